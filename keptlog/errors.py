@@ -1,0 +1,82 @@
+"""What can go wrong, in the few kinds that a caller handles differently.
+
+    KeptlogError
+    |- InvalidConfig (ValueError)    a setting, a topic name or a command that can't be accepted
+    |- InvalidRecord (ValueError)    a record that can't be appended; nothing of its batch was
+    |- UnknownTopic (LookupError)    no such topic or topic-partition in this catalog
+    |- StalePlan                     somebody else committed first; nothing of ours landed
+    |- CommitStateUnknown            the catalog did not answer; look before you retry
+    |- StorageUnavailable            catalog or storage can't be reached; retry later
+    |- LogCorrupt                    the stored log contradicts itself; names the segment
+    `- InvariantViolated             a bug: the verified result breaks a guarantee; nothing was committed
+
+Every message says what happened, where, with which value, and what to do. ``action`` says the last part to a program.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class Action(StrEnum):
+    """What the operator, or the orchestrator in his place, should do about an error."""
+
+    RETRY = "retry"
+    FIX_CONFIG = "fix_config"
+    FIX_DATA = "fix_data"
+    REPORT_BUG = "report_bug"
+
+
+class KeptlogError(Exception):
+    """Base of all errors that keptlog raises on purpose."""
+
+    action: ClassVar[Action] = Action.REPORT_BUG
+
+
+class InvalidConfig(KeptlogError, ValueError):
+    """A setting, name or argument is outside of what is allowed; nothing was changed."""
+
+    action = Action.FIX_CONFIG
+
+
+class InvalidRecord(KeptlogError, ValueError):
+    """A record can't be appended; nothing of its batch was."""
+
+    action = Action.FIX_DATA
+
+
+class UnknownTopic(KeptlogError, LookupError):
+    """The topic or topic-partition does not exist in this catalog."""
+
+    action = Action.FIX_CONFIG
+
+
+class StalePlan(KeptlogError):
+    """Another commit came first; nothing of ours landed and nothing is lost. A fresh plan may be tried at once."""
+
+    action = Action.RETRY
+
+
+class CommitStateUnknown(KeptlogError):
+    """The catalog did not say whether the commit landed; staged files are left where they are."""
+
+    action = Action.RETRY
+
+
+class StorageUnavailable(KeptlogError):
+    """The catalog or the storage behind it can't be reached or opened."""
+
+    action = Action.RETRY
+
+
+class LogCorrupt(KeptlogError):
+    """The stored log contradicts itself: overlapping segments, offsets out of order, a foreign schema."""
+
+    action = Action.FIX_DATA
+
+
+class InvariantViolated(KeptlogError):
+    """A rewritten log would break a guarantee; it was not committed."""
+
+    action = Action.REPORT_BUG

@@ -1,0 +1,215 @@
+"""What governs one topic: Kafka's topic settings with Kafka's names, defaults and ranges (Kafka 4.3).
+
+``TopicConfig.of`` resolves them and checks them against each other; nothing else in keptlog parses a setting. Settings
+that only mean something inside a broker are refused with the reason, never accepted and ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.setting import LONG_MAX, Resolved, Setting, Synonym, Value, resolve, unknown_name
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "cleanup.policy",
+        ("delete",),
+        "compact keeps the latest record of every key; delete drops old segments; both may be given",
+        (Synonym("log.cleanup.policy"),),
+        choices=("compact", "delete"),
+    ),
+    Setting(
+        "compaction.strategy",
+        "offset",
+        "which record of a key is the latest (KIP-280)",
+        (Synonym("log.cleaner.compaction.strategy"),),
+        choices=("offset",),
+    ),
+    Setting(
+        "min.cleanable.dirty.ratio",
+        0.5,
+        "a log is cleaned when dirty bytes over all cleanable bytes are above this",
+        (Synonym("log.cleaner.min.cleanable.ratio"),),
+        minimum=0,
+        maximum=1,
+    ),
+    Setting(
+        "min.compaction.lag.ms",
+        0,
+        "a record younger than this is never touched",
+        (Synonym("log.cleaner.min.compaction.lag.ms"),),
+        minimum=0,
+    ),
+    Setting(
+        "max.compaction.lag.ms",
+        LONG_MAX,
+        "a record older than this does not stay uncompacted",
+        (Synonym("log.cleaner.max.compaction.lag.ms"),),
+        minimum=1,
+    ),
+    Setting(
+        "delete.retention.ms",
+        _DAY_MS,
+        "how long a tombstone stays readable after its first clean",
+        (Synonym("log.cleaner.delete.retention.ms"),),
+        minimum=0,
+    ),
+    Setting(
+        "segment.ms",
+        7 * _DAY_MS,
+        "the active segment is closed when it spans or waits longer than this",
+        (Synonym("log.roll.ms"), Synonym("log.roll.hours", _HOUR_MS)),
+        minimum=1,
+    ),
+    Setting(
+        "segment.bytes",
+        2**30,
+        "the active segment is closed, and a cleaned one is full, at this size",
+        (Synonym("log.segment.bytes"),),
+        minimum=2**20,
+        maximum=2**31 - 1,
+    ),
+    Setting(
+        "internal.segment.bytes",
+        0,
+        "segment.bytes without its lower limit of 1 MiB, for tests; 0 leaves segment.bytes in force",
+        minimum=0,
+        maximum=2**31 - 1,
+    ),
+    Setting(
+        "retention.ms",
+        7 * _DAY_MS,
+        "with cleanup.policy=delete: segments older than this go; -1 keeps them",
+        (Synonym("log.retention.ms"), Synonym("log.retention.minutes", 60_000), Synonym("log.retention.hours", _HOUR_MS)),
+        minimum=-1,
+    ),
+    Setting(
+        "retention.bytes",
+        -1,
+        "with cleanup.policy=delete: the oldest segments go while the log is larger than this; -1 keeps them",
+        (Synonym("log.retention.bytes"),),
+        minimum=-1,
+    ),
+    Setting(
+        "file.delete.delay.ms",
+        60_000,
+        "how long a replaced file stays readable before a purge deletes it",
+        (Synonym("log.segment.delete.delay.ms"),),
+        minimum=0,
+    ),
+    Setting(
+        "max.message.bytes",
+        1_048_588,
+        "a larger record is refused",
+        (Synonym("message.max.bytes"),),
+        minimum=0,
+        maximum=2**31 - 1,
+    ),
+    Setting(
+        "message.timestamp.type",
+        "CreateTime",
+        "CreateTime keeps the record's timestamp; LogAppendTime sets it when the record is appended",
+        (Synonym("log.message.timestamp.type"),),
+        choices=("CreateTime", "LogAppendTime"),
+    ),
+)
+
+NOT_APPLICABLE: Mapping[str, str] = {
+    "compression.type": "segments are Parquet files, compressed with zstd",
+    "flush.messages": "every append is durable before it is visible",
+    "flush.ms": "every append is durable before it is visible",
+    "follower.replication.throttled.replicas": "the storage replicates, not keptlog",
+    "index.interval.bytes": "Parquet's own statistics take the place of Kafka's indexes",
+    "leader.replication.throttled.replicas": "the storage replicates, not keptlog",
+    "min.insync.replicas": "the storage replicates, not keptlog",
+    "preallocate": "files are written once and never grow",
+    "remote.storage.enable": "all storage is remote here",
+    "segment.index.bytes": "Parquet's own statistics take the place of Kafka's indexes",
+    "segment.jitter.ms": "closing a segment costs nothing here, so there is no storm to spread",
+    "unclean.leader.election.enable": "there are no leaders here",
+}
+"""Kafka's topic settings that have no meaning on a lake, each with the reason."""
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """All settings of one topic, resolved and checked. Fields carry Kafka's names; times are ms, sizes bytes."""
+
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    compaction_strategy: str = "offset"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    delete_retention_ms: int = _DAY_MS
+    segment_ms: int = 7 * _DAY_MS
+    segment_bytes: int = 2**30
+    retention_ms: int = 7 * _DAY_MS
+    retention_bytes: int = -1
+    file_delete_delay_ms: int = 60_000
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    resolved: tuple[Resolved, ...] = field(default=(), compare=False, repr=False)
+    """Every setting with its origin, for ``describe``."""
+
+    @classmethod
+    def of(cls, topic: Mapping[str, str], broker: Mapping[str, str] | None = None) -> TopicConfig:
+        """Resolve a topic's settings over the broker's.
+
+        Raises:
+            InvalidConfig: an unknown name, a value out of range, or two values that contradict each other.
+        """
+        check_topic_names(topic)
+        resolved = tuple(resolve(setting, topic, broker or {}) for setting in SETTINGS)
+        values: dict[str, Value] = {each.setting.name.replace(".", "_"): each.value for each in resolved}
+        internal_segment_bytes = values.pop("internal_segment_bytes")
+        if internal_segment_bytes:
+            values["segment_bytes"] = internal_segment_bytes
+        config = cls(**values, resolved=resolved)  # type: ignore[arg-type]  # SETTINGS gives each field its type
+        if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+            raise InvalidConfig(
+                f"min.compaction.lag.ms={config.min_compaction_lag_ms} is above "
+                f"max.compaction.lag.ms={config.max_compaction_lag_ms}: a record could not meet both; lower the minimum"
+            )
+        return config
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def max_segment_ms(self) -> int:
+        """How long a segment may stay active: Kafka's ``LogConfig.maxSegmentMs``."""
+        return min(self.max_compaction_lag_ms, self.segment_ms) if self.is_compacted else self.segment_ms
+
+
+def check_topic_names(topic: Mapping[str, str]) -> None:
+    """Refuse names that are no topic settings.
+
+    Raises:
+        InvalidConfig: with the nearest right name, or the reason why a Kafka setting means nothing here.
+    """
+    for name in topic:
+        if name in NOT_APPLICABLE:
+            raise InvalidConfig(f"{name} has no meaning on a lake: {NOT_APPLICABLE[name]}; leave it out")
+        if name not in _BY_NAME:
+            raise unknown_name(name, list(_BY_NAME))
+
+
+def check_broker_settings(broker: Mapping[str, str]) -> None:
+    """Refuse broker settings that nothing here reads, and values that no topic could use.
+
+    Raises:
+        InvalidConfig: with the nearest right name or the allowed range.
+    """
+    known = [synonym.name for setting in SETTINGS for synonym in setting.broker]
+    for name in broker:
+        if name not in known:
+            raise unknown_name(name, known)
+    TopicConfig.of({}, broker)

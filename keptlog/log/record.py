@@ -1,0 +1,49 @@
+"""One entry of a log, with Kafka's fields. Times are milliseconds since 1970 UTC; -1 is Kafka's "no timestamp"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class TimestampType(IntEnum):
+    """Who set a record's timestamp; Kafka's own numbers."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+Header = tuple[str, bytes | None]
+"""Name and value. Order matters and a name may occur more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record at its offset.
+
+    ``value`` is null for a tombstone; an empty value is a value. ``delete_horizon_ms`` is null until the tombstone's
+    first clean stamps it; from that time on the tombstone may be removed.
+    """
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    headers: tuple[Header, ...] = ()
+    delete_horizon_ms: int | None = None
+
+    @property
+    def is_tombstone(self) -> bool:
+        return self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record on its way in: the append assigns its offset, and its partition if it has none."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    partition: int | None = None
+    headers: tuple[Header, ...] = ()

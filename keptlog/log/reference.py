@@ -1,0 +1,125 @@
+"""The executable specification: what a log holds after any history, in plain Python, with nothing clever.
+
+Where this file and the rest of keptlog differ, one of them is wrong; the state machine in ``tests/model`` looks for such
+histories. It shares no rule with the modules beside it, only the record. Sizes do not exist here: a test that compares
+with it lets time alone decide what is active, and cleans by request.
+
+A log is a list of appended batches that were not cleaned yet, behind a list of clean records:
+
+    clean_records                  batches
+    [ one record of a key, in order ][ as appended ][ as appended ][ as appended ]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from keptlog.log.record import Record
+
+
+@dataclass
+class ReferenceConfig:
+    """The settings that matter here, all in ms."""
+
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = 2**63 - 1
+    segment_ms: int = 7 * 24 * 3_600_000
+    delete_retention_ms: int = 24 * 3_600_000
+
+
+@dataclass
+class ReferenceLog:
+    """One log. Times are ms."""
+
+    config: ReferenceConfig = field(default_factory=ReferenceConfig)
+    clean_records: list[Record] = field(default_factory=list)
+    batches: list[list[Record]] = field(default_factory=list)
+    first_dirty_offset: int = 0
+    log_end_offset: int = 0
+
+    @property
+    def records(self) -> list[Record]:
+        """Everything that a reader sees, in offset order."""
+        return self.clean_records + [record for batch in self.batches for record in batch]
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Take a batch; its records' own offsets are replaced by the next free ones."""
+        batch = [replace(record, offset=self.log_end_offset + index) for index, record in enumerate(records)]
+        if batch:
+            self.batches.append(batch)
+            self.log_end_offset += len(batch)
+
+    def cleanable_batches(self, now_ms: int) -> int:
+        """How many of the oldest batches may be cleaned: those before the active run and before the first young one."""
+        closed = len(self.batches) - self._active_batches(now_ms)
+        for index in range(closed):
+            newest_ms = max(record.timestamp_ms for record in self.batches[index])
+            if self.config.min_compaction_lag_ms > 0 and now_ms - newest_ms < self.config.min_compaction_lag_ms:
+                return index
+        return closed
+
+    def _active_batches(self, now_ms: int) -> int:
+        limit_ms = min(self.config.segment_ms, self.config.max_compaction_lag_ms)
+        run_first_ms, run_length = 0, 0
+        for batch in self.batches:
+            times = [record.timestamp_ms for record in batch]
+            if run_length and max(times) - run_first_ms > limit_ms:
+                run_length = 0
+            if run_length == 0:
+                run_first_ms = min(times)
+            run_length += 1
+        if run_length and now_ms - run_first_ms > limit_ms:
+            return 0
+        return run_length
+
+    def clean(self, now_ms: int) -> bool:
+        """Clean all that may be cleaned now; says whether there was anything."""
+        count = self.cleanable_batches(now_ms)
+        if count == 0:
+            return False
+        dirty = [record for batch in self.batches[:count] for record in batch]
+        self.batches = self.batches[count:]
+        self.clean_records = clean_records(self.clean_records, dirty, now_ms, self.config.delete_retention_ms)
+        self.first_dirty_offset = self.batches[0][0].offset if self.batches else self.log_end_offset
+        return True
+
+    def expire(self, now_ms: int) -> bool:
+        """Remove the tombstones whose horizon has passed; says whether there was one."""
+        before = len(self.clean_records)
+        self.clean_records = [record for record in self.clean_records if not _is_expired(record, now_ms)]
+        return len(self.clean_records) < before
+
+
+def clean_records(clean: Sequence[Record], dirty: Sequence[Record], now_ms: int, delete_retention_ms: int) -> list[Record]:
+    """The clean section after ``dirty`` was cleaned into it."""
+    latest = {record.key: record.offset for record in dirty if record.key is not None}
+    cleaned: list[Record] = []
+    for record in [*clean, *dirty]:
+        if record.key is None:
+            continue
+        if record.offset < latest.get(record.key, -1):
+            continue
+        if _is_expired(record, now_ms):
+            continue
+        if record.value is None and record.delete_horizon_ms is None:
+            record = replace(record, delete_horizon_ms=now_ms + delete_retention_ms)
+        cleaned.append(record)
+    return cleaned
+
+
+def latest_values(records: Sequence[Record]) -> dict[bytes, bytes]:
+    """The state that the log tells: the last value of every key that was not deleted since."""
+    state: dict[bytes, bytes] = {}
+    for record in records:
+        if record.key is None:
+            continue
+        if record.value is None:
+            state.pop(record.key, None)
+        else:
+            state[record.key] = record.value
+    return state
+
+
+def _is_expired(record: Record, now_ms: int) -> bool:
+    return record.value is None and record.delete_horizon_ms is not None and now_ms >= record.delete_horizon_ms

@@ -1,0 +1,139 @@
+"""What a rewrite did to one log: the segments it staged, and numbers that must add up before they are committed."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from keptlog.errors import InvariantViolated
+from keptlog.log.plan import Step, step_from_dict
+from keptlog.log.segment import Segment, total_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Records of the judged segments, by verdict; each record is counted once. ``kept`` includes records past the end."""
+
+    kept: int = 0
+    stamped: int = 0
+    superseded: int = 0
+    expired: int = 0
+    unkeyed: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)))
+
+    @property
+    def retained(self) -> int:
+        return self.kept + self.stamped
+
+    @property
+    def removed(self) -> int:
+        return self.superseded + self.expired + self.unkeyed
+
+    @property
+    def total(self) -> int:
+        return self.retained + self.removed
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The outcome of one step, staged and not yet visible."""
+
+    step: Step
+    removed: tuple[Segment, ...]
+    """Live segments that the staged ones replace; the step's other segments are kept as they are."""
+    added: tuple[Segment, ...]
+    counts: Counts
+    map_keys: int
+    """Keys in the offset map."""
+    winners_found: int
+    """Records of the dirty section whose offset the map holds, counted while they were judged."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not self.removed
+
+    @property
+    def segments_kept(self) -> int:
+        return len(self.step.segments) - len(self.removed)
+
+    @property
+    def bytes_written(self) -> int:
+        return total_bytes(self.added)
+
+    @property
+    def bytes_rewritten(self) -> int:
+        """Size of the files that were replaced."""
+        return total_bytes(self.removed)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Rewritten:
+        return cls(
+            **data
+            | {
+                "step": step_from_dict(data["step"]),
+                "removed": tuple(Segment(**segment) for segment in data["removed"]),
+                "added": tuple(Segment(**segment) for segment in data["added"]),
+                "counts": Counts(**data["counts"]),
+            }
+        )
+
+
+def verify(rewritten: Rewritten) -> None:
+    """Check the outcome of a step before it is committed; called for every step, on numbers the tasks counted.
+
+    Raises:
+        InvariantViolated: naming the guarantee that the commit would have broken.
+    """
+    step, where = rewritten.step, rewritten.step.topic_partition
+    judged = sum(segment.record_count for segment in step.segments)
+    _require(
+        rewritten.counts.total == judged,
+        f"{where}: {rewritten.counts.total} records were judged but the segments hold {judged} (G1)",
+    )
+    removed_records = sum(segment.record_count for segment in rewritten.removed)
+    added_records = sum(segment.record_count for segment in rewritten.added)
+    _require(
+        removed_records - added_records == rewritten.counts.removed,
+        f"{where}: {removed_records} records went in and {added_records} came out, "
+        f"but {rewritten.counts.removed} were to be removed (G1)",
+    )
+    _require(
+        rewritten.winners_found == rewritten.map_keys,
+        f"{where}: the offset map has {rewritten.map_keys} keys but {rewritten.winners_found} latest records (G1)",
+    )
+    _require(
+        set(rewritten.removed) <= set(step.segments),
+        f"{where}: a segment outside of the plan would be replaced (G4)",
+    )
+    _verify_order(rewritten)
+
+
+def _verify_order(rewritten: Rewritten) -> None:
+    """The log after the swap has rising, non-overlapping segments, inside of the range that was planned."""
+    step = rewritten.step
+    kept = set(step.segments) - set(rewritten.removed)
+    after = sorted(kept | set(rewritten.added), key=lambda segment: segment.base_offset)
+    for earlier, later in zip(after, after[1:], strict=False):
+        _require(
+            later.base_offset > earlier.last_offset,
+            f"{step.topic_partition}: {later.path} would overlap {earlier.path} at offset {later.base_offset} (G2)",
+        )
+    lowest, highest = step.segments[0].base_offset, step.segments[-1].last_offset
+    for segment in rewritten.added:
+        _require(
+            lowest <= segment.base_offset <= segment.last_offset <= highest,
+            f"{step.topic_partition}: {segment.path} has offsets [{segment.base_offset}, {segment.last_offset}] "
+            f"outside of the planned [{lowest}, {highest}] (G3)",
+        )
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise InvariantViolated(f"{otherwise}; nothing was committed, please report this")

@@ -1,0 +1,42 @@
+"""Which segments are still active: Kafka's roll rule, applied to files that were appended whole.
+
+Kafka decides at each append whether the active segment is closed first (``LogSegment.shouldRoll``). Here an append
+writes its own file at once, so nothing needs closing; but the newest files stand together for Kafka's active segment
+and are as untouchable as it. They are found again by walking the files as Kafka would have met them:
+
+    [ 0..9 ][10..19][20..29] | [30..39][40..49]
+            closed: by size    active
+            or by time
+
+A run is closed when the next file would make it larger than ``segment.bytes``, or when that file's timestamps lie more
+than ``segment.ms`` (or ``max.compaction.lag.ms``, if smaller) after the run's first.
+
+One complication. Kafka looks only when something is appended, so an idle log keeps its last records uncompacted for
+ever (KAFKA-20664). Here the clock closes a run too: when it shows more than that time after the run's first timestamp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keptlog.log.config import TopicConfig
+from keptlog.log.segment import Segment, total_bytes
+
+
+def active_segments(appended: Sequence[Segment], config: TopicConfig, now_ms: int) -> tuple[Segment, ...]:
+    """The tail of ``appended`` (uncleaned files in offset order) that stands for Kafka's active segment."""
+    run: list[Segment] = []
+    for segment in appended:
+        if run and is_rolled_before(run, segment, config):
+            run = []
+        run.append(segment)
+    if run and now_ms - run[0].first_timestamp_ms > config.max_segment_ms:
+        return ()
+    return tuple(run)
+
+
+def is_rolled_before(run: Sequence[Segment], appended: Segment, config: TopicConfig) -> bool:
+    """Whether Kafka would close the non-empty ``run`` before it takes ``appended``."""
+    is_full = total_bytes(run) > config.segment_bytes - appended.size_bytes
+    waited_ms = appended.largest_timestamp_ms - run[0].first_timestamp_ms
+    return is_full or waited_ms > config.max_segment_ms

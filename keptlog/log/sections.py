@@ -1,0 +1,89 @@
+"""Where a log is clean, where it may be cleaned now, and where it may not.
+
+    log start          first dirty          first uncleanable              log end
+        |     clean         |     cleanable         |    uncleanable   active |
+        [ one record a key ][ anything; this is what is cleaned ][ too young ][ newest ]
+
+*First dirty* is the checkpoint: below it, every key occurs once. A checkpoint outside of the log (the log start has
+passed it, or the table was restored to before it) is worth nothing, and all is judged from the log start again.
+*First uncleanable* is the smaller of two bounds, each rounded down to a segment: the active segment, and the first
+segment with a record younger than ``min.compaction.lag.ms``. All after the first such segment waits with it, so that
+one record with a timestamp in the future holds back what follows: Kafka's rule, ``LogCleanerManager.cleanableOffsets``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keptlog.log.roll import active_segments
+from keptlog.log.segment import Log, Segment, total_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The sections of one log at one time; segments in offset order."""
+
+    clean: tuple[Segment, ...]
+    cleanable: tuple[Segment, ...]
+    uncleanable: tuple[Segment, ...]
+    """Closed, but younger than the minimum lag, or behind such a segment."""
+    active: tuple[Segment, ...]
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    checkpoint_reset: str | None = None
+    """Why the stored checkpoint was not used."""
+
+    @property
+    def dirty(self) -> tuple[Segment, ...]:
+        """All that was never cleaned: cleanable, uncleanable and active."""
+        return self.cleanable + self.uncleanable + self.active
+
+    @property
+    def cleanable_ratio(self) -> float:
+        """Cleanable bytes over clean plus cleanable bytes, 0 for an empty log (KIP-58)."""
+        cleanable_bytes = total_bytes(self.cleanable)
+        both_bytes = total_bytes(self.clean) + cleanable_bytes
+        return cleanable_bytes / both_bytes if both_bytes else 0.0
+
+
+def sections_of(log: Log, now_ms: int) -> Sections:
+    """Divide a log as it may be cleaned at ``now_ms``."""
+    first_dirty_offset, reset = _first_dirty_offset(log)
+    clean = tuple(s for s in log.segments if s.base_offset < first_dirty_offset)
+    dirty = tuple(s for s in log.segments if s.last_offset >= first_dirty_offset)
+    active = active_segments(dirty, log.config, now_ms)
+    closed = dirty[: len(dirty) - len(active)]
+    young = _first_young(closed, log.config.min_compaction_lag_ms, now_ms)
+    cleanable, uncleanable = closed[:young], closed[young:]
+    waiting = uncleanable + active
+    return Sections(
+        clean=clean,
+        cleanable=cleanable,
+        uncleanable=uncleanable,
+        active=active,
+        first_dirty_offset=first_dirty_offset,
+        first_uncleanable_offset=waiting[0].base_offset if waiting else log.log_end_offset,
+        checkpoint_reset=reset,
+    )
+
+
+def _first_dirty_offset(log: Log) -> tuple[int, str | None]:
+    checkpoint = log.checkpoint
+    if checkpoint is None:
+        return log.log_start_offset, None
+    if log.log_start_offset <= checkpoint <= log.log_end_offset:
+        return checkpoint, None
+    reset = (
+        f"the checkpoint {checkpoint} lies outside of the log [{log.log_start_offset}, {log.log_end_offset}]; "
+        f"judged from {log.log_start_offset} again"
+    )
+    return log.log_start_offset, reset
+
+
+def _first_young(closed: tuple[Segment, ...], min_compaction_lag_ms: int, now_ms: int) -> int:
+    """Index of the first segment with a record younger than the lag; all of them are old enough without a lag."""
+    if min_compaction_lag_ms > 0:
+        for index, segment in enumerate(closed):
+            if segment.largest_timestamp_ms > now_ms - min_compaction_lag_ms:
+                return index
+    return len(closed)

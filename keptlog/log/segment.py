@@ -1,0 +1,72 @@
+"""A segment: one immutable run of records of one log, and the log that it is part of.
+
+On the lake a segment is one Parquet data file. All that the rules need to know of it stands in Iceberg's file metrics,
+so that a log is judged and a clean is planned without reading one record.
+
+                log start                first dirty                          log end
+                    |                        |                                   |
+    segments        [ 0..9 ] [10..31] [40..52] [53..60] [61..77] [78..90] [91..93]
+    base_offset       ^0       ^10      ^40      ^53
+
+Offsets inside a segment may have gaps: what was cleaned away leaves its offset behind, unused for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.config import TopicConfig
+from keptlog.log.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One segment as its file metrics describe it. ``last_offset`` is inclusive; counts and sizes are of the file."""
+
+    path: str
+    base_offset: int
+    last_offset: int
+    first_timestamp_ms: int
+    """The smallest timestamp: never later than that of the first record, so no lag is ever judged too late."""
+    largest_timestamp_ms: int
+    record_count: int
+    size_bytes: int
+    tombstone_count: int = 0
+    unkeyed_count: int = 0
+    stamped_count: int = 0
+    """Tombstones whose delete horizon is set."""
+    earliest_delete_horizon_ms: int | None = None
+
+    def has_expired_tombstone(self, now_ms: int) -> bool:
+        """Whether a tombstone of this segment may be removed at ``now_ms`` (Kafka removes at ``now >= horizon``)."""
+        return self.earliest_delete_horizon_ms is not None and self.earliest_delete_horizon_ms <= now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One topic-partition as it stands in one table snapshot: its segments in offset order, and its state.
+
+    ``checkpoint`` is the stored first dirty offset; null means never cleaned.
+    """
+
+    topic_partition: TopicPartition
+    config: TopicConfig
+    segments: tuple[Segment, ...]
+    log_start_offset: int
+    log_end_offset: int
+    checkpoint: int | None = None
+
+    def __post_init__(self) -> None:
+        for earlier, later in zip(self.segments, self.segments[1:], strict=False):
+            if later.base_offset <= earlier.last_offset:
+                raise LogCorrupt(
+                    f"{self.topic_partition}: segment {later.path} begins at offset {later.base_offset}, inside of "
+                    f"{earlier.path} which ends at {earlier.last_offset}; restore the table to an earlier snapshot"
+                )
+
+
+def total_bytes(segments: Iterable[Segment]) -> int:
+    """Size of all segments together, in bytes of their files."""
+    return sum(segment.size_bytes for segment in segments)

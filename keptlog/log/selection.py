@@ -1,0 +1,134 @@
+"""Which logs to clean now, in which order, and when to look at the others again.
+
+A log is due for one of three reasons, each the name of a sensor:
+
+1. **max compaction lag**: a cleanable record is older than ``max.compaction.lag.ms``. It is late: longest delay first.
+2. **dirty ratio**: the cleanable ratio is strictly above ``min.cleanable.dirty.ratio``. Dirtiest first.
+3. **tombstone expiry**: a stamped tombstone's delete horizon has passed. Kafka waits for new data to clean, so that an
+   idle log keeps its tombstones for ever (KAFKA-8522); here they are due on their own. Earliest horizon first.
+
+Lateness goes before dirtiness. Kafka takes the highest ratio whatever is late, and starves deadlines that way
+(``LogCleanerManager.grabFilthiestCompactedLog``).
+
+Whatever is not due now becomes due by new data or by the clock. ``due_ms`` is the first time at which the clock alone
+could change the answer, so that a sensor need not look at an unchanged log before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keptlog.log.sections import Sections, sections_of
+from keptlog.log.segment import Log, Segment
+
+
+class Trigger(StrEnum):
+    """Why a log is cleaned."""
+
+    MAX_COMPACTION_LAG = "max_compaction_lag"
+    DIRTY_RATIO = "dirty_ratio"
+    TOMBSTONE_EXPIRY = "tombstone_expiry"
+    REQUESTED = "requested"
+    """Someone asked for it by name; the ratio and the lag are not consulted."""
+
+
+_URGENCY = {
+    Trigger.MAX_COMPACTION_LAG: 0,
+    Trigger.DIRTY_RATIO: 1,
+    Trigger.REQUESTED: 2,
+    Trigger.TOMBSTONE_EXPIRY: 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """One log judged at one time. Delays and times in ms; ratio in [0, 1]."""
+
+    log: Log
+    sections: Sections
+    now_ms: int
+    trigger: Trigger | None
+    cleanable_ratio: float
+    max_compaction_delay_ms: int
+    """By how much the oldest dirty record is later than the maximum lag allows; 0 if it is in time."""
+    earliest_uncompacted_ms: int | None
+    """Timestamp of the oldest record that was never cleaned, active segment included."""
+    earliest_delete_horizon_ms: int | None
+    due_ms: int | None
+    """When time alone could make this log due; null if only new data can."""
+
+    @property
+    def delete_expired_ms(self) -> int:
+        """For how long the earliest stamped tombstone has been removable; 0 if it is not yet."""
+        horizon_ms = self.earliest_delete_horizon_ms
+        return max(self.now_ms - horizon_ms, 0) if horizon_ms is not None else 0
+
+    @property
+    def urgency(self) -> tuple[int, float, float]:
+        """Sort key: the smallest is cleaned first."""
+        rank = _URGENCY[self.trigger] if self.trigger else len(_URGENCY)
+        if self.trigger is Trigger.TOMBSTONE_EXPIRY:
+            return rank, -self.delete_expired_ms, 0.0
+        return rank, -self.max_compaction_delay_ms, -self.cleanable_ratio
+
+
+def assess(log: Log, now_ms: int) -> Assessment:
+    """Judge one log. Logs without ``compact`` in their policy are never due."""
+    sections = sections_of(log, now_ms)
+    horizon_ms = min(
+        (s.earliest_delete_horizon_ms for s in log.segments if s.earliest_delete_horizon_ms is not None), default=None
+    )
+    delay_ms = _max_compaction_delay_ms(sections, log.config.max_compaction_lag_ms, now_ms)
+    trigger = None
+    if log.config.is_compacted:
+        if delay_ms > 0 and sections.cleanable:
+            trigger = Trigger.MAX_COMPACTION_LAG
+        elif sections.cleanable_ratio > log.config.min_cleanable_dirty_ratio:
+            trigger = Trigger.DIRTY_RATIO
+        elif horizon_ms is not None and horizon_ms <= now_ms:
+            trigger = Trigger.TOMBSTONE_EXPIRY
+    return Assessment(
+        log=log,
+        sections=sections,
+        now_ms=now_ms,
+        trigger=trigger,
+        cleanable_ratio=sections.cleanable_ratio,
+        max_compaction_delay_ms=delay_ms,
+        earliest_uncompacted_ms=min(_stamped_times(sections.dirty), default=None),
+        earliest_delete_horizon_ms=horizon_ms,
+        due_ms=now_ms if trigger else _due_ms(log, sections, horizon_ms, now_ms),
+    )
+
+
+def in_order_of_urgency(assessments: Iterable[Assessment]) -> list[Assessment]:
+    """The assessments that are due, most urgent first; equal ones by name, so that the order is always the same."""
+    due = [assessment for assessment in assessments if assessment.trigger]
+    return sorted(due, key=lambda assessment: (assessment.urgency, assessment.log.topic_partition))
+
+
+def _stamped_times(segments: Iterable[Segment]) -> list[int]:
+    """First timestamps, without 0 and -1, which Kafka takes for "no timestamp" when it measures a lag."""
+    return [segment.first_timestamp_ms for segment in segments if segment.first_timestamp_ms > 0]
+
+
+def _max_compaction_delay_ms(sections: Sections, max_compaction_lag_ms: int, now_ms: int) -> int:
+    times = _stamped_times(sections.cleanable + sections.uncleanable)
+    return max(now_ms - max_compaction_lag_ms - min(times), 0) if times else 0
+
+
+def _due_ms(log: Log, sections: Sections, horizon_ms: int | None, now_ms: int) -> int | None:
+    """The next moment at which a rule that compares with the clock changes its answer."""
+    config = log.config
+    if not config.is_compacted:
+        return None
+    moments = [horizon_ms] if horizon_ms is not None else []
+    if sections.active:
+        moments.append(sections.active[0].first_timestamp_ms + config.max_segment_ms + 1)
+    if sections.uncleanable:
+        moments.append(sections.uncleanable[0].largest_timestamp_ms + config.min_compaction_lag_ms)
+    moments.extend(
+        time_ms + config.max_compaction_lag_ms + 1 for time_ms in _stamped_times(sections.cleanable + sections.uncleanable)
+    )
+    return min((moment for moment in moments if moment > now_ms), default=None)

@@ -1,0 +1,115 @@
+"""One Kafka setting: its names, its type and what it may be.
+
+A topic's value is looked up in Kafka's order: the topic's own, then the broker's under its synonym (the finer unit
+first), then the default.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keptlog.errors import InvalidConfig
+
+Value = int | float | str | tuple[str, ...]
+LONG_MAX = 2**63 - 1
+
+
+class Origin(StrEnum):
+    """Where a setting's value comes from; Kafka's ``DescribeConfigs`` has the same three."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """A broker setting that gives a topic setting its default; ``unit`` of it make one of the topic's."""
+
+    name: str
+    unit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A topic setting under Kafka's name.
+
+    The type is that of ``default``; ``minimum`` and ``maximum`` are inclusive, ``choices`` bound text and lists.
+    """
+
+    name: str
+    default: Value
+    doc: str
+    broker: tuple[Synonym, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, text: str, *, name: str | None = None) -> Value:
+        """Turn text into a value of this setting.
+
+        Raises:
+            InvalidConfig: wrong type, out of range or not one of the choices; the message names the setting.
+        """
+        shown = name or self.name
+        value: Value
+        if isinstance(self.default, tuple):
+            value = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+            self._check_choices(shown, value)
+        elif isinstance(self.default, str):
+            value = text.strip()
+            if self.choices:
+                self._check_choices(shown, (value,))
+        else:
+            value = self._parse_number(shown, text)
+        return value
+
+    def _parse_number(self, shown: str, text: str) -> int | float:
+        kind = type(self.default)
+        try:
+            number = float(text) if kind is float else int(text)
+        except ValueError:
+            wanted = "a number" if kind is float else "a whole number"
+            raise InvalidConfig(f"{shown}={text!r} is not {wanted}") from None
+        low, high = self.minimum, self.maximum if self.maximum is not None else LONG_MAX
+        if not (low is None or number >= low) or not number <= high:
+            raise InvalidConfig(f"{shown}={text} is out of range: it must lie in [{low}, {high}]")
+        return number
+
+    def _check_choices(self, shown: str, values: tuple[str, ...]) -> None:
+        wrong = [value for value in values if value not in self.choices]
+        if wrong:
+            raise InvalidConfig(f"{shown}={','.join(wrong)!r} is not known: use {' or '.join(self.choices)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The value of one setting and where it was found."""
+
+    setting: Setting
+    value: Value
+    origin: Origin
+    origin_name: str
+
+
+def resolve(setting: Setting, topic: Mapping[str, str], broker: Mapping[str, str]) -> Resolved:
+    """Look one setting up: topic, then broker, then default."""
+    if setting.name in topic:
+        return Resolved(setting, setting.parse(topic[setting.name]), Origin.TOPIC, setting.name)
+    for synonym in setting.broker:
+        if synonym.name in broker:
+            value = setting.parse(broker[synonym.name], name=synonym.name)
+            if synonym.unit != 1 and isinstance(value, int) and value > 0:
+                value *= synonym.unit
+            return Resolved(setting, value, Origin.BROKER, synonym.name)
+    return Resolved(setting, setting.default, Origin.DEFAULT, setting.name)
+
+
+def unknown_name(name: str, known: list[str]) -> InvalidConfig:
+    """The error for a name that no setting has, with the nearest right one."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+    return InvalidConfig(f"there is no setting {name!r}: {hint}")

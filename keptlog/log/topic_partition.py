@@ -1,0 +1,51 @@
+"""The name of one log: a topic and the number of one of its partitions, written ``<topic>-<N>`` as Kafka does.
+
+Dots and hyphens are the rule in topic names (``server.schema.table``), so only the last hyphen separates the number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from keptlog.errors import InvalidConfig
+
+_LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_MAX_NAME_LENGTH = 249
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One log of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TopicPartition:
+        """Read ``<topic>-<N>``.
+
+        Raises:
+            InvalidConfig: the text has no partition number or an illegal topic name.
+        """
+        topic, hyphen, number = text.rpartition("-")
+        if not hyphen or not number.isdecimal():
+            raise InvalidConfig(f"{text!r} is not a topic-partition: write <topic>-<number>, for example orders-0")
+        return cls(valid_topic_name(topic), int(number))
+
+
+def valid_topic_name(name: str) -> str:
+    """Return the name if Kafka would accept it (``Topic.validate``).
+
+    Raises:
+        InvalidConfig: the name is empty, too long, ``.`` or ``..``, or holds other characters.
+    """
+    if name in {"", ".", ".."} or len(name) > _MAX_NAME_LENGTH or not _LEGAL_NAME.fullmatch(name):
+        raise InvalidConfig(
+            f"topic name {name!r} is not allowed: use 1 to {_MAX_NAME_LENGTH} letters, digits, '.', '_' or '-', "
+            "and neither '.' nor '..'"
+        )
+    return name

@@ -1,0 +1,30 @@
+"""Reads segment files, row group by row group and only the columns asked for, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from keptlog.log.segment import Segment
+from keptlog.storage.files import Files
+
+
+@contextmanager
+def open_segment(files: Files, segment: Segment) -> Iterator[pq.ParquetFile]:
+    """A segment's Parquet file, open.
+
+    Raises:
+        FileNotFoundError: a purge has deleted it; the reader's snapshot is older than ``file.delete.delay.ms``.
+    """
+    with files.open_input(segment.path) as source, pq.ParquetFile(source) as parquet:
+        yield parquet
+
+
+def read_row_groups(files: Files, segment: Segment, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The row groups of a segment in offset order, with the given columns or all."""
+    with open_segment(files, segment) as parquet:
+        for index in range(parquet.num_row_groups):
+            yield parquet.read_row_group(index, columns=columns, use_threads=False)
