@@ -49,32 +49,9 @@ class Cleaner:
     store: LogStore
     engine: SparkEngine
 
-    def observe(self, names: Iterable[str] = (), *, now_ms: int) -> list[Assessment]:
-        """Judge the logs that ``names`` (topics or topic-partitions) select; all of them if empty.
-
-        Raises:
-            UnknownTopic: a name is neither a topic nor a topic-partition of this store.
-        """
-        return [assess(log, now_ms) for log in self.select(names)]
-
-    def select(self, names: Iterable[str] = ()) -> list[Log]:
-        """The logs that ``names`` mean. A name is a topic if one is called so, else a topic-partition."""
-        names = list(names)
-        topics = set(self.store.topics())
-        if not names:
-            return [log for topic in sorted(topics) for log in self.store.logs(topic)]
-        selected: dict[TopicPartition, Log] = {}
-        for name in names:
-            topic, partition = (name, None) if name in topics else _topic_and_partition(name)
-            found = [log for log in self.store.logs(topic) if partition in {None, log.topic_partition.partition}]
-            if not found:
-                raise UnknownTopic(f"topic {topic!r} has no partition {partition}: see keptlog topic describe {topic}")
-            selected.update((log.topic_partition, log) for log in found)
-        return list(selected.values())
-
     def plan(self, names: Iterable[str] = (), *, now_ms: int, requested: bool = False) -> Plan:
         """What a pass over these logs would do; changes nothing."""
-        return make_plan(self.observe(names, now_ms=now_ms), now_ms, requested=requested)
+        return make_plan(observe(self.store, names, now_ms=now_ms), now_ms, requested=requested)
 
     def rewrite(self, steps: Sequence[Step], run_id: str, progress: Progress | None = None) -> list[Rewritten]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
@@ -115,6 +92,33 @@ class Cleaner:
     def expire(self, plan: Plan, run_id: str, progress: Progress | None = None) -> CleanResult:
         """Carry out only the plan's expiry of tombstones."""
         return self.commit(plan, self.rewrite(plan.only(StepKind.EXPIRE), run_id, progress), run_id)
+
+
+def observe(store: LogStore, names: Iterable[str] = (), *, now_ms: int) -> list[Assessment]:
+    """Judge the logs that ``names`` select; see ``select_logs``."""
+    return [assess(log, now_ms) for log in select_logs(store, names)]
+
+
+def select_logs(store: LogStore, names: Iterable[str] = ()) -> list[Log]:
+    """The logs that ``names`` mean, each once; all of them if there are no names.
+
+    A name is a topic if one is called so, else a topic-partition.
+
+    Raises:
+        UnknownTopic: a name is neither.
+    """
+    names = list(names)
+    topics = store.topics()
+    if not names:
+        return [log for topic in topics for log in store.logs(topic)]
+    selected: dict[TopicPartition, Log] = {}
+    for name in names:
+        topic, partition = (name, None) if name in topics else _topic_and_partition(name)
+        found = [log for log in store.logs(topic) if partition in {None, log.topic_partition.partition}]
+        if not found:
+            raise UnknownTopic(f"topic {topic!r} has no partition {partition}: see keptlog topic describe {topic}")
+        selected.update((log.topic_partition, log) for log in found)
+    return list(selected.values())
 
 
 def _topic_and_partition(name: str) -> tuple[str, int | None]:

@@ -85,7 +85,11 @@ SETTINGS: tuple[Setting, ...] = (
         "retention.ms",
         7 * _DAY_MS,
         "with cleanup.policy=delete: segments older than this go; -1 keeps them",
-        (Synonym("log.retention.ms"), Synonym("log.retention.minutes", 60_000), Synonym("log.retention.hours", _HOUR_MS)),
+        (
+            Synonym("log.retention.ms"),
+            Synonym("log.retention.minutes", 60_000),
+            Synonym("log.retention.hours", _HOUR_MS),
+        ),
         minimum=-1,
     ),
     Setting(

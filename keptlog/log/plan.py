@@ -117,7 +117,12 @@ def plan_step(assessment: Assessment, *, requested: bool = False) -> Step | None
     """
     trigger = assessment.trigger
     sections = assessment.sections
-    if requested and assessment.log.config.is_compacted and sections.cleanable and trigger in {None, Trigger.TOMBSTONE_EXPIRY}:
+    if (
+        requested
+        and assessment.log.config.is_compacted
+        and sections.cleanable
+        and trigger in {None, Trigger.TOMBSTONE_EXPIRY}
+    ):
         trigger = Trigger.REQUESTED
     if trigger is None:
         return None

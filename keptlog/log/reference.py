@@ -91,7 +91,9 @@ class ReferenceLog:
         return len(self.clean_records) < before
 
 
-def clean_records(clean: Sequence[Record], dirty: Sequence[Record], now_ms: int, delete_retention_ms: int) -> list[Record]:
+def clean_records(
+    clean: Sequence[Record], dirty: Sequence[Record], now_ms: int, delete_retention_ms: int
+) -> list[Record]:
     """The clean section after ``dirty`` was cleaned into it."""
     latest = {record.key: record.offset for record in dirty if record.key is not None}
     cleaned: list[Record] = []

@@ -129,6 +129,7 @@ def _due_ms(log: Log, sections: Sections, horizon_ms: int | None, now_ms: int) -
     if sections.uncleanable:
         moments.append(sections.uncleanable[0].largest_timestamp_ms + config.min_compaction_lag_ms)
     moments.extend(
-        time_ms + config.max_compaction_lag_ms + 1 for time_ms in _stamped_times(sections.cleanable + sections.uncleanable)
+        time_ms + config.max_compaction_lag_ms + 1
+        for time_ms in _stamped_times(sections.cleanable + sections.uncleanable)
     )
     return min((moment for moment in moments if moment > now_ms), default=None)

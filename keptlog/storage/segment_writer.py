@@ -92,7 +92,9 @@ class _OpenSegment:
             tombstone_count=self.tombstone_count,
             unkeyed_count=self.unkeyed_count,
             stamped_count=self.stamped_count,
-            earliest_delete_horizon_ms=None if self.earliest_horizon_us is None else self.earliest_horizon_us // _US_PER_MS,
+            earliest_delete_horizon_ms=None
+            if self.earliest_horizon_us is None
+            else self.earliest_horizon_us // _US_PER_MS,
         )
 
 

@@ -1,0 +1,93 @@
+"""The ``keptlog`` command: topics, records and cleaning passes from a terminal or a script.
+
+Every command takes ``--json``. Exit codes: 0 fine; 1 something was found or failed; 2 the input can't be accepted, and
+nothing was changed. An error is one line on stderr that says what to do; progress goes to stderr too, so that stdout is
+only ever the answer.
+
+Commands are imported when they are called: ``keptlog --help`` starts no Spark.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
+
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+
+_COMMANDS = {
+    "topic": "keptlog.cli.topics:topic",
+    "append": "keptlog.cli.records:append",
+    "read": "keptlog.cli.records:read",
+    "plan": "keptlog.cli.inspection:plan",
+    "explain": "keptlog.cli.inspection:explain",
+    "status": "keptlog.cli.inspection:status",
+    "verify": "keptlog.cli.inspection:verify",
+    "clean": "keptlog.cli.passes:clean",
+    "expire": "keptlog.cli.passes:expire",
+    "purge": "keptlog.cli.passes:purge",
+}
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are imported on first use; in the order of the table above."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="keptlog")
+def cli() -> None:
+    """Kafka's log compaction for keyed changelog topics on a data lake.
+
+    A topic is an Iceberg table, a segment one of its data files. `append` adds records, `plan` says what a clean would
+    do now, `clean` does it, `purge` really deletes what was replaced.
+
+    \b
+    KEPTLOG_HOME            the folder that holds topics and catalog (default ./.keptlog)
+    KEPTLOG_SPARK_MASTER    where Spark runs (default local[*])
+    KEPTLOG_NOW_MS          judge as of this time instead of now, in ms since 1970
+
+    \b
+    Exit code 0: fine. 1: something was found or failed. 2: bad input, nothing changed.
+    """
+
+
+def main() -> None:
+    """Run the command line; errors become one line and an exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.UsageError as error:
+        hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        _fail(error.format_message() + hint, EXIT_BAD_INPUT)
+    except click.ClickException as error:
+        _fail(error.format_message(), EXIT_BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("stopped; nothing is lost, uncommitted work will be swept by a purge", 130)
+    except (InvalidConfig, InvalidRecord, UnknownTopic) as error:
+        _fail(str(error), EXIT_BAD_INPUT)
+    except KeptlogError as error:
+        _fail(str(error), EXIT_FAILED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"keptlog: {' '.join(message.split())}", err=True)
+    sys.exit(code)

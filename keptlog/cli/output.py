@@ -1,0 +1,72 @@
+"""What all commands share: how they find the home and the clock, and how they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from keptlog.errors import InvalidConfig
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+
+
+def clock_ms() -> int:
+    """Now, or ``KEPTLOG_NOW_MS``: judging a log as of another time is how a deadline is tried out.
+
+    Raises:
+        InvalidConfig: the variable is not a number.
+    """
+    given = os.environ.get("KEPTLOG_NOW_MS")
+    if not given:
+        return time.time_ns() // 1_000_000
+    try:
+        return int(given)
+    except ValueError:
+        raise InvalidConfig(f"KEPTLOG_NOW_MS={given!r} is not a whole number of milliseconds since 1970") from None
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
+    """Rows under their column names, columns as wide as they need; ``empty`` if there are none."""
+    if not rows:
+        click.echo(empty)
+        return
+    columns = list(rows[0])
+    cells = [columns, *[[_cell(row[column]) for column in columns] for row in rows]]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
+    numeric = [all(isinstance(row[column], int | float) or row[column] is None for row in rows) for column in columns]
+    for line in cells:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        click.echo("  ".join(padded).rstrip())
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def progress_to_stderr(*, quiet: bool) -> Callable[[str], None]:
+    """Where long work says what it is doing."""
+    return (lambda _line: None) if quiet else (lambda line: click.echo(line, err=True))
+
+
+def size(count_bytes: int) -> str:
+    """Bytes for a person."""
+    amount, units = float(count_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount, units = amount / 1024, units[1:]
+    return f"{int(amount)} {units[0]}" if units[0] == "B" else f"{amount:.1f} {units[0]}"

@@ -1,0 +1,129 @@
+"""``keptlog topic``: create, list, describe and alter topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from keptlog.cli.output import json_option, print_json, print_table
+from keptlog.errors import InvalidConfig
+from keptlog.home import open_home
+
+_config_option = click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A topic setting under Kafka's name; may be repeated.",
+)
+
+
+@click.group()
+def topic() -> None:
+    """Create, list, describe and alter topics."""
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC")
+@click.option(
+    "--partitions", type=click.IntRange(1, 10_000), default=1, show_default=True, help="How many logs it has."
+)
+@_config_option
+@json_option
+def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool) -> None:
+    """Create TOPIC.
+
+    \b
+    keptlog topic create users --partitions 4 --config cleanup.policy=compact --config max.compaction.lag.ms=86400000
+    """
+    created = open_home().store.create_topic(name, partitions, _settings(configs))
+    if as_json:
+        print_json({"topic": created.name, "partitions": created.partitions, "location": created.location})
+        return
+    click.echo(f"created {created.name} with {created.partitions} partitions at {created.location}")
+    if not created.config.is_compacted:
+        click.echo("cleanup.policy is delete, Kafka's default: it will not be compacted unless altered", err=True)
+
+
+@topic.command("list")
+@json_option
+def list_topics(*, as_json: bool) -> None:
+    """List all topics."""
+    store = open_home().store
+    topics = [store.describe_topic(name) for name in store.topics()]
+    rows = [
+        {"topic": each.name, "partitions": each.partitions, "cleanup.policy": ",".join(each.config.cleanup_policy)}
+        for each in topics
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, empty="no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact")
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC")
+@json_option
+def describe(name: str, *, as_json: bool) -> None:
+    """Show every setting of TOPIC, and whether it comes from the topic, the broker settings or Kafka's default."""
+    store = open_home().store
+    described = store.describe_topic(name)
+    settings = [
+        {
+            "setting": each.setting.name,
+            "value": ",".join(each.value) if isinstance(each.value, tuple) else each.value,
+            "from": each.origin.value if each.origin_name == each.setting.name else f"{each.origin} {each.origin_name}",
+        }
+        for each in described.config.resolved
+    ]
+    logs = [
+        {
+            "partition": log.topic_partition.partition,
+            "log start": log.log_start_offset,
+            "first dirty": log.checkpoint,
+            "log end": log.log_end_offset,
+            "segments": len(log.segments),
+        }
+        for log in store.logs(name)
+    ]
+    if as_json:
+        print_json(
+            {"topic": name, "partitions": described.partitions, "location": described.location}
+            | {"settings": settings, "logs": logs}
+        )
+        return
+    click.echo(f"{name}: {described.partitions} partitions at {described.location}\n")
+    print_table([setting | {"value": str(setting["value"])} for setting in settings], empty="")
+    click.echo()
+    print_table(logs, empty="")
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC")
+@_config_option
+@click.option(
+    "--delete-config", "deleted", multiple=True, metavar="NAME", help="Go back to the default; may be repeated."
+)
+@json_option
+def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json: bool) -> None:
+    """Change settings of TOPIC; they hold from the next pass on. A refused change changes nothing."""
+    settings = _settings(configs)
+    if not settings and not deleted:
+        raise InvalidConfig("nothing to alter: give --config NAME=VALUE or --delete-config NAME")
+    altered = open_home().store.alter_topic(name, settings, deleted)
+    if as_json:
+        print_json({"topic": name, "config": dict(altered.raw_config)})
+    else:
+        shown = ", ".join([f"{key}={value}" for key, value in settings.items()] + [f"{key} deleted" for key in deleted])
+        click.echo(f"altered {name}: {shown}")
+
+
+def _settings(configs: Sequence[str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for config in configs:
+        name, equals, value = config.partition("=")
+        if not equals:
+            raise InvalidConfig(f"--config {config!r} is not NAME=VALUE")
+        settings[name.strip()] = value
+    return settings

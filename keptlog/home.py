@@ -1,0 +1,98 @@
+"""A home: where the topics are, and what the broker settings say.
+
+``KEPTLOG_HOME`` (default ``./.keptlog``) is a folder with an embedded catalog, enough for one machine. A PyIceberg
+catalog named ``keptlog``, configured PyIceberg's own way, takes its place when there is one.
+
+Broker settings are Kafka's (``log.cleaner.min.cleanable.ratio`` …), in Kafka's own form: a ``server.properties`` in the
+home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO=0.3``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keptlog.cleaner import Cleaner
+from keptlog.errors import InvalidConfig
+from keptlog.log.config import check_broker_settings
+from keptlog.spark.engine import SparkEngine
+from keptlog.table.catalog import open_catalog
+from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_HOME = ".keptlog"
+_ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """An opened home."""
+
+    path: Path
+    broker: Mapping[str, str]
+    store: LogStore
+
+    def cleaner(self, session: Callable[[], SparkSession]) -> Cleaner:
+        """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before."""
+        return Cleaner(self.store, SparkEngine(session, self.store.files))
+
+
+def home_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the home is: ``KEPTLOG_HOME``, or ``.keptlog`` in the working directory."""
+    return Path(environment.get("KEPTLOG_HOME") or DEFAULT_HOME).absolute()
+
+
+def open_home(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Home:
+    """Open a home; nothing is created on disk before a topic is.
+
+    Raises:
+        InvalidConfig: a broker setting is unknown or out of range.
+        StorageUnavailable: the catalog can't be opened.
+    """
+    path = path or home_path(environment)
+    broker = broker_settings(path / "server.properties", environment)
+    store = LogStore(open_catalog(path), broker, sleep=time.sleep, new_id=new_id)
+    return Home(path, broker, store)
+
+
+def new_id() -> str:
+    """A name for one run that no other run has."""
+    return uuid.uuid4().hex
+
+
+def broker_settings(properties: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Broker settings from a ``server.properties`` and the environment.
+
+    Raises:
+        InvalidConfig: naming the file's line or the variable.
+    """
+    settings = _read_properties(properties) if properties.is_file() else {}
+    for name, value in environment.items():
+        if name.startswith(_ENVIRONMENT_PREFIX):
+            settings[name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
+    try:
+        check_broker_settings(settings)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"broker settings ({properties} and {_ENVIRONMENT_PREFIX}*): {error}") from None
+    return settings
+
+
+def _read_properties(path: Path) -> dict[str, str]:
+    """Java's properties, as far as Kafka's files use them: ``name=value`` lines and ``#`` comments."""
+    settings: dict[str, str] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith(("#", "!")):
+            continue
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidConfig(f"{path} line {number}: {text!r} is not name=value")
+        settings[name.strip()] = value.strip()
+    return settings

@@ -1,0 +1,114 @@
+"""Why a log is cleaned now, or is not, and when it will be: the same judgement that a plan is made from, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from keptlog.log.plan import why_left_alone
+from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.selection import Assessment, Trigger
+from keptlog.log.setting import LONG_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class SectionSummary:
+    """One section of a log. ``end_offset`` is exclusive; both offsets are null for an empty section."""
+
+    name: str
+    base_offset: int | None
+    end_offset: int | None
+    segments: int
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The judgement on one log, ready to print or to send as JSON."""
+
+    topic_partition: str
+    verdict: str
+    sections: tuple[SectionSummary, ...]
+    rules: tuple[str, ...]
+    """Each rule with the values it compared."""
+    due: str
+
+
+def explain(assessment: Assessment) -> Explanation:
+    """Put an assessment into words."""
+    sections = assessment.sections
+    summaries = (
+        summary("clean", sections.clean),
+        summary("cleanable", sections.cleanable),
+        summary("uncleanable", sections.uncleanable),
+        summary("active", sections.active),
+    )
+    return Explanation(
+        str(assessment.log.topic_partition), _verdict(assessment), summaries, _rules(assessment), _due(assessment)
+    )
+
+
+def summary(name: str, segments: tuple[Segment, ...]) -> SectionSummary:
+    """The numbers of one section."""
+    return SectionSummary(
+        name=name,
+        base_offset=segments[0].base_offset if segments else None,
+        end_offset=segments[-1].last_offset + 1 if segments else None,
+        segments=len(segments),
+        records=sum(segment.record_count for segment in segments),
+        bytes=total_bytes(segments),
+    )
+
+
+def iso_time(time_ms: int) -> str:
+    """A time of day that a person reads, in UTC and to the millisecond; times beyond the calendar as a number."""
+    try:
+        text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ms} ms"
+    return text.replace("+00:00", "Z")
+
+
+def _verdict(assessment: Assessment) -> str:
+    match assessment.trigger:
+        case Trigger.MAX_COMPACTION_LAG:
+            return f"to be cleaned now: a record is {assessment.max_compaction_delay_ms} ms past max.compaction.lag.ms"
+        case Trigger.DIRTY_RATIO:
+            return (
+                f"to be cleaned now: dirty ratio {assessment.cleanable_ratio:.2f} is above "
+                f"min.cleanable.dirty.ratio={assessment.log.config.min_cleanable_dirty_ratio}"
+            )
+        case Trigger.TOMBSTONE_EXPIRY:
+            return f"tombstones to be removed now: the earliest delete horizon passed {assessment.delete_expired_ms} ms ago"
+        case _:
+            return f"left alone: {why_left_alone(assessment)}"
+
+
+def _rules(assessment: Assessment) -> tuple[str, ...]:
+    config, sections = assessment.log.config, assessment.sections
+    oldest_ms, horizon_ms = assessment.earliest_uncompacted_ms, assessment.earliest_delete_horizon_ms
+    max_lag = "none" if config.max_compaction_lag_ms == LONG_MAX else str(config.max_compaction_lag_ms)
+    rules = [
+        f"cleanup.policy={','.join(config.cleanup_policy)}",
+        f"min.cleanable.dirty.ratio={config.min_cleanable_dirty_ratio}: the ratio is {assessment.cleanable_ratio:.4f}",
+        f"max.compaction.lag.ms={max_lag}: the oldest uncompacted record is "
+        + (f"of {iso_time(oldest_ms)}" if oldest_ms is not None else "none"),
+        f"min.compaction.lag.ms={config.min_compaction_lag_ms}: "
+        f"{sum(s.record_count for s in sections.uncleanable)} records are too young",
+        f"segment.ms={config.segment_ms}, segment.bytes={config.segment_bytes}: "
+        f"{sum(s.record_count for s in sections.active)} records are in the active segment",
+        f"delete.retention.ms={config.delete_retention_ms}: the earliest delete horizon is "
+        + (iso_time(horizon_ms) if horizon_ms is not None else "none"),
+    ]
+    if sections.checkpoint_reset:
+        rules.append(sections.checkpoint_reset)
+    return tuple(rules)
+
+
+def _due(assessment: Assessment) -> str:
+    if assessment.trigger:
+        return "now"
+    if assessment.due_ms is None:
+        return "when new records make it so"
+    return f"by {iso_time(assessment.due_ms)} at the earliest, or when new records make it so"

@@ -1,0 +1,1 @@
+"""What brings records in. Each source yields ``NewRecord`` in its own order and knows nothing of the table."""

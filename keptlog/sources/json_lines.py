@@ -1,0 +1,142 @@
+"""Records as JSON lines: one object a line, the same form in and out.
+
+    {"key": "user-7", "value": "{...}", "timestamp": 1700000000000}
+    {"key": "user-7", "value": null}                                    a tombstone
+    {"key_base64": "AAE=", "value_base64": "/w==", "partition": 3, "headers": [{"key": "h", "value": "x"}]}
+
+Text is UTF-8; bytes that are not go into ``*_base64``. ``key`` may be missing (an unkeyed record), ``value`` may not: a
+deletion must be said. ``offset`` and ``delete_horizon``, which ``keptlog read`` prints, are ignored on the way in.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from keptlog.errors import InvalidRecord
+from keptlog.log.record import Header, NewRecord, Record
+
+_FIELDS = {"key", "key_base64", "value", "value_base64", "timestamp", "partition", "headers"}
+_READ_ONLY = {"offset", "timestamp_type", "delete_horizon"}
+
+
+def read_records(lines: Iterable[bytes], *, now_ms: int) -> Iterator[NewRecord]:
+    """Records from JSON lines; blank lines are skipped. A record without a timestamp gets ``now_ms``.
+
+    Raises:
+        InvalidRecord: naming the line, what is wrong with it and what would be right.
+    """
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield _record(_object(line), now_ms)
+            except InvalidRecord as error:
+                raise InvalidRecord(f"line {number}: {error}") from None
+
+
+def to_json(partition: int, record: Record) -> str:
+    """One line, without its end, for a record that was read."""
+    shown: dict[str, Any] = {"partition": partition, "offset": record.offset, "timestamp": record.timestamp_ms}
+    _put(shown, "key", record.key)
+    _put(shown, "value", record.value)
+    if record.headers:
+        shown["headers"] = [_header_object(header) for header in record.headers]
+    if record.delete_horizon_ms is not None:
+        shown["delete_horizon"] = record.delete_horizon_ms
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidRecord(
+            f"not UTF-8 at byte {error.start}: put such bytes into key_base64 or value_base64"
+        ) from None
+    except json.JSONDecodeError as error:
+        raise InvalidRecord(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise InvalidRecord("not a record: nested too deeply") from None
+    if not isinstance(parsed, dict):
+        raise InvalidRecord(f"a record is a JSON object, not {_kind(parsed)}")
+    return parsed
+
+
+def _record(fields: dict[str, Any], now_ms: int) -> NewRecord:
+    for name in fields.keys() - _FIELDS - _READ_ONLY:
+        near = difflib.get_close_matches(name, _FIELDS, n=1)
+        raise InvalidRecord(f"unknown field {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+    if "value" not in fields and "value_base64" not in fields:
+        raise InvalidRecord('no "value": write null for a tombstone')
+    timestamp_ms = _whole_number(fields, "timestamp")
+    return NewRecord(
+        key=_bytes(fields, "key"),
+        value=_bytes(fields, "value"),
+        timestamp_ms=now_ms if timestamp_ms is None else timestamp_ms,
+        partition=_whole_number(fields, "partition"),
+        headers=_headers(fields.get("headers")),
+    )
+
+
+def _bytes(fields: dict[str, Any], name: str) -> bytes | None:
+    encoded = f"{name}_base64"
+    if name in fields and encoded in fields:
+        raise InvalidRecord(f'both "{name}" and "{encoded}": give one')
+    given = name if name in fields else encoded
+    value = fields.get(given)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidRecord(f'"{given}" is {_kind(value)}: it must be a string or null (write JSON as a string)')
+    try:
+        return value.encode() if given == name else base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        wrong = "base64" if given == encoded else "text that UTF-8 can hold (a lone surrogate?)"
+        raise InvalidRecord(f'"{given}" is not {wrong}') from None
+
+
+def _whole_number(fields: dict[str, Any], name: str) -> int | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**53) <= value <= 2**53:
+        meaning = "milliseconds since 1970" if name == "timestamp" else "0 or more"
+        raise InvalidRecord(f'"{name}" is {value!r}: it must be a whole number, {meaning}')
+    return value
+
+
+def _headers(headers: Any) -> tuple[Header, ...]:
+    if headers is None:
+        return ()
+    if not isinstance(headers, list):
+        raise InvalidRecord(f'"headers" is {_kind(headers)}: it must be a list of {{"key", "value"}}')
+    return tuple(_header(header) for header in headers)
+
+
+def _header(header: Any) -> Header:
+    if not isinstance(header, dict) or not isinstance(header.get("key"), str):
+        raise InvalidRecord(f'a header must be {{"key": string, "value": string or null}}, not {_kind(header)}')
+    return header["key"], _bytes(header, "value")
+
+
+def _header_object(header: Header) -> dict[str, Any]:
+    shown: dict[str, Any] = {"key": header[0]}
+    _put(shown, "value", header[1])
+    return shown
+
+
+def _put(shown: dict[str, Any], name: str, data: bytes | None) -> None:
+    try:
+        shown[name] = None if data is None else data.decode()
+    except UnicodeDecodeError:
+        shown[f"{name}_base64"] = base64.b64encode(data or b"").decode()
+
+
+def _kind(value: Any) -> str:
+    return {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}.get(
+        type(value), "a number"
+    )
