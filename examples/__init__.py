@@ -1,0 +1,1 @@
+"""Real changelogs to try keptlog on. Nothing in keptlog needs this package."""
