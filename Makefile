@@ -1,0 +1,56 @@
+# One recipe for each thing that a person does. All of them set up what they need; the second time costs nothing.
+
+PORT ?= 3000
+PYTHON ?= python3
+export PYTHON
+
+# Dagster keeps its runs and events here between starts.
+DAGSTER_HOME := $(CURDIR)/.dagster
+
+bin := .venv/bin
+venv := .venv/.installed
+dagster := .dagster/.prepared
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test dev lint bench clean java
+
+help: ## show this
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: export DAGSTER_HOME := $(DAGSTER_HOME)
+demo: java $(venv) $(dagster) ## compact the history of this repository and tell what happened
+	@$(bin)/python -m examples.demo
+
+test: java $(venv) lint ## check everything: style, types, layers, behaviour
+	@$(bin)/python -m pytest
+
+dev: export DAGSTER_HOME := $(DAGSTER_HOME)
+dev: java $(venv) $(dagster) ## open the Dagster UI on http://localhost:3000; another port: make dev PORT=3100
+	@$(bin)/dagster dev --port $(PORT)
+
+lint: $(venv) ## check style, types and layers only
+	@$(bin)/ruff check
+	@$(bin)/ruff format --check
+	@$(bin)/mypy
+	@$(bin)/lint-imports
+
+bench: java $(venv) ## measure a clean against a plain copy of the same bytes
+	@$(bin)/python -m benchmarks
+
+clean: ## remove all that was set up or cached here; topics and runs stay
+	@rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build *.egg-info spark-warehouse
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@scripts/bootstrap java
+
+$(venv): pyproject.toml constraints.txt scripts/bootstrap
+	@scripts/bootstrap venv
+	@touch $@
+
+$(dagster): | $(venv)
+	@mkdir -p $(DAGSTER_HOME)
+	@ln -sf ../dagster.yaml $(DAGSTER_HOME)/dagster.yaml
+	@DAGSTER_HOME=$(DAGSTER_HOME) $(bin)/dagster instance concurrency set log_cleaner 1 >/dev/null
+	@touch $@
