@@ -4,9 +4,9 @@
                               |                            |                 |
                               data; changes nothing        invisible         one catalog commit a topic
 
-``Cleaner`` holds the only place where the table and Spark meet. Each stage can be called by itself: the Dagster ops call
-one each, the command line calls ``clean``, and both get the same numbers back. A pass may stop, or be killed, after any
-stage: until the commit nothing is visible, after it everything is.
+``Cleaner`` holds the only place where the table and Spark meet. Each stage can be called by itself: the Dagster ops
+call one each, the command line calls ``clean``, and both get the same numbers back. A pass may stop, or be killed,
+after any stage: until the commit nothing is visible, after it everything is.
 
 Two passes over one log at once are harmless: the first commit wins and the other one gets ``StalePlan``.
 """

@@ -80,7 +80,8 @@ def _verdict(assessment: Assessment) -> str:
                 f"min.cleanable.dirty.ratio={assessment.log.config.min_cleanable_dirty_ratio}"
             )
         case Trigger.TOMBSTONE_EXPIRY:
-            return f"tombstones to be removed now: the earliest delete horizon passed {assessment.delete_expired_ms} ms ago"
+            passed_ms = assessment.delete_expired_ms
+            return f"tombstones to be removed now: the earliest delete horizon passed {passed_ms} ms ago"
         case _:
             return f"left alone: {why_left_alone(assessment)}"
 

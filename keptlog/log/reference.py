@@ -1,8 +1,8 @@
 """The executable specification: what a log holds after any history, in plain Python, with nothing clever.
 
-Where this file and the rest of keptlog differ, one of them is wrong; the state machine in ``tests/model`` looks for such
-histories. It shares no rule with the modules beside it, only the record. Sizes do not exist here: a test that compares
-with it lets time alone decide what is active, and cleans by request.
+Where this file and the rest of keptlog differ, one of them is wrong; the state machine in ``tests/model`` looks for
+such histories. It shares no rule with the modules beside it, only the record. Sizes do not exist here: a test that
+compares with it lets time alone decide what is active, and cleans by request.
 
 A log is a list of appended batches that were not cleaned yet, behind a list of clean records:
 

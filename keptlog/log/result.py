@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from keptlog.errors import InvariantViolated
@@ -13,7 +14,7 @@ from keptlog.log.segment import Segment, total_bytes
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records of the judged segments, by verdict; each record is counted once. ``kept`` includes records past the end."""
+    """Records of the judged segments, by verdict, each counted once. ``kept`` includes records past the end."""
 
     kept: int = 0
     stamped: int = 0
@@ -120,7 +121,7 @@ def _verify_order(rewritten: Rewritten) -> None:
     step = rewritten.step
     kept = set(step.segments) - set(rewritten.removed)
     after = sorted(kept | set(rewritten.added), key=lambda segment: segment.base_offset)
-    for earlier, later in zip(after, after[1:], strict=False):
+    for earlier, later in pairwise(after):
         _require(
             later.base_offset > earlier.last_offset,
             f"{step.topic_partition}: {later.path} would overlap {earlier.path} at offset {later.base_offset} (G2)",
@@ -134,6 +135,6 @@ def _verify_order(rewritten: Rewritten) -> None:
         )
 
 
-def _require(holds: bool, otherwise: str) -> None:
+def _require(holds: bool, otherwise: str) -> None:  # noqa: FBT001  # a condition, not a mode
     if not holds:
         raise InvariantViolated(f"{otherwise}; nothing was committed, please report this")

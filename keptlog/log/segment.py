@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
@@ -59,7 +60,7 @@ class Log:
     checkpoint: int | None = None
 
     def __post_init__(self) -> None:
-        for earlier, later in zip(self.segments, self.segments[1:], strict=False):
+        for earlier, later in pairwise(self.segments):
             if later.base_offset <= earlier.last_offset:
                 raise LogCorrupt(
                     f"{self.topic_partition}: segment {later.path} begins at offset {later.base_offset}, inside of "
