@@ -22,8 +22,9 @@ Settings ending in ``.ms`` may be written that way too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from keptlog.log.record import NewRecord, Record
 
@@ -50,6 +51,18 @@ class Block:
         return "\n".join(
             [*self.comments, " ".join([self.command, *self.arguments]), *self.given, "----", *self.expected]
         )
+
+
+def play(path: Path, run: Callable[[Block], list[str]], *, rewrite: bool) -> None:
+    """Run a scenario file; the first command whose output differs fails, or the file is rewritten with all outputs."""
+    blocks, rest = parse(path.read_text())
+    played = []
+    for block in blocks:
+        output = run(block)
+        played.append(block.with_output(output))
+        assert rewrite or tuple(output) == block.expected, f"{path.name}:{block.line_number}: {block.command}"
+    if rewrite:
+        path.write_text(unparse(played, rest))
 
 
 def parse(text: str) -> tuple[list[Block], str]:

@@ -1,0 +1,26 @@
+"""The files of ``log/``: what becomes of records, on the specification and on the real log.
+
+``KEPTLOG_REWRITE=1 pytest tests/scenarios`` writes what the specification does into the files, for a person to review.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.logs import ReferenceTwin
+from tests.scenarios.language import parse, play, unparse
+from tests.scenarios.scenario import Scenario
+
+FILES = sorted((Path(__file__).parent / "log").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_specification_does_what_the_scenario_says(path: Path, rewrite_scenarios: bool) -> None:
+    play(path, Scenario(ReferenceTwin()).run, rewrite=rewrite_scenarios)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_scenario_file_is_written_as_it_was_read(path: Path) -> None:
+    assert unparse(*parse(path.read_text())) == path.read_text()
