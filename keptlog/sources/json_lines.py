@@ -120,6 +120,10 @@ def _headers(headers: Any) -> tuple[Header, ...]:
 def _header(header: Any) -> Header:
     if not isinstance(header, dict) or not isinstance(header.get("key"), str):
         raise InvalidRecord(f'a header must be {{"key": string, "value": string or null}}, not {_kind(header)}')
+    try:
+        header["key"].encode()
+    except UnicodeEncodeError:
+        raise InvalidRecord("a header's key is not text that UTF-8 can hold (a lone surrogate?)") from None
     return header["key"], _bytes(header, "value")
 
 
