@@ -1,0 +1,115 @@
+"""Rewrites a run of segments: judges them, keeps the files in which nothing changes, writes what survives of others.
+
+    run        [ unchanged ][ 3 of 10 go ][ 7 of 10 go ][ unchanged ]
+    outcome    [ kept      ][ new: 10 records          ][ kept      ]
+
+Changed segments are read row group by row group, those without a survivor not at all, filtered, stamped, and given to a
+writer that rolls at the topic's ``segment.bytes``. So memory is a few row groups, whatever the size of the log.
+
+``keptlog.log.groups`` decides which segments share an output. The inputs of an expire step need not be neighbours, so
+each of them is a run of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.log.groups import groups_to_rewrite
+from keptlog.log.plan import Step, StepKind
+from keptlog.log.result import Counts
+from keptlog.log.segment import Segment
+from keptlog.spark.inputs import open_input
+from keptlog.spark.judge import Judged, judge
+from keptlog.spark.offset_map import OffsetMap
+from keptlog.storage.files import Files
+from keptlog.storage.schema import SCHEMA
+from keptlog.storage.segment_writer import SegmentWriter
+
+_LAST_HORIZON_MS = 253_402_300_799_999
+"""The end of the year 9999: ``delete.retention.ms`` may mean "never", and no reader can show later times."""
+
+_US_PER_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenRun:
+    """What a rewrite did to a run: which inputs the staged segments replace, and what was counted."""
+
+    removed: tuple[Segment, ...]
+    added: tuple[Segment, ...]
+    counts: Counts
+    winners_found: int
+
+
+def rewrite_run(
+    files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap, path_for: Callable[[int], str]
+) -> RewrittenRun:
+    """Judge neighbouring segments of a step and write those that change; ``path_for`` names a file by base offset.
+
+    Raises:
+        StalePlan: a segment is gone.
+    """
+    judged = judge(files, step, segments, offset_map)
+    removed: list[Segment] = []
+    added: list[Segment] = []
+    stamped = 0
+    for group in _groups(step, segments, judged):
+        writer = SegmentWriter(files, path_for, step.segment_bytes)
+        try:
+            for index in group:
+                for table in _survivors(files, step, segments[index], judged.survives[index]):
+                    table, newly_stamped = _with_horizons(table, step)
+                    stamped += newly_stamped
+                    writer.write(table)
+            added += writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+        removed += [segments[index] for index in group]
+    counts = judged.counts + Counts(kept=-stamped, stamped=stamped)
+    return RewrittenRun(tuple(removed), tuple(added), counts, judged.winners_found)
+
+
+def _groups(step: Step, segments: Sequence[Segment], judged: Judged) -> list[range]:
+    changed = [
+        judged.loses_records(index) or step.must_rewrite(segment) or _gets_horizons(step, segment)
+        for index, segment in enumerate(segments)
+    ]
+    if step.kind is StepKind.EXPIRE:
+        return [range(index, index + 1) for index, change in enumerate(changed) if change]
+    dirty = [segment.last_offset >= step.first_dirty_offset for segment in segments]
+    return groups_to_rewrite(segments, changed, dirty, step.segment_bytes)
+
+
+def _gets_horizons(step: Step, segment: Segment) -> bool:
+    return step.kind is StepKind.COMPACT and segment.tombstone_count > segment.stamped_count
+
+
+def _survivors(files: Files, step: Step, segment: Segment, survives: pa.ChunkedArray | None) -> Iterator[pa.Table]:
+    with open_input(files, step, segment) as parquet:
+        position = 0
+        for index in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(index).num_rows
+            mask = survives.slice(position, rows) if survives is not None else None
+            position += rows
+            surviving = rows if mask is None else pc.sum(mask).as_py() or 0
+            if surviving:
+                table = parquet.read_row_group(index, columns=SCHEMA.names, use_threads=False)
+                yield table if surviving == rows else table.filter(mask)
+
+
+def _with_horizons(table: pa.Table, step: Step) -> tuple[pa.Table, int]:
+    """The records with a delete horizon on every tombstone before the end that has none, and how many got one."""
+    if step.kind is not StepKind.COMPACT or table["value"].null_count == 0:
+        return table, 0
+    lacks_horizon = pc.and_(pc.is_null(table["value"]), pc.is_null(table["delete_horizon"]))
+    stamped = pc.and_(lacks_horizon, pc.less(table["offset"], step.end_offset))
+    field = table.schema.field("delete_horizon")
+    horizon_us = min(step.bounds.new_delete_horizon_ms, _LAST_HORIZON_MS) * _US_PER_MS
+    horizons = pc.if_else(stamped, pa.scalar(horizon_us, pa.int64()).cast(field.type), table["delete_horizon"])
+    column = table.schema.get_field_index("delete_horizon")
+    return table.set_column(column, field, horizons), int(pc.sum(stamped).as_py())

@@ -1,0 +1,94 @@
+"""Every Spark setting that keptlog makes, with its reason, and the start of a session.
+
+The master is configuration: ``local[*]`` unless told otherwise, or a standalone cluster, YARN, Kubernetes, or a Spark
+Connect server (``sc://host:port``). On a cluster the executors need keptlog and pyarrow in their Python: install them
+there, or send keptlog along with ``spark.submit.pyFiles=keptlog.zip`` (Connect: ``addArtifacts("keptlog.zip",
+pyfile=True)``), and let ``PYSPARK_PYTHON`` in the driver's environment name that Python.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import keptlog
+from keptlog.errors import InvalidConfig, StorageUnavailable
+
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+_EVERYWHERE: Mapping[str, str] = {
+    # Orders of magnitude less start-up work than the Hive catalog, and no metastore_db in the current directory.
+    "spark.sql.catalogImplementation": "in-memory",
+    # A worker that stays has imported pyarrow already, which costs 0.4 s of CPU.
+    "spark.python.worker.reuse": "true",
+    # keptlog reports its own progress; Spark's bar would be written over it.
+    "spark.ui.showConsoleProgress": "false",
+    # A web server that nobody asked for opens a port and costs a second; Dagster shows the runs.
+    "spark.ui.enabled": "false",
+    # Values never enter the JVM: its heap holds task numbers and one line of JSON a task.
+    "spark.driver.memory": "1g",
+}
+
+_LOCAL: Mapping[str, str] = {
+    # Nothing outside of this machine has business with a local session, and host names may not resolve.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # The serial collector keeps the heap small; setLogLevel would come too late for most of what is logged.
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+    # The workers find the same keptlog as the driver, from any directory, installed or not.
+    "spark.executorEnv.PYTHONPATH": str(Path(keptlog.__file__).parents[1]),
+    # glibc gives each thread an arena of its own and keeps what was freed in them.
+    "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+}
+
+
+def session_settings(master: str | None = None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All settings of a session on this master; ``extra`` goes over them."""
+    master = master or "local[*]"
+    if master.startswith("sc://"):
+        return {"spark.remote": master, **(extra or {})}
+    local = _LOCAL if master.startswith("local") else {}
+    return {"spark.master": master, "spark.app.name": "keptlog", **_EVERYWHERE, **local, **(extra or {})}
+
+
+def use_this_python() -> None:
+    """Let workers run on the driver's Python, unless ``PYSPARK_PYTHON`` says otherwise.
+
+    Spark has no setting for it that works once a session is being built, so it goes by the environment.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def start_session(master: str | None = None, extra: Mapping[str, str] | None = None) -> SparkSession:
+    """The running session, or a new one.
+
+    Raises:
+        InvalidConfig: Java is missing or too old.
+        StorageUnavailable: the master can't be reached.
+    """
+    use_this_python()
+    builder: Any = SparkSession.builder
+    for name, value in session_settings(master, extra).items():
+        builder = builder.config(name, value)
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except PySparkException as error:
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            raise InvalidConfig(
+                "Spark could not start Java: install Java 17 or newer, for example with "
+                "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
+            ) from error
+        raise StorageUnavailable(f"no Spark session on {master or 'local[*]'}: {_first_line(error)}") from error
+    except Exception as error:
+        raise StorageUnavailable(f"no Spark session on {master or 'local[*]'}: {_first_line(error)}") from error
+    return session
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
