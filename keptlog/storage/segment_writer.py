@@ -74,7 +74,8 @@ class _OpenSegment:
         self.unkeyed_count += table["key"].null_count
         self.stamped_count += table.num_rows - table["delete_horizon"].null_count
         if horizon is not None:
-            self.earliest_horizon_us = min(horizon, self.earliest_horizon_us or horizon)
+            earliest_us = self.earliest_horizon_us
+            self.earliest_horizon_us = horizon if earliest_us is None else min(horizon, earliest_us)
         self.parquet.write_table(table, row_group_size=table.num_rows)
 
     def finish(self) -> Segment:
@@ -133,10 +134,19 @@ class SegmentWriter:
             while self._waiting_rows >= ROW_GROUP_ROWS or self._waiting_bytes >= ROW_GROUP_BYTES:
                 self._write_row_group()
 
-    def finish(self) -> list[Segment]:
-        """Write what waits, close the last file, and return all segments in offset order."""
+    @property
+    def waiting_bytes(self) -> int:
+        """Memory of the records that wait for their row group to be full."""
+        return self._waiting_bytes
+
+    def flush(self) -> None:
+        """Write what waits, full row group or not, to free its memory."""
         while self._waiting_rows:
             self._write_row_group()
+
+    def finish(self) -> list[Segment]:
+        """Write what waits, close the last file, and return all segments in offset order."""
+        self.flush()
         self._close()
         return self._finished
 

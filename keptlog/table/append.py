@@ -1,0 +1,163 @@
+"""Appends a batch: all of its records get their offsets and become visible in one commit, or none of them does.
+
+The records are staged first, with offsets from the log ends as they are now, and then committed. If another append has
+taken those offsets meanwhile, only the staged segments that are in its way are written again. A run that was appended
+before is not appended twice: its snapshot tells the result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from keptlog.errors import StalePlan
+from keptlog.log.record import NewRecord
+from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, find_run
+from keptlog.table.files import TableFiles
+from keptlog.table.metrics import data_file_of
+from keptlog.table.staging import SegmentPaths, Staged, Stager, shifted
+from keptlog.table.state import LogState, log_end_offset
+from keptlog.table.topics import Topic
+
+_APPENDED = "keptlog.appended"
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What one partition got. ``last_offset`` is inclusive, offsets are dense; ``segments`` counts files of ``bytes`` in all."""
+
+    partition: int
+    base_offset: int
+    last_offset: int
+    records: int
+    bytes: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """What an append brought, by partition; empty for an empty batch."""
+
+    topic: str
+    partitions: tuple[Appended, ...]
+
+    @property
+    def records(self) -> int:
+        return sum(each.records for each in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self.partitions)
+
+    @property
+    def segments(self) -> int:
+        return sum(each.segments for each in self.partitions)
+
+
+@dataclass
+class Append:
+    """One batch on its way into one topic."""
+
+    topic: Topic
+    committer: Committer
+    files: TableFiles
+    paths: SegmentPaths
+    now_ms: int
+
+    def run(self, table: Table, records: Iterable[NewRecord]) -> AppendResult:
+        """Stage the records and commit them.
+
+        Raises:
+            InvalidRecord: one can't be appended; nothing was.
+            StalePlan, CommitStateUnknown, StorageUnavailable: the commit did not land, or nobody knows. What was staged
+                stays where it is, for a purge to sweep: it must not be deleted while the commit could still land.
+        """
+        earlier = find_run(table, self.paths.run_id)
+        if earlier:
+            return _result_of(self.topic.name, earlier)
+        staged = self._stage(records, log_end_offsets(self.topic, table.properties))
+        if not staged:
+            return AppendResult(self.topic.name, ())
+
+        def prepare(fresh: Table) -> Land:
+            nonlocal staged
+            staged = self._at_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
+            require_staged(self.files, (segment.path for each in staged for segment in each.segments))
+            return lambda: self._land(fresh, staged)
+
+        landed = self.committer.commit(self.topic.name, prepare, self.paths.run_id)
+        return _result_of(self.topic.name, landed) if landed else AppendResult(self.topic.name, _appended(staged))
+
+    def _stage(self, records: Iterable[NewRecord], ends: Mapping[int, int]) -> list[Staged]:
+        stager = Stager(self.files, self.topic, ends, self.paths, self.now_ms)
+        try:
+            for record in records:
+                stager.add(record)
+            return stager.finish()
+        except BaseException:
+            stager.discard()
+            raise
+
+    def _at_the_ends(self, staged: list[Staged], ends: Mapping[int, int]) -> list[Staged]:
+        """The staged segments with offsets that are still free; rewritten where another append was faster."""
+        segment_bytes = self.topic.config.segment_bytes
+        return [
+            each
+            if each.base_offset == ends[each.partition]
+            else shifted(self.files, each, ends[each.partition], self.paths, segment_bytes)
+            for each in staged
+        ]
+
+    def _land(self, table: Table, staged: list[Staged]) -> None:
+        appended = _appended(staged)
+        summary = {
+            RUN_ID: self.paths.run_id,
+            OPERATION: "append",
+            _APPENDED: json.dumps([asdict(each) for each in appended]),
+        }
+        transaction = table.transaction()
+        snapshot = transaction.update_snapshot(snapshot_properties=summary).merge_append()
+        for each in staged:
+            for segment in each.segments:
+                snapshot.append_data_file(data_file_of(each.partition, segment))
+        snapshot.commit()
+        transaction.set_properties({log_end_offset(each.partition): str(each.last_offset + 1) for each in appended})
+        transaction.commit_transaction()
+
+
+def log_end_offsets(topic: Topic, properties: Mapping[str, str]) -> dict[int, int]:
+    """The next offset of every partition."""
+    return {
+        partition: LogState.read(topic.name, partition, properties).log_end_offset
+        for partition in range(topic.partitions)
+    }
+
+
+def require_staged(files: TableFiles, paths: Iterable[str]) -> None:
+    """Refuse to commit a file that is no longer there.
+
+    Raises:
+        StalePlan: a purge took it for the leftover of a dead run.
+    """
+    for path in paths:
+        if not files.exists(path):
+            raise StalePlan(f"staged file {path} is gone: a purge swept it because the run took too long; run it again")
+
+
+def _appended(staged: Iterable[Staged]) -> tuple[Appended, ...]:
+    return tuple(
+        Appended(
+            each.partition, each.base_offset, each.last_offset, each.record_count, each.size_bytes, len(each.segments)
+        )
+        for each in staged
+    )
+
+
+def _result_of(topic: str, snapshot: Snapshot) -> AppendResult:
+    """What an earlier commit of the same run has appended."""
+    text = snapshot.summary.additional_properties.get(_APPENDED, "[]") if snapshot.summary else "[]"
+    return AppendResult(topic, tuple(Appended(**each) for each in json.loads(text)))

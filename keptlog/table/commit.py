@@ -1,0 +1,132 @@
+"""How a change lands: once and whole, or not at all.
+
+    load the table -> check that the change still fits -> commit on exactly that snapshot -> done
+         ^                                                    |
+         +------ wait a little <------ refused, unanswered ---+
+
+A commit that adds a snapshot names the snapshot it was built from, and the catalog refuses it if another one came
+first; nothing is merged behind our back. So each round begins with a fresh table and a fresh check.
+
+The complication is a commit without an answer: it may have landed. Its snapshot carries the run's id, so the next round
+finds it and is done. Should a purge have expired snapshots in between, the run's could be among them; that shows as a
+gap in the sequence numbers, and then nobody can tell: ``CommitStateUnknown``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+from sqlalchemy.exc import OperationalError
+
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.topics import load_topic_table
+
+RUN_ID = "keptlog.run-id"
+OPERATION = "keptlog.operation"
+"""Snapshot summary properties."""
+
+MAX_ATTEMPTS = 24
+_FIRST_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 2.0
+
+Land = Callable[[], object]
+"""Commits a prepared change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Commits changes to the tables of one catalog."""
+
+    catalog: Catalog
+    sleep: Callable[[float], None]
+
+    def commit(self, topic: str, prepare: Callable[[Table], Land | None], run_id: str | None = None) -> Snapshot | None:
+        """Land a change. ``prepare`` gets the fresh table, checks, and returns what commits; null if nothing is to do.
+
+        Returns:
+            The snapshot of ``run_id`` if it was there already, else null.
+
+        Raises:
+            StalePlan: others kept committing first; nothing landed.
+            CommitStateUnknown: it may have landed, and nobody could say.
+            StorageUnavailable: catalog or storage can't be reached; nothing landed.
+            KeptlogError: whatever ``prepare`` refuses.
+        """
+        unanswered: int | None = None
+        failure: Exception | None = None
+        for attempt in range(MAX_ATTEMPTS):
+            if attempt:
+                self.sleep(_pause_seconds(attempt, run_id or topic))
+            try:
+                table = load_topic_table(self.catalog, topic)
+                landed = find_run(table, run_id) if run_id else None
+                if landed:
+                    return landed
+                if unanswered is not None:
+                    _require_all_snapshots_since(table, unanswered)
+                land = prepare(table)
+            except OUT_OF_REACH as error:
+                failure = error
+                continue
+            if land is None:
+                return None
+            try:
+                land()
+                return None
+            except (CommitFailedException, ValidationException) as error:
+                failure = error
+            except OUT_OF_REACH as error:
+                failure = error
+                if run_id and not _is_locked(error):
+                    unanswered = table.last_sequence_number if unanswered is None else unanswered
+        raise _gave_up(topic, failure, is_unknown=unanswered is not None) from failure
+
+
+def find_run(table: Table, run_id: str) -> Snapshot | None:
+    """The snapshot that a run has committed, if it is still there."""
+    for snapshot in reversed(table.metadata.snapshots):
+        if snapshot.summary and snapshot.summary.additional_properties.get(RUN_ID) == run_id:
+            return snapshot
+    return None
+
+
+def _require_all_snapshots_since(table: Table, sequence_number: int) -> None:
+    present = {snapshot.sequence_number for snapshot in table.metadata.snapshots}
+    missing = set(range(sequence_number + 1, table.last_sequence_number + 1)) - present
+    if missing:
+        raise CommitStateUnknown(
+            f"topic {table.name()[-1]}: a commit got no answer, and snapshots since then have expired, so that it can't "
+            "be told whether it landed; compare the log with what was sent before it is sent again"
+        )
+
+
+def _is_locked(error: Exception) -> bool:
+    """SQLite refused because another process writes: nothing landed."""
+    return isinstance(error, OperationalError) and "database is locked" in str(error)
+
+
+def _pause_seconds(attempt: int, salt: str) -> float:
+    """Twice as long each time, and different for each run, so that two of them don't meet again at every attempt."""
+    share = 0.5 + zlib.crc32(f"{salt}/{attempt}".encode()) % 1024 / 2048
+    return min(_FIRST_PAUSE_SECONDS * 2.0**attempt, _LONGEST_PAUSE_SECONDS) * share
+
+
+def _gave_up(topic: str, failure: Exception | None, *, is_unknown: bool) -> KeptlogError:
+    why = one_line(failure) if failure else "no attempt was made"
+    if is_unknown:
+        return CommitStateUnknown(
+            f"topic {topic}: the catalog did not say whether the commit landed ({why}); "
+            "run again with the same run id, which finds it if it did"
+        )
+    if isinstance(failure, CommitFailedException | ValidationException):
+        return StalePlan(
+            f"topic {topic}: others committed first {MAX_ATTEMPTS} times in a row ({why}); nothing is lost, try again"
+        )
+    return StorageUnavailable(f"topic {topic}: catalog or storage can't be reached ({why}); nothing landed, try again")

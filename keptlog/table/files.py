@@ -1,0 +1,156 @@
+"""Storage by path, for driver and executors alike.
+
+A local path is opened by the operating system, so that a task on an executor needs no catalog library. Whatever else
+the catalog's warehouse lies on is opened through PyIceberg's own filesystems, configured by the catalog's properties.
+
+A local file is durable once it is closed: the file and its folder are fsynced, because the catalog's database is, and
+after a power loss a committed snapshot must not name files that never reached the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from keptlog.storage.files import StoredFile
+
+Properties = tuple[tuple[str, Any], ...]
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The ``Files`` of one catalog; ``properties`` are the catalog's, and may hold credentials."""
+
+    properties: Properties = field(default=(), repr=False)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random reads; FileNotFoundError if it is gone."""
+        local = local_path(path)
+        if local is not None:
+            return pa.OSFile(local, "rb")
+        filesystem, inner = self._remote(path)
+        return filesystem.open_input_file(inner)
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """Create a file. It exists whole, and durably, once the context is left without an error."""
+        local = local_path(path)
+        if local is not None:
+            make_folder(os.path.dirname(local))
+            sink = pa.OSFile(local, "wb")
+        else:
+            filesystem, inner = self._remote(path)
+            sink = filesystem.open_output_stream(inner)
+        try:
+            yield sink
+            sink.close()
+        except BaseException:
+            with contextlib.suppress(OSError):
+                sink.close()
+                self.delete(path)
+            raise
+        if local is not None:
+            sync(local)
+            sync(os.path.dirname(local))
+
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is already gone is no error."""
+        local = local_path(path)
+        with contextlib.suppress(FileNotFoundError):
+            if local is not None:
+                os.unlink(local)
+            else:
+                filesystem, inner = self._remote(path)
+                filesystem.delete_file(inner)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file is there now."""
+        local = local_path(path)
+        if local is not None:
+            return os.path.exists(local)
+        filesystem, inner = self._remote(path)
+        return bool(filesystem.get_file_info(inner).is_file)
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """All files below a folder; nothing if the folder does not exist."""
+        folder = folder.rstrip("/")
+        local = local_path(folder)
+        if local is not None:
+            yield from _list_local(folder, local)
+            return
+        filesystem, inner = self._remote(folder)
+        for info in filesystem.get_file_info(pafs.FileSelector(inner, allow_not_found=True, recursive=True)):
+            if info.is_file:
+                yield StoredFile(folder + info.path[len(inner) :], info.size, (info.mtime_ns or 0) // _NS_PER_MS)
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole of a small file; FileNotFoundError if it is gone."""
+        with self.open_input(path) as source:
+            return bytes(source.read())
+
+    def write_bytes(self, path: str, content: bytes) -> None:
+        """Create a small file, durably."""
+        with self.open_output(path) as sink:
+            sink.write(content)
+
+    def _remote(self, path: str) -> tuple[pafs.FileSystem, str]:
+        from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
+
+        scheme, authority, inner = PyArrowFileIO.parse_location(path, dict(self.properties))
+        return _filesystem(self.properties, scheme, authority), inner
+
+
+@lru_cache(maxsize=16)
+def _filesystem(properties: Properties, scheme: str, authority: str) -> pafs.FileSystem:
+    from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
+
+    return PyArrowFileIO(dict(properties)).fs_by_scheme(scheme, authority)
+
+
+def local_path(path: str) -> str | None:
+    """The operating system's path of a local location (``/…``, ``file:/…`` or ``file:///…``), null for any other.
+
+    Taken as it is, not as a URL: a folder may be called ``50%`` or ``a#b``.
+    """
+    if path.startswith("file://"):
+        return path.removeprefix("file://")
+    if path.startswith("file:"):
+        return path.removeprefix("file:")
+    return None if "://" in path else path
+
+
+def make_folder(folder: str) -> None:
+    """Create a folder and those above it, each durably."""
+    if not folder or os.path.isdir(folder):
+        return
+    parent = os.path.dirname(folder)
+    make_folder(parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)
+        sync(parent or ".")
+
+
+def sync(path: str) -> None:
+    """Wait until a file, or the list of a folder's files, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _list_local(folder: str, local: str) -> Iterator[StoredFile]:
+    for parent, _, names in os.walk(local):
+        for name in names:
+            full = os.path.join(parent, name)
+            with contextlib.suppress(FileNotFoundError):
+                status = os.stat(full)
+                yield StoredFile(folder + full[len(local) :], status.st_size, status.st_mtime_ns // _NS_PER_MS)

@@ -1,0 +1,178 @@
+"""``LogStore``: all topics of one catalog, and everything that can be done to them.
+
+It holds no state but a cache of immutable manifests: each call looks at the catalog anew, and two stores over one
+catalog, in two processes or on two machines, are as good as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.log.config import TopicConfig
+from keptlog.log.record import NewRecord, Record
+from keptlog.log.result import Rewritten
+from keptlog.log.segment import Log
+from keptlog.table.append import Append, AppendResult
+from keptlog.table.catalog import metadata_locations
+from keptlog.table.commit import Committer, Land
+from keptlog.table.files import TableFiles
+from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.read import Reader
+from keptlog.table.reach import reaching
+from keptlog.table.staging import SegmentPaths
+from keptlog.table.state import CONFIG_PREFIX
+from keptlog.table.swap import Swap
+from keptlog.table.topics import Topic, altered, create_topic, load_topic_table, raw_config_of, topic_names, topic_of
+
+
+class LogStore:
+    """The topics of one catalog.
+
+    ``broker`` gives the defaults of topic settings; ``sleep`` waits between commit attempts, in seconds; ``new_id``
+    returns a text that was never returned before, anywhere.
+
+    Every method raises StorageUnavailable if catalog or storage can't be reached, and those that name a topic raise
+    UnknownTopic if there is none.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        broker: Mapping[str, str],
+        sleep: Callable[[float], None],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._catalog = catalog
+        self._broker = broker
+        self._new_id = new_id
+        self._committer = Committer(catalog, sleep)
+        self._live_files = LiveFiles()
+
+    @property
+    def files(self) -> TableFiles:
+        """The storage behind the catalog; pickles, so that tasks can take it along."""
+        return TableFiles(tuple(sorted(self._catalog.properties.items())))
+
+    def topics(self) -> list[str]:
+        """Names of all topics, sorted."""
+        with reaching("topics can't be listed"):
+            return topic_names(self._catalog)
+
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> Topic:
+        """Create a topic; ``config`` holds its own settings under Kafka's names.
+
+        Raises:
+            InvalidConfig: name, partitions or a setting is not allowed, or the topic exists.
+        """
+        TopicConfig.of(config, self._broker)
+        with reaching(f"topic {name} can't be created"):
+            return topic_of(create_topic(self._catalog, name, partitions, config), self._broker)
+
+    def describe_topic(self, name: str) -> Topic:
+        """A topic with its configuration resolved."""
+        return topic_of(self._load(name), self._broker)
+
+    def alter_topic(self, name: str, to_set: Mapping[str, str], unset: Sequence[str] = ()) -> Topic:
+        """Change a topic's settings; all of them or, if one is refused, none.
+
+        Raises:
+            InvalidConfig: the configuration would not be valid.
+        """
+
+        def prepare(table: Table) -> Land:
+            TopicConfig.of(altered(raw_config_of(table), to_set, unset), self._broker)
+            transaction = table.transaction()
+            if to_set:
+                transaction.set_properties({CONFIG_PREFIX + key: value for key, value in to_set.items()})
+            if unset:
+                transaction.remove_properties(*(CONFIG_PREFIX + key for key in unset))
+            return transaction.commit_transaction
+
+        self._committer.commit(name, prepare)
+        return self.describe_topic(name)
+
+    def logs(self, topic: str) -> list[Log]:
+        """The logs of a topic, one for each partition, from file metrics alone.
+
+        Raises:
+            LogCorrupt: what is stored contradicts itself.
+        """
+        table = self._load(topic)
+        config = topic_of(table, self._broker).config
+        with reaching(f"topic {topic} can't be read"):
+            return self._live_files.logs(table, config)
+
+    def data_location(self, topic: str) -> str:
+        """The folder in which a topic's segments lie, without a slash at its end."""
+        return self.describe_topic(topic).data_location
+
+    def metadata_locations(self) -> dict[str, str]:
+        """Topic to the location of its current metadata, which changes with every commit: the cheap way to see change."""
+        with reaching("topics can't be listed"):
+            if isinstance(self._catalog, SqlCatalog):
+                return metadata_locations(self._catalog)
+            return {
+                name: load_topic_table(self._catalog, name).metadata_location for name in topic_names(self._catalog)
+            }
+
+    def append(self, topic: str, records: Iterable[NewRecord], run_id: str, now_ms: int) -> AppendResult:
+        """Append a batch atomically; a ``run_id`` that was appended before is not appended again.
+
+        A record without a partition goes where Kafka's default partitioner puts its key; those without a key all to one
+        partition of the batch's. Memory is bounded whatever the length of ``records``; if it raises, nothing is appended.
+
+        Raises:
+            InvalidRecord: one can't be appended; says which, counted from 1. Nothing of the batch was.
+            StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
+        """
+        table = self._load(topic)
+        described = topic_of(table, self._broker)
+        paths = SegmentPaths(described.data_location, run_id, self._new_id)
+        return Append(described, self._committer, self.files, paths, now_ms).run(table, records)
+
+    def swap(self, topic: str, rewritten: Sequence[Rewritten], run_id: str) -> None:
+        """Make the outcomes of a run live: all topic-partitions of the topic in one commit.
+
+        Raises:
+            StalePlan: the log is no longer what the plan was made from; nothing landed, nothing is lost.
+            CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
+            InvariantViolated: the commit would break an invariant; nothing landed.
+        """
+        Swap(topic, rewritten, run_id).run(self._committer, self.files, self._live_files, self._broker)
+
+    def read(
+        self,
+        topic: str,
+        partition: int | None = None,
+        from_offset: int = 0,
+        *,
+        latest: bool = False,
+        snapshot_id: int | None = None,
+    ) -> Iterator[tuple[int, Record]]:
+        """Partition and record, by partition and offset, all of one snapshot (default: the current one).
+
+        Raises:
+            UnknownTopic: no such topic or partition.
+            InvalidConfig: no such snapshot, or no longer.
+            StorageUnavailable: while iterating: a purge deleted a segment of this snapshot.
+        """
+        table = self._load(topic)
+        described = topic_of(table, self._broker)
+        if partition is not None and not 0 <= partition < described.partitions:
+            raise UnknownTopic(f"topic {topic!r} has no partition {partition}: use 0 to {described.partitions - 1}")
+        snapshot = table.snapshot_by_id(snapshot_id) if snapshot_id is not None else None
+        if snapshot_id is not None and snapshot is None:
+            raise InvalidConfig(f"topic {topic} has no snapshot {snapshot_id}, or it has expired: read the current one")
+        with reaching(f"topic {topic} can't be read"):
+            logs = logs_of(topic, table.properties, self._live_files.of(table, snapshot), described.config)
+        wanted = [log for log in logs if partition in {None, log.topic_partition.partition}]
+        return Reader(self.files, wanted).records(from_offset, latest=latest)
+
+    def _load(self, topic: str) -> Table:
+        with reaching(f"topic {topic} can't be loaded"):
+            return load_topic_table(self._catalog, topic)

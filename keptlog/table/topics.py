@@ -1,0 +1,139 @@
+"""Topics as tables: create, describe, alter, list."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.log.config import TopicConfig
+from keptlog.log.topic_partition import valid_topic_name
+from keptlog.table.catalog import NAMESPACE
+from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
+from keptlog.table.state import CONFIG_PREFIX, PARTITIONS, partition_count
+
+_MAX_PARTITIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic as its table describes it. ``raw_config`` is what the topic sets itself, under Kafka's names."""
+
+    name: str
+    partitions: int
+    config: TopicConfig
+    raw_config: Mapping[str, str] = field(hash=False)
+    location: str
+    snapshot_id: int | None
+    """The current snapshot; null if nothing was ever appended."""
+
+    @property
+    def data_location(self) -> str:
+        """The folder of its segments."""
+        return f"{self.location}/data"
+
+
+def topic_names(catalog: Catalog) -> list[str]:
+    """All topics, sorted."""
+    try:
+        return sorted(identifier[-1] for identifier in catalog.list_tables((NAMESPACE,)))
+    except NoSuchNamespaceError:
+        return []
+
+
+def load_topic_table(catalog: Catalog, name: str) -> Table:
+    """The table of a topic as it is now.
+
+    Raises:
+        UnknownTopic: there is none.
+    """
+    try:
+        return catalog.load_table((NAMESPACE, name))
+    except (NoSuchTableError, NoSuchNamespaceError):
+        raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list, or create it") from None
+
+
+def topic_of(table: Table, broker: Mapping[str, str]) -> Topic:
+    """Describe the topic of a table.
+
+    Raises:
+        LogCorrupt: the table is not a topic's.
+        InvalidConfig: its configuration can't be resolved over this broker's.
+    """
+    name = table.name()[-1]
+    raw_config = raw_config_of(table)
+    snapshot = table.current_snapshot()
+    try:
+        config = TopicConfig.of(raw_config, broker)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"topic {name}: {error}") from error
+    return Topic(
+        name=name,
+        partitions=partition_count(name, table.properties),
+        config=config,
+        raw_config=raw_config,
+        location=table.location(),
+        snapshot_id=snapshot.snapshot_id if snapshot else None,
+    )
+
+
+def raw_config_of(table: Table) -> dict[str, str]:
+    """What the topic sets itself."""
+    return {
+        name.removeprefix(CONFIG_PREFIX): value
+        for name, value in sorted(table.properties.items())
+        if name.startswith(CONFIG_PREFIX)
+    }
+
+
+def create_topic(catalog: Catalog, name: str, partitions: int, config: Mapping[str, str]) -> Table:
+    """Create a topic's table; its name and ``config`` were checked.
+
+    Raises:
+        InvalidConfig: the name, the number of partitions, or a topic of this name exists.
+        LogCorrupt: the catalog changed the schema.
+    """
+    valid_topic_name(name)
+    if not 1 <= partitions <= _MAX_PARTITIONS:
+        raise InvalidConfig(f"topic {name}: {partitions} partitions are not possible: use 1 to {_MAX_PARTITIONS}")
+    with contextlib.suppress(NamespaceAlreadyExistsError):
+        if not catalog.namespace_exists((NAMESPACE,)):
+            catalog.create_namespace((NAMESPACE,))
+    properties = TABLE_PROPERTIES | {CONFIG_PREFIX + key: value for key, value in config.items()}
+    try:
+        table = catalog.create_table(
+            (NAMESPACE, name),
+            TABLE_SCHEMA,
+            partition_spec=PARTITION_SPEC,
+            sort_order=SORT_ORDER,
+            properties=properties | {PARTITIONS: str(partitions)},
+        )
+    except TableAlreadyExistsError:
+        raise InvalidConfig(f"topic {name!r} exists already: alter it, or choose another name") from None
+    if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
+        raise LogCorrupt(f"topic {name}: the catalog changed its schema to {table.schema()}; use another catalog")
+    return table
+
+
+def altered(current: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str]) -> dict[str, str]:
+    """A topic's configuration after an alteration.
+
+    Raises:
+        InvalidConfig: a name is both set and unset, or is to be unset and was not set.
+    """
+    for name in unset:
+        if name in to_set:
+            raise InvalidConfig(f"{name} is both set and unset: choose one")
+        if name not in current:
+            raise InvalidConfig(f"{name} can't be unset: the topic does not set it")
+    return {name: value for name, value in current.items() if name not in unset} | dict(to_set)
