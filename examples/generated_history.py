@@ -1,9 +1,9 @@
 """Makes a small git repository with a busy past, for when no real one is at hand or a clone is too shallow.
 
 The history is fiction, the repository is real: ``git fast-import`` writes it in well under a second. Same seed, same
-commits. A commit touches a few files: mostly it changes one that exists, sometimes it adds, deletes or renames one. Some
-names are awkward on purpose (spaces, quotes, a line feed, not UTF-8), and now and then a commit is older than the one
-before it, as in histories that were rebased.
+commits. A commit touches a few files: mostly it changes one that exists, sometimes it adds, deletes or renames one.
+Some names are awkward on purpose (spaces, quotes, a line feed, not UTF-8), and now and then a commit is older than the
+one before it, as in histories that were rebased.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m examples.git_history REPOSITORY > history.jsonl
 
-A repository is a log-compacted topic that everybody has at hand: the key is a path, the value says which blob lies there,
-a deleted file is a tombstone, and the commit gives the time. There are real updates and real deletions, and a truth to
-check the cleaned topic against: its latest values are what ``git ls-tree -r HEAD`` lists.
+A repository is a log-compacted topic that everybody has at hand: the key is a path, the value says which blob lies
+there, a deleted file is a tombstone, and the commit gives the time. There are real updates and real deletions, and a
+truth to check the cleaned topic against: its latest values are what ``git ls-tree -r HEAD`` lists.
 
     git log                              changelog
     A README.md                          README.md    {"blob": "5f3b…", "mode": "100644", "size": 120}
@@ -155,7 +155,8 @@ class _BlobSizes:
 def _blob_sizes(repository: Path) -> Iterator[_BlobSizes]:
     arguments = _command(repository, "cat-file", "--batch-check=%(objectsize)")
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()) as process:
-        assert process.stdin and process.stdout
+        assert process.stdin
+        assert process.stdout
         yield _BlobSizes(process.stdin, process.stdout)
 
 

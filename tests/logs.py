@@ -2,17 +2,26 @@
 same history and compare.
 
     ReferenceTwin    keptlog.log.reference, plain Python
+    RealTwin         a partition of a table: SQLite catalog, Parquet files, the engine's kernels
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
+from keptlog.cleaner import Cleaner, CleanResult
+from keptlog.home import new_id
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog
+from keptlog.log.sections import sections_of
+from keptlog.spark.engine import SparkEngine
+from keptlog.table.catalog import open_catalog
+from keptlog.table.store import LogStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,7 @@ class ReferenceTwin:
             delete_retention_ms=config.delete_retention_ms,
         )
 
-    def append(self, records: Sequence[NewRecord], now_ms: int) -> None:
+    def append(self, records: Sequence[NewRecord], now_ms: int) -> None:  # noqa: ARG002  # one interface
         self.log.append([Record(0, new.key, new.value, new.timestamp_ms, headers=new.headers) for new in records])
 
     def clean(self, now_ms: int) -> None:
@@ -84,3 +93,56 @@ class ReferenceTwin:
         waiting = self.log.batches[count:]
         first_uncleanable_offset = waiting[0][0].offset if waiting else self.log.log_end_offset
         return Positions(self.log.first_dirty_offset, first_uncleanable_offset, self.log.log_end_offset)
+
+
+@dataclass
+class RealTwin:
+    """One partition of a topic of a real store, cleaned by a real engine."""
+
+    store: LogStore
+    engine: SparkEngine
+    topic: str = "t"
+    partition: int = 0
+
+    @property
+    def cleaner(self) -> Cleaner:
+        return Cleaner(self.store, self.engine)
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def create(self, settings: Mapping[str, str]) -> None:
+        self.store.create_topic(self.topic, self.partition + 1, settings)
+
+    def alter(self, settings: Mapping[str, str]) -> None:
+        self.store.alter_topic(self.topic, settings)
+
+    def append(self, records: Sequence[NewRecord], now_ms: int) -> None:
+        here = [replace(record, partition=self.partition) for record in records]
+        self.store.append(self.topic, here, new_id(), now_ms)
+
+    def clean(self, now_ms: int) -> None:
+        plan = self.cleaner.plan([self.name], now_ms=now_ms, requested=True)
+        _require_committed(self.cleaner.clean(plan, new_id()))
+
+    def expire(self, now_ms: int) -> None:
+        _require_committed(self.cleaner.expire(self.cleaner.plan([self.name], now_ms=now_ms), new_id()))
+
+    def records(self) -> list[Record]:
+        return [record for _, record in self.store.read(self.topic, self.partition)]
+
+    def positions(self, now_ms: int) -> Positions:
+        log = self.store.logs(self.topic)[self.partition]
+        sections = sections_of(log, now_ms)
+        return Positions(sections.first_dirty_offset, sections.first_uncleanable_offset, log.log_end_offset)
+
+
+def open_store(home: Path) -> LogStore:
+    """The store of a home folder; opened again, it is what another process would see."""
+    return LogStore(open_catalog(home), {}, sleep=time.sleep, new_id=new_id)
+
+
+def _require_committed(result: CleanResult) -> None:
+    for error in result.failed.values():
+        raise error

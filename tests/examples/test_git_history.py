@@ -41,9 +41,9 @@ class Repository:
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
     def write(self, path: bytes, content: str) -> None:
-        full = os.fsencode(self.folder) + b"/" + path
-        os.makedirs(os.path.dirname(full), exist_ok=True)
-        Path(os.fsdecode(full)).write_text(content)
+        file = self.folder / os.fsdecode(path)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
 
     def commit(self, message: str) -> None:
         self.hour += 1

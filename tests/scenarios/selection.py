@@ -1,4 +1,4 @@
-"""Carries out the commands of a selection scenario: logs given by their segments, and what a cleaning pass makes of them.
+"""Carries out the commands of a selection scenario: logs given by their segments, and what a pass would do with them.
 
 log NAME SETTING=VALUE...        a log; one input line a segment: ``first..last  size bytes  @first..largest time``,
                                  and ``until TIME`` if a tombstone is stamped; ``-- checkpoint`` where clean ends
@@ -21,7 +21,8 @@ from keptlog.log.topic_partition import TopicPartition
 from tests.scenarios.language import BEGINNING_MS, Block, format_time, parse_settings, parse_time_ms
 
 _SEGMENT = re.compile(
-    r"(?P<base>\d+)\.\.(?P<last>\d+)\s+(?P<size>\d+) bytes\s+@(?P<first>\S+)\.\.(?P<largest>\S+)(\s+until (?P<until>\S+))?"
+    r"(?P<base>\d+)\.\.(?P<last>\d+)\s+(?P<size>\d+) bytes\s+"
+    r"@(?P<first>\S+)\.\.(?P<largest>\S+)(\s+until (?P<until>\S+))?"
 )
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.logs import ReferenceTwin
+from keptlog.spark.engine import SparkEngine
+from keptlog.spark.session import start_session
+from tests.in_process import in_process_engine
+from tests.logs import RealTwin, ReferenceTwin, open_store
 from tests.scenarios.language import parse, play, unparse
 from tests.scenarios.scenario import Scenario
 
@@ -19,6 +22,19 @@ FILES = sorted((Path(__file__).parent / "log").glob("*.txt"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_specification_does_what_the_scenario_says(path: Path, rewrite_scenarios: bool) -> None:
     play(path, Scenario(ReferenceTwin()).run, rewrite=rewrite_scenarios)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_real_log_does_what_the_scenario_says(path: Path, tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    play(path, Scenario(RealTwin(store, in_process_engine(store.files))).run, rewrite=False)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_real_log_does_the_same_on_spark(path: Path, tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    engine = SparkEngine(lambda: start_session("local[2]"), store.files)
+    play(path, Scenario(RealTwin(store, engine)).run, rewrite=False)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

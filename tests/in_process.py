@@ -1,0 +1,81 @@
+"""Runs the engine's Spark tasks in this process, one after the other.
+
+Everything but Spark is real: steps are cut into tasks, tasks map, merge and rewrite with the kernels that run on
+executors, and their results come back as the JSON that Spark would carry. A clean takes milliseconds, so that tests can
+make thousands.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+
+from keptlog.spark.engine import SparkEngine
+from keptlog.spark.tasks import Sizes
+from keptlog.storage.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL_CUTS = Sizes(whole_log_records=5, map_part_records=3, run_bytes=8000, bundles_per_core=1)
+"""Cuts even a log of a few records into several maps and runs."""
+
+_Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class _Row:
+    task_id: int
+    result: str
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What ``range`` gives, and what ``mapInArrow`` makes of it."""
+
+    count: int
+    work: _Work | None = None
+
+    def mapInArrow(self, work: _Work, _schema: str) -> _Numbers:  # noqa: N802  # Spark's name
+        return _Numbers(self.count, work)
+
+    def collect(self) -> list[_Row]:
+        assert self.work
+        batches = (pa.record_batch([[number]], names=["id"]) for number in range(self.count))
+        return [_Row(**row) for batch in self.work(batches) for row in batch.to_pylist()]
+
+
+class _Conf:
+    """Every session is an application of its own, so that its attempts have paths of their own."""
+
+    _numbers = itertools.count()
+
+    def __init__(self) -> None:
+        self._application = f"local-{next(self._numbers)}"
+
+    def get(self, _name: str) -> str:
+        return self._application
+
+
+class _Context:
+    defaultParallelism = 2  # noqa: N815  # Spark's name
+
+
+class InProcessSession:
+    """As much of a Spark session as the engine uses."""
+
+    def __init__(self) -> None:
+        self.conf = _Conf()
+        self.sparkContext = _Context()
+
+    def range(self, _start: int, end: int, _step: int, _partitions: int) -> _Numbers:
+        return _Numbers(end)
+
+
+def in_process_engine(files: Files, sizes: Sizes = SMALL_CUTS) -> SparkEngine:
+    """An engine without Spark."""
+    return SparkEngine(lambda: cast("SparkSession", InProcessSession()), files, sizes)
