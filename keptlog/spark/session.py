@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,22 +74,35 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
         InvalidConfig: Java is missing or too old.
         StorageUnavailable: the master can't be reached.
     """
-    use_this_python()
     builder: Any = SparkSession.builder
     for name, value in session_settings(master, extra).items():
         builder = builder.config(name, value)
-    try:
+    with starting():
         session: SparkSession = builder.getOrCreate()
-    except PySparkException as error:
-        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+    return session
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Around whatever builds a session with ``session_settings``: prepares the process, and explains a failure.
+
+    Raises:
+        InvalidConfig: Java is missing or too old.
+        StorageUnavailable: the master can't be reached.
+    """
+    use_this_python()
+    try:
+        with warnings.catch_warnings():
+            # PySpark warns of each new pandas, which nothing here uses.
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    except Exception as error:
+        if isinstance(error, PySparkException) and error.getCondition() == "JAVA_GATEWAY_EXITED":
             raise InvalidConfig(
                 "Spark could not start Java: install Java 17 or newer, for example with "
                 "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
             ) from error
-        raise StorageUnavailable(f"no Spark session on {master or 'local[*]'}: {_first_line(error)}") from error
-    except Exception as error:
-        raise StorageUnavailable(f"no Spark session on {master or 'local[*]'}: {_first_line(error)}") from error
-    return session
+        raise StorageUnavailable(f"no Spark session could be started: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
