@@ -56,6 +56,7 @@ class Assessment:
     earliest_uncompacted_ms: int | None
     """Timestamp of the oldest record that was never cleaned, active segment included."""
     earliest_delete_horizon_ms: int | None
+    """Of the clean section: a tombstone that became dirty again, by a reset checkpoint, goes by being compacted."""
     due_ms: int | None
     """When time alone could make this log due; null if only new data can."""
 
@@ -78,7 +79,7 @@ def assess(log: Log, now_ms: int) -> Assessment:
     """Judge one log. Logs without ``compact`` in their policy are never due."""
     sections = sections_of(log, now_ms)
     horizon_ms = min(
-        (s.earliest_delete_horizon_ms for s in log.segments if s.earliest_delete_horizon_ms is not None), default=None
+        (s.earliest_delete_horizon_ms for s in sections.clean if s.earliest_delete_horizon_ms is not None), default=None
     )
     delay_ms = _max_compaction_delay_ms(sections, log.config.max_compaction_lag_ms, now_ms)
     trigger = None
@@ -109,8 +110,12 @@ def in_order_of_urgency(assessments: Iterable[Assessment]) -> list[Assessment]:
 
 
 def _stamped_times(segments: Iterable[Segment]) -> list[int]:
-    """First timestamps, without 0 and -1, which Kafka takes for "no timestamp" when it measures a lag."""
-    return [segment.first_timestamp_ms for segment in segments if segment.first_timestamp_ms > 0]
+    """The first timestamp of each segment, without 0 and -1: Kafka takes them for "no timestamp" when it measures a lag.
+
+    Where such a record hides the others' first timestamp, their largest stands for it: rather late than never.
+    """
+    times = (s.first_timestamp_ms if s.first_timestamp_ms > 0 else s.largest_timestamp_ms for s in segments)
+    return [time_ms for time_ms in times if time_ms > 0]
 
 
 def _max_compaction_delay_ms(sections: Sections, max_compaction_lag_ms: int, now_ms: int) -> int:
