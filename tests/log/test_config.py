@@ -1,0 +1,190 @@
+"""What a topic's configuration accepts, what it says when it does not, and where a value comes from."""
+
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.config import NOT_APPLICABLE, SETTINGS, TopicConfig, check_broker_settings
+from keptlog.log.setting import LONG_MAX, Origin
+
+KAFKA_DEFAULTS = {
+    "cleanup.policy": ("delete",),
+    "compaction.strategy": "offset",
+    "min.cleanable.dirty.ratio": 0.5,
+    "min.compaction.lag.ms": 0,
+    "max.compaction.lag.ms": 9_223_372_036_854_775_807,
+    "delete.retention.ms": 86_400_000,
+    "segment.ms": 604_800_000,
+    "segment.bytes": 1_073_741_824,
+    "internal.segment.bytes": 0,
+    "retention.ms": 604_800_000,
+    "retention.bytes": -1,
+    "file.delete.delay.ms": 60_000,
+    "max.message.bytes": 1_048_588,
+    "message.timestamp.type": "CreateTime",
+}
+
+
+def test_the_defaults_are_kafkas() -> None:
+    resolved = {each.setting.name: each.value for each in TopicConfig.of({}).resolved}
+    assert resolved == KAFKA_DEFAULTS
+
+
+def test_a_configuration_made_of_nothing_equals_one_made_by_hand() -> None:
+    assert TopicConfig.of({}) == TopicConfig()
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    assert all(setting.doc for setting in SETTINGS)
+    assert not {setting.name for setting in SETTINGS} & set(NOT_APPLICABLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "lowest", "too_low"),
+    [
+        ("min.cleanable.dirty.ratio", "0", "-0.01"),
+        ("min.compaction.lag.ms", "0", "-1"),
+        ("max.compaction.lag.ms", "1", "0"),
+        ("delete.retention.ms", "0", "-1"),
+        ("segment.ms", "1", "0"),
+        ("segment.bytes", "1048576", "1048575"),
+        ("internal.segment.bytes", "0", "-1"),
+        ("retention.ms", "-1", "-2"),
+        ("retention.bytes", "-1", "-2"),
+        ("file.delete.delay.ms", "0", "-1"),
+        ("max.message.bytes", "0", "-1"),
+    ],
+)
+def test_the_lowest_value_is_allowed_and_the_next_lower_is_refused(name: str, lowest: str, too_low: str) -> None:
+    TopicConfig.of({name: lowest})
+    with pytest.raises(InvalidConfig, match=rf"{name}={too_low} is out of range: it must lie in \["):
+        TopicConfig.of({name: too_low})
+
+
+@pytest.mark.parametrize(
+    ("name", "highest", "too_high"),
+    [
+        ("min.cleanable.dirty.ratio", "1", "1.2"),
+        ("segment.bytes", "2147483647", "2147483648"),
+        ("internal.segment.bytes", "2147483647", "2147483648"),
+        ("max.message.bytes", "2147483647", "2147483648"),
+        ("max.compaction.lag.ms", str(LONG_MAX), str(LONG_MAX + 1)),
+        ("retention.bytes", str(LONG_MAX), str(LONG_MAX + 1)),
+    ],
+)
+def test_the_highest_value_is_allowed_and_the_next_higher_is_refused(name: str, highest: str, too_high: str) -> None:
+    TopicConfig.of({name: highest})
+    with pytest.raises(InvalidConfig, match="out of range"):
+        TopicConfig.of({name: too_high})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("segment.ms", "soon", "segment.ms='soon' is not a whole number"),
+        ("segment.ms", "1.5", "segment.ms='1.5' is not a whole number"),
+        ("segment.ms", "", "segment.ms='' is not a whole number"),
+        ("min.cleanable.dirty.ratio", "half", "min.cleanable.dirty.ratio='half' is not a number"),
+        ("min.cleanable.dirty.ratio", "nan", "out of range"),
+        ("min.cleanable.dirty.ratio", "inf", "out of range"),
+        ("cleanup.policy", "compact,tidy", "cleanup.policy='tidy' is not known: use compact or delete"),
+        ("compaction.strategy", "timestamp", "compaction.strategy='timestamp' is not known: use offset"),
+        ("message.timestamp.type", "createtime", "use CreateTime or LogAppendTime"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_by_name(name: str, text: str, message: str) -> None:
+    with pytest.raises(InvalidConfig, match=message):
+        TopicConfig.of({name: text})
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "is_compacted"),
+    [
+        ("compact", ("compact",), True),
+        ("delete", ("delete",), False),
+        ("compact, delete", ("compact", "delete"), True),
+        ("delete,delete", ("delete",), False),
+        ("", (), False),
+    ],
+)
+def test_the_policy_is_a_list_that_may_be_empty(text: str, policy: tuple[str, ...], is_compacted: bool) -> None:
+    config = TopicConfig.of({"cleanup.policy": text})
+    assert config.cleanup_policy == policy
+    assert config.is_compacted is is_compacted
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_right_one() -> None:
+    with pytest.raises(InvalidConfig, match="'min.cleanable.ratio': did you mean min.cleanable.dirty.ratio?"):
+        TopicConfig.of({"min.cleanable.ratio": "0.5"})
+
+
+def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
+    with pytest.raises(InvalidConfig, match="known are cleanup.policy, compaction.strategy"):
+        TopicConfig.of({"zzz": "1"})
+
+
+@pytest.mark.parametrize("name", sorted(NOT_APPLICABLE))
+def test_a_setting_that_only_a_broker_could_obey_is_refused_with_the_reason(name: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{name} has no meaning on a lake: .*; leave it out"):
+        TopicConfig.of({name: "1"})
+
+
+def test_the_minimum_lag_may_equal_the_maximum_lag_but_not_exceed_it() -> None:
+    TopicConfig.of({"min.compaction.lag.ms": "100", "max.compaction.lag.ms": "100"})
+    with pytest.raises(InvalidConfig, match=r"min.compaction.lag.ms=101 is above max.compaction.lag.ms=100"):
+        TopicConfig.of({"min.compaction.lag.ms": "101", "max.compaction.lag.ms": "100"})
+
+
+def test_the_lags_are_checked_against_each_other_also_when_one_is_the_brokers() -> None:
+    with pytest.raises(InvalidConfig, match=r"above max.compaction.lag.ms=100"):
+        TopicConfig.of({"min.compaction.lag.ms": "101"}, {"log.cleaner.max.compaction.lag.ms": "100"})
+
+
+def test_a_segment_is_closed_by_the_maximum_lag_if_that_comes_first() -> None:
+    lags = {"segment.ms": "1000", "max.compaction.lag.ms": "600"}
+    assert TopicConfig.of(lags | {"cleanup.policy": "compact"}).max_segment_ms == 600
+    assert TopicConfig.of(lags | {"cleanup.policy": "delete"}).max_segment_ms == 1000
+    assert TopicConfig.of({"segment.ms": "500", "cleanup.policy": "compact"}).max_segment_ms == 500
+
+
+def test_tests_may_have_segments_below_the_minimum_size() -> None:
+    assert TopicConfig.of({"internal.segment.bytes": "10"}).segment_bytes == 10
+    assert TopicConfig.of({"internal.segment.bytes": "0", "segment.bytes": "2000000"}).segment_bytes == 2_000_000
+
+
+def test_a_value_is_the_topics_before_the_brokers_before_the_default() -> None:
+    config = TopicConfig.of(
+        {"segment.ms": "5"},
+        {"log.roll.ms": "7", "log.cleaner.delete.retention.ms": "9", "log.segment.bytes": "1048576"},
+    )
+    origins = {each.setting.name: (each.origin, each.origin_name, each.value) for each in config.resolved}
+    assert origins["segment.ms"] == (Origin.TOPIC, "segment.ms", 5)
+    assert origins["delete.retention.ms"] == (Origin.BROKER, "log.cleaner.delete.retention.ms", 9)
+    assert origins["retention.ms"] == (Origin.DEFAULT, "retention.ms", 604_800_000)
+
+
+@pytest.mark.parametrize(
+    ("broker", "field", "value"),
+    [
+        ({"log.roll.hours": "2"}, "segment_ms", 7_200_000),
+        ({"log.roll.hours": "2", "log.roll.ms": "5"}, "segment_ms", 5),
+        ({"log.retention.hours": "2"}, "retention_ms", 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, "retention_ms", 180_000),
+        ({"log.retention.minutes": "3", "log.retention.ms": "4"}, "retention_ms", 4),
+        ({"log.retention.hours": "-1"}, "retention_ms", -1),
+        ({"log.cleaner.min.cleanable.ratio": "0.25"}, "min_cleanable_dirty_ratio", 0.25),
+        ({"log.segment.delete.delay.ms": "0"}, "file_delete_delay_ms", 0),
+        ({"message.max.bytes": "99"}, "max_message_bytes", 99),
+    ],
+)
+def test_a_broker_setting_gives_the_default_in_its_own_unit_the_finer_one_first(
+    broker: dict[str, str], field: str, value: float
+) -> None:
+    assert getattr(TopicConfig.of({}, broker), field) == value
+
+
+def test_a_wrong_broker_setting_is_named_as_the_broker_names_it() -> None:
+    with pytest.raises(InvalidConfig, match=r"log.roll.hours='x' is not a whole number"):
+        check_broker_settings({"log.roll.hours": "x"})
+    with pytest.raises(InvalidConfig, match=r"'log.roll.hour': did you mean log.roll.hours?"):
+        check_broker_settings({"log.roll.hour": "1"})
+    check_broker_settings({"log.roll.hours": "1"})

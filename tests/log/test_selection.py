@@ -1,0 +1,179 @@
+"""Which logs are due, why, in which order, and when to look again."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keptlog.log.segment import Log
+from keptlog.log.selection import Trigger, assess, in_order_of_urgency
+from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.log.test_sections import logs
+
+OLD_MS = NOW_MS - 24 * HOUR_MS
+
+
+def half_dirty(name: str = "t-0", *, dirty_bytes: int = 100, age_ms: int = 2 * HOUR_MS, **settings: object) -> Log:
+    """A log of 100 clean bytes and as many dirty ones as wanted, closed by the clock after an hour."""
+    segments = [segment(0, 9, time_ms=OLD_MS), segment(10, 19, size=dirty_bytes, time_ms=NOW_MS - age_ms)]
+    return log(segments, config(**{"segment_ms": HOUR_MS} | settings), name=name, checkpoint=10)
+
+
+def test_a_ratio_equal_to_the_minimum_is_not_enough() -> None:
+    assert assess(half_dirty(), NOW_MS).cleanable_ratio == 0.5
+    assert assess(half_dirty(), NOW_MS).trigger is None
+    assert assess(half_dirty(dirty_bytes=101), NOW_MS).trigger is Trigger.DIRTY_RATIO
+
+
+def test_with_a_minimum_of_one_the_ratio_never_decides() -> None:
+    never = log([segment(0, 9, time_ms=OLD_MS)], config(segment_ms=HOUR_MS, min_cleanable_dirty_ratio=1))
+    assert assess(never, NOW_MS).cleanable_ratio == 1.0
+    assert assess(never, NOW_MS).trigger is None
+
+
+def test_with_a_minimum_of_zero_any_cleanable_byte_decides_but_none_does_not() -> None:
+    assert assess(half_dirty(dirty_bytes=1, min_cleanable_dirty_ratio=0), NOW_MS).trigger is Trigger.DIRTY_RATIO
+    clean = log([segment(0, 9, time_ms=OLD_MS)], config(min_cleanable_dirty_ratio=0), checkpoint=10)
+    assert assess(clean, NOW_MS).trigger is None
+
+
+def test_a_record_past_the_maximum_lag_is_due_whatever_the_ratio() -> None:
+    settings = {"max_compaction_lag_ms": 2 * HOUR_MS, "min_cleanable_dirty_ratio": 1}
+    in_time = assess(half_dirty(age_ms=2 * HOUR_MS, **settings), NOW_MS)
+    assert (in_time.trigger, in_time.max_compaction_delay_ms) == (None, 0)
+    late = assess(half_dirty(age_ms=2 * HOUR_MS + 1, **settings), NOW_MS)
+    assert (late.trigger, late.max_compaction_delay_ms) == (Trigger.MAX_COMPACTION_LAG, 1)
+
+
+def test_an_idle_log_meets_its_maximum_lag_too() -> None:
+    """Kafka's does not, because its active segment is never rolled: KAFKA-20664."""
+    idle = log([segment(0, 9, time_ms=NOW_MS - 1001)], config(max_compaction_lag_ms=1000, min_cleanable_dirty_ratio=1))
+    assert assess(idle, NOW_MS - 1).trigger is None
+    assert assess(idle, NOW_MS).trigger is Trigger.MAX_COMPACTION_LAG
+
+
+def test_a_log_is_not_due_by_lag_while_nothing_of_it_is_cleanable() -> None:
+    settings = config(segment_ms=1, segment_bytes=1, min_compaction_lag_ms=1000, max_compaction_lag_ms=1000)
+    held_back = segment(0, 9, time_ms=OLD_MS, until_ms=NOW_MS + HOUR_MS)
+    assessment = assess(log([held_back], settings), NOW_MS)
+    assert assessment.max_compaction_delay_ms > 0
+    assert assessment.trigger is None
+
+
+@pytest.mark.parametrize("no_time_ms", [0, -1])
+def test_records_without_a_timestamp_are_not_late(no_time_ms: int) -> None:
+    settings = config(max_compaction_lag_ms=1000, min_cleanable_dirty_ratio=1)
+    assessment = assess(log([segment(0, 9, time_ms=no_time_ms)], settings), NOW_MS)
+    assert assessment.sections.cleanable
+    assert assessment.trigger is None
+    assert assessment.earliest_uncompacted_ms is None
+
+
+def test_a_record_without_a_timestamp_does_not_hide_how_late_the_others_are() -> None:
+    settings = config(max_compaction_lag_ms=1000, min_cleanable_dirty_ratio=1)
+    mixed = log([segment(0, 9, time_ms=-1, until_ms=NOW_MS - 1500)], settings)
+    assert assess(mixed, NOW_MS).max_compaction_delay_ms == 500
+
+
+def test_a_tombstone_is_due_at_its_horizon_without_new_data() -> None:
+    """Kafka waits for new data: KAFKA-8522."""
+    stamped = log([segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS)], checkpoint=10)
+    early, due = assess(stamped, NOW_MS - 1), assess(stamped, NOW_MS)
+    assert (early.trigger, early.due_ms) == (None, NOW_MS)
+    assert (due.trigger, due.delete_expired_ms) == (Trigger.TOMBSTONE_EXPIRY, 0)
+    assert assess(stamped, NOW_MS + 5).delete_expired_ms == 5
+
+
+def test_a_stamped_tombstone_that_became_dirty_again_waits_to_be_compacted() -> None:
+    stamped = segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 1)
+    reset = log([stamped], config(segment_ms=HOUR_MS, min_cleanable_dirty_ratio=1), checkpoint=99)
+    assert assess(reset, NOW_MS).sections.checkpoint_reset
+    assert assess(reset, NOW_MS).trigger is None
+
+
+def test_a_topic_that_is_not_compacted_is_never_due() -> None:
+    expired = segment(0, 9, time_ms=OLD_MS, horizon_ms=OLD_MS)
+    settings = config(cleanup_policy="delete", min_cleanable_dirty_ratio=0, max_compaction_lag_ms=1, segment_ms=1)
+    assessment = assess(log([expired, segment(10, 19, time_ms=OLD_MS)], settings, checkpoint=10), NOW_MS)
+    assert (assessment.trigger, assessment.due_ms) == (None, None)
+
+
+def test_the_late_go_first_then_the_dirty_then_the_expired_and_the_rest_not_at_all() -> None:
+    """Kafka takes the dirtiest, whatever is late."""
+    lag = {"max_compaction_lag_ms": 3 * HOUR_MS, "min_cleanable_dirty_ratio": 1}
+    judged = [
+        half_dirty("clean-0"),
+        log([segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 5)], name="expired-0", checkpoint=10),
+        log([segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 9)], name="expired-1", checkpoint=10),
+        half_dirty("dirty-0", dirty_bytes=200),
+        half_dirty("dirty-1", dirty_bytes=900),
+        half_dirty("late-0", age_ms=3 * HOUR_MS + 1, dirty_bytes=1, **lag),
+        half_dirty("late-1", age_ms=4 * HOUR_MS, dirty_bytes=1, **lag),
+    ]
+    order = in_order_of_urgency([assess(each, NOW_MS) for each in judged])
+    names = [str(each.log.topic_partition) for each in order]
+    assert names == ["late-1", "late-0", "dirty-1", "dirty-0", "expired-1", "expired-0"]
+
+
+def test_equally_urgent_logs_go_by_name() -> None:
+    names = ["b-0", "a-10", "a-9"]
+    assessments = [assess(half_dirty(name, dirty_bytes=200), NOW_MS) for name in names]
+    assert [str(each.log.topic_partition) for each in in_order_of_urgency(assessments)] == ["a-9", "a-10", "b-0"]
+
+
+def test_the_oldest_uncompacted_record_may_be_in_the_active_segment() -> None:
+    active = log([segment(0, 9, time_ms=OLD_MS), segment(10, 19, time_ms=NOW_MS - 7)], config(), checkpoint=10)
+    assert assess(active, NOW_MS).earliest_uncompacted_ms == NOW_MS - 7
+
+
+def test_a_log_that_is_due_is_due_now() -> None:
+    assert assess(half_dirty(dirty_bytes=200), NOW_MS).due_ms == NOW_MS
+
+
+def test_a_clean_log_without_tombstones_is_due_by_new_data_only() -> None:
+    assert assess(log([segment(0, 9)], checkpoint=10), NOW_MS).due_ms is None
+
+
+def test_an_active_segment_is_looked_at_again_when_the_clock_closes_it() -> None:
+    active = log([segment(0, 9, time_ms=NOW_MS)], config(segment_ms=1000))
+    assert assess(active, NOW_MS).due_ms == NOW_MS + 1001
+    assert assess(active, NOW_MS + 1000).trigger is None
+    assert assess(active, NOW_MS + 1001).trigger is Trigger.DIRTY_RATIO
+
+
+@st.composite
+def logs_with_tombstones(draw: st.DrawFn) -> Log:
+    judged = draw(logs())
+    horizons = st.none() | st.integers(NOW_MS - 2000, NOW_MS + 6000)
+    segments = tuple(replace(each, earliest_delete_horizon_ms=draw(horizons)) for each in judged.segments)
+    return replace(judged, segments=segments)
+
+
+@given(logs_with_tombstones(), st.integers(NOW_MS - 1000, NOW_MS + 9000), st.data())
+def test_nothing_becomes_due_before_due_ms_by_time_alone(judged: Log, now_ms: int, data: st.DataObject) -> None:
+    before = assess(judged, now_ms)
+    if before.trigger:
+        return
+    if before.due_ms is None:
+        later_ms = data.draw(st.integers(now_ms, now_ms + 10**9))
+    else:
+        assert before.due_ms > now_ms
+        later_ms = data.draw(st.integers(now_ms, before.due_ms - 1))
+    after = assess(judged, later_ms)
+    assert after.trigger is None
+    assert after.due_ms == before.due_ms
+
+
+@given(logs_with_tombstones(), st.integers(NOW_MS - 1000, NOW_MS + 9000))
+def test_whoever_only_looks_at_due_ms_finds_every_dirty_log_due_in_the_end(judged: Log, now_ms: int) -> None:
+    """The maximum lag of these logs is finite, so that none may be left alone for ever with cleanable records in it."""
+    for _ in range(40):
+        assessment = assess(judged, now_ms)
+        if assessment.trigger or assessment.due_ms is None:
+            break
+        now_ms = assessment.due_ms
+    else:
+        pytest.fail("due_ms never ends")
+    if assessment.sections.dirty:
+        assert assessment.trigger is not None
