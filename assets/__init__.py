@@ -1,6 +1,4 @@
-"""The dirty and clean sections of topic-partitions as Dagster assets, and the checks that watch them.
+"""The topics as Dagster shows them: per topic a dirty section that is observed and a clean section that is made.
 
-Here belongs what Dagster calls an asset and how it is described: keys, partitions, metadata, checks. How a log is
-cleaned does not: an asset calls the library in ``keptlog`` and reports what came back. When it runs is said in
-``orchestration``.
+What is done to a log stands in ``keptlog``; here it gets its names, its numbers and its checks.
 """

@@ -1,5 +1,5 @@
-"""Dagster configuration turned into library objects: the home, the Spark session, the clock.
+"""Dagster configuration to library objects: the log store, the Spark session, the clock.
 
-Here belongs what reads configuration, the environment or the time, so that nothing below needs to. Decisions do not:
-a resource opens things and hands them over.
+What differs between a laptop, a test and production stands here, and so do wall clock and process state. Nothing is
+opened when a module is imported or a code location loads a resource; each is made when a run or a tick first asks.
 """

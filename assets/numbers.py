@@ -1,0 +1,114 @@
+"""A pass in numbers: what Dagster keeps of it, plots, and shows beside a topic-partition.
+
+All that is a number is a plain number under a name with its unit, so that it is plotted over time. New segments and
+cleaned topic-partitions are materializations of one asset; their names differ, so their plots don't mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.names import clean_key, dirty_key
+from assets.passes import Pass
+from keptlog.log.result import Rewritten
+from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.selection import Assessment
+
+Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]
+
+
+def materializations(cleaned: Pass, after: Mapping[str, Assessment]) -> Iterator[dg.AssetMaterialization]:
+    """One for each new segment, then one for the topic-partition; ``after`` holds the logs as they are now."""
+    for outcome in cleaned.committed:
+        name = str(outcome.step.topic_partition)
+        key = clean_key(outcome.step.topic_partition.topic)
+        for segment in outcome.added:
+            yield dg.AssetMaterialization(
+                key, description=f"new segment of {name}", partition=name, metadata=_segment_numbers(segment)
+            )
+        yield dg.AssetMaterialization(
+            key,
+            description=_sentence(outcome),
+            partition=name,
+            metadata=_clean_numbers(outcome, after.get(name), cleaned.duration_ms),
+        )
+
+
+def dirty_observation(assessment: Assessment) -> dg.AssetObservation:
+    """The dirty section of a log as it is now."""
+    log, sections = assessment.log, assessment.sections
+    numbers: Metadata = {
+        "dirty_ratio": round(assessment.cleanable_ratio, 4),
+        "cleanable_bytes": total_bytes(sections.cleanable),
+        "waiting_bytes": total_bytes(sections.uncleanable + sections.active),
+        "dirty_records": sum(segment.record_count for segment in sections.dirty),
+        "first_dirty_offset": sections.first_dirty_offset,
+        "log_end_offset": log.log_end_offset,
+        **_lag(assessment),
+    }
+    return dg.AssetObservation(
+        dirty_key(log.topic_partition.topic),
+        partition=str(log.topic_partition),
+        metadata=numbers,
+        tags={"dagster/data_version": dirty_version(assessment)},
+    )
+
+
+def dirty_version(assessment: Assessment) -> str:
+    """What changes whenever the dirty section does."""
+    sections = assessment.sections
+    return f"{sections.first_dirty_offset}-{sections.first_uncleanable_offset}-{assessment.log.log_end_offset}"
+
+
+def _sentence(outcome: Rewritten) -> str:
+    counts, step = outcome.counts, outcome.step
+    return (
+        f"{step.kind} because of {step.trigger}: {counts.total} records in, {counts.retained} out; "
+        f"{counts.superseded} superseded, {counts.stamped} tombstones stamped, {counts.expired} expired"
+    )
+
+
+def _clean_numbers(outcome: Rewritten, after: Assessment | None, duration_ms: int) -> Metadata:
+    step, counts = outcome.step, outcome.counts
+    bytes_in = total_bytes(step.segments)
+    numbers: Metadata = {
+        "trigger": step.trigger.value,
+        "dirty_ratio_before": round(step.cleanable_ratio, 4),
+        "dirty_ratio_after": round(after.cleanable_ratio, 4) if after else 0.0,
+        "records_in": counts.total,
+        "records_out": counts.retained,
+        "records_superseded": counts.superseded,
+        "tombstones_stamped": counts.stamped,
+        "tombstones_expired": counts.expired,
+        "bytes_in": bytes_in,
+        "bytes_out": bytes_in - outcome.bytes_rewritten + outcome.bytes_written,
+        "bytes_written": outcome.bytes_written,
+        "files_kept": outcome.segments_kept,
+        "files_rewritten": len(outcome.removed),
+        "files_new": len(outcome.added),
+        "run_duration_ms": duration_ms,
+    }
+    return numbers | (_lag(after) if after else {})
+
+
+def _segment_numbers(segment: Segment) -> Metadata:
+    return {
+        "segment": dg.MetadataValue.path(segment.path),
+        "segment_base_offset": segment.base_offset,
+        "segment_last_offset": segment.last_offset,
+        "segment_records": segment.record_count,
+        "segment_bytes": segment.size_bytes,
+        "segment_tombstones": segment.tombstone_count,
+    }
+
+
+def _lag(assessment: Assessment) -> Metadata:
+    oldest_ms = assessment.earliest_uncompacted_ms
+    numbers: Metadata = {"late_ms": assessment.max_compaction_delay_ms}
+    if oldest_ms is not None:
+        numbers["oldest_uncompacted"] = dg.MetadataValue.timestamp(oldest_ms / 1000)
+        numbers["oldest_uncompacted_age_ms"] = assessment.now_ms - oldest_ms
+    return numbers

@@ -1,0 +1,78 @@
+"""Tells Dagster what a pass did: numbers, checks, and a run that fails when a clean did not land.
+
+The job and the asset report alike; they differ only in how check results leave them. The run fails last, after all that
+landed has been told, and names every log that failed: others of the same run are cleaned all the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+import dagster as dg
+
+from assets.checks import check_results
+from assets.numbers import materializations
+from assets.passes import Pass
+from keptlog.log.segment import Log
+from keptlog.log.selection import Assessment
+from keptlog.table.store import LogStore
+
+FAILED_TAG = "keptlog/failed"
+"""On a run: the topic-partitions that it could not clean."""
+
+Context = dg.OpExecutionContext | dg.AssetExecutionContext
+
+
+def run_id_of(context: Context) -> str:
+    """The run id under which a pass commits: Dagster's, so that files and snapshots lead back to the run.
+
+    A step that Dagster tries again makes a new plan, which must not be taken for the old one; hence the number.
+    """
+    return f"{context.run_id}-{context.retry_number}"
+
+
+def report_numbers(context: Context, cleaned: Pass, after: Sequence[Assessment]) -> None:
+    """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
+    for materialization in materializations(cleaned, {str(each.log.topic_partition): each for each in after}):
+        context.log_event(materialization)
+
+
+def checks_after(
+    store: LogStore, cleaned: Pass, after: Sequence[Assessment]
+) -> Iterator[tuple[str, dg.AssetCheckResult]]:
+    """Read the logs ``after`` back and check them: for each topic that the pass touched, each check's result."""
+    topics = store.topics()
+    logs: dict[str, list[Log]] = defaultdict(list)
+    for each in after:
+        logs[each.log.topic_partition.topic].append(each.log)
+    failed: dict[str, dict[str, str]] = defaultdict(dict)
+    for name, reason in cleaned.failed.items():
+        failed[_topic_of(name, topics)][name] = reason
+    for topic in sorted({*logs, *failed}):
+        for result in check_results(store, topic, logs[topic], cleaned.plan.now_ms, failed[topic]):
+            yield topic, result
+
+
+def fail_if_any_failed(context: Context, cleaned: Pass) -> None:
+    """End the run as failed if a log was not cleaned, so that it is seen and tried again.
+
+    Raises:
+        Failure: naming each log and its reason.
+    """
+    if not cleaned.failed:
+        return
+    names = sorted(cleaned.failed)
+    context.instance.add_run_tags(context.run_id, {FAILED_TAG: ",".join(names)})
+    raise dg.Failure(
+        f"{len(names)} not cleaned, {len(cleaned.committed)} cleaned: "
+        + "; ".join(f"{name}: {cleaned.failed[name]}" for name in names),
+        metadata={name: cleaned.failed[name] for name in names},
+        allow_retries=False,
+    )
+
+
+def _topic_of(name: str, topics: Collection[str]) -> str:
+    """The topic of a topic-partition, or the name itself where it stands for a topic."""
+    topic, _, _ = name.rpartition("-")
+    return topic if topic in topics else name

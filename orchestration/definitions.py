@@ -1,0 +1,67 @@
+"""All that Dagster loads: two assets a topic, the jobs, the sensors, the schedules, and what they need.
+
+The topics are read when the code location is loaded, so a new topic's assets appear after a reload; its logs are
+cleaned before that, because jobs and sensors work on the store (``docs/dagster.md``). A home that is empty or can't be
+reached must not break loading: the asset graph then holds one asset that says so, and the sensors go on trying.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.names import names_of
+from assets.sections import clean_section, dirty_section
+from keptlog.errors import KeptlogError
+from orchestration.jobs import clean_logs, purge
+from orchestration.schedules import SCHEDULES
+from orchestration.sensors import SENSORS
+from resources.clock import ClockResource
+from resources.log_store import LogStoreResource
+from resources.spark import spark_resource
+
+
+def build_defs(log_store: LogStoreResource | None = None, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
+    """The definitions over a home; ``resources`` (``clock``, ``spark``, ``io_manager``) go over those built here."""
+    log_store = log_store or LogStoreResource()
+    return dg.Definitions(
+        assets=topic_assets(log_store),
+        jobs=[clean_logs, purge],
+        sensors=SENSORS,
+        schedules=SCHEDULES,
+        executor=dg.in_process_executor,
+        resources={
+            "log_store": log_store,
+            "spark": spark_resource(),
+            "clock": ClockResource(),
+            **(resources or {}),
+        },
+    )
+
+
+def topic_assets(log_store: LogStoreResource) -> list[dg.AssetSpec | dg.AssetsDefinition]:
+    """Dirty and clean section of every topic, or one asset that says why there are none."""
+    try:
+        store = log_store.store
+        topics = [store.describe_topic(name) for name in store.topics()]
+    except (KeptlogError, OSError) as error:
+        return [_notice("home_unreachable", f"{log_store.path} can't be read: {error}. Reload when it is back.")]
+    if not topics:
+        create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
+        return [_notice("no_topics_yet", f"{log_store.path} has no topics yet. Create one with {create}, then reload.")]
+    names = names_of(topic.name for topic in topics)
+    return [
+        asset
+        for topic in topics
+        for asset in (dirty_section(topic, names[topic.name]), clean_section(topic, names[topic.name]))
+    ]
+
+
+def _notice(name: str, description: str) -> dg.AssetSpec:
+    return dg.AssetSpec(dg.AssetKey([name]), description=description, group_name="keptlog")
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """What ``workspace.yaml`` loads; a function, so that importing this module opens nothing."""
+    return build_defs()

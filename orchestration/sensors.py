@@ -1,0 +1,115 @@
+"""Three sensors, one for each reason to clean a log. They run from the start; nobody has to turn them on.
+
+Each tick looks at one scan of all logs (``orchestration.scan``), takes the logs that are due for the sensor's own
+reason, and asks for one run over the most urgent of them; or it says in words why there is nothing to do. A log is due
+for one reason at a time, so no two sensors ask for the same one.
+
+They work on the store, not on the assets: a topic that was created a second ago is cleaned like any other. Only the
+asset graph waits for a reload of the code location.
+
+The dirty ratio sensor also reports the dirty sections that have changed, a few a tick.
+"""
+
+import dagster as dg
+
+from assets.numbers import dirty_observation
+from keptlog.log.explain import iso_time
+from keptlog.log.selection import Trigger
+from orchestration.jobs import clean_logs
+from orchestration.requests import Failures, Selected, run_request, select
+from orchestration.scan import Scan, Scanner, scanner_of
+from resources.clock import ClockResource
+from resources.log_store import LogStoreResource
+
+OBSERVATIONS_PER_TICK = 20
+"""Each is written to Dagster's database in the daemon, at tens of ms apiece."""
+
+_NONE_IS_DUE = {
+    Trigger.MAX_COMPACTION_LAG: "none is late",
+    Trigger.DIRTY_RATIO: "none is above its dirty ratio",
+    Trigger.TOMBSTONE_EXPIRY: "none has a tombstone past its delete horizon",
+}
+
+
+def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
+    """The sensor of one trigger."""
+
+    @dg.sensor(
+        name=f"{trigger.value}_sensor",
+        job=clean_logs,
+        description=description,
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource
+    ) -> dg.SensorResult:
+        scanner = scanner_of(log_store)
+        scan = scanner.scan(clock.read_ms())
+        for topic, reason in scan.unreadable.items():
+            context.log.error("%s can't be read: %s", topic, reason)
+        selected = select(context.instance, scan.due(trigger), scan.now_ms)
+        observations, cursor = _observe(scanner, scan, context.cursor) if trigger is Trigger.DIRTY_RATIO else ([], None)
+        requests = [run_request(trigger, selected, scan.locations, scan.now_ms)] if selected.requested else []
+        return dg.SensorResult(
+            run_requests=requests,
+            skip_reason=None if requests else why_nothing(trigger, scan, selected),
+            asset_events=observations,
+            cursor=cursor,
+        )
+
+    return sensor
+
+
+def why_nothing(trigger: Trigger, scan: Scan, selected: Selected) -> str:
+    """Why a tick asks for no run, and when that may change."""
+    if not scan.locations:
+        return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
+    parts = [_count(len(scan.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
+    if selected.in_flight or selected.backing_off:
+        parts = [f"{name} is being cleaned" for name in selected.in_flight[:3]]
+        parts += [_backing_off(name, failures) for name, failures in list(selected.backing_off.items())[:3]]
+    waiting = [each for each in scan.assessments if not each.trigger]
+    upcoming = [(each.due_ms, str(each.log.topic_partition)) for each in waiting if each.due_ms is not None]
+    if upcoming:
+        due_ms, name = min(upcoming)
+        parts.append(f"next to look at: {name} at {iso_time(due_ms)}")
+    parts += [f"{topic} can't be read: {reason}" for topic, reason in scan.unreadable.items()]
+    return "; ".join(parts)
+
+
+def _observe(scanner: Scanner, scan: Scan, cursor: str | None) -> tuple[list[dg.AssetObservation], str]:
+    """Observations of changed dirty sections, and the cursor after them: a digest of what has been told in full.
+
+    A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell.
+    """
+    changed = scanner.changed_dirty_sections(scan)
+    if not scanner.has_reported and cursor == scan.digest:
+        scanner.mark_reported(changed)
+        return [], scan.digest
+    told = changed[:OBSERVATIONS_PER_TICK]
+    scanner.mark_reported(told)
+    return [dirty_observation(each) for each in told], scan.digest if told == changed else cursor or ""
+
+
+def _backing_off(name: str, failures: Failures) -> str:
+    return f"{name} failed {_count(failures.count, 'time')}, it is tried again at {iso_time(failures.retry_ms)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+max_compaction_lag_sensor = clean_sensor(
+    Trigger.MAX_COMPACTION_LAG,
+    "Cleans logs with a record that stayed uncompacted for longer than max.compaction.lag.ms, the latest first.",
+)
+dirty_ratio_sensor = clean_sensor(
+    Trigger.DIRTY_RATIO,
+    "Cleans logs whose dirty ratio is above min.cleanable.dirty.ratio, the dirtiest first.",
+)
+tombstone_expiry_sensor = clean_sensor(
+    Trigger.TOMBSTONE_EXPIRY,
+    "Removes tombstones whose delete horizon has passed, also from logs that nobody writes to any more.",
+)
+SENSORS = [max_compaction_lag_sensor, dirty_ratio_sensor, tombstone_expiry_sensor]

@@ -1,0 +1,55 @@
+"""The home whose topics a code location looks after.
+
+Opening a catalog costs time and connections, and a sensor ticks for ever in one process; so a process opens each home
+once and keeps it. A home that can't be opened is not remembered: the next tick tries again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from keptlog.cleaner import Cleaner
+from keptlog.home import Home, home_path, open_home
+from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_opened: dict[Path, Home] = {}
+_opening = threading.Lock()
+
+
+class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Topics in a home: ``home``, or KEPTLOG_HOME, or ``./.keptlog``; read when it is used, not when it is defined."""
+
+    home: str | None = None
+
+    @property
+    def path(self) -> Path:
+        return Path(self.home).absolute() if self.home else home_path()
+
+    @property
+    def store(self) -> LogStore:
+        """The store, opened once in a process.
+
+        Raises:
+            InvalidConfig: a broker setting is unknown or out of range.
+            StorageUnavailable: the catalog can't be opened.
+        """
+        return self._open().store
+
+    def cleaner(self, session: Callable[[], SparkSession]) -> Cleaner:
+        """A cleaner; ``session`` is called when there is something to rewrite, not before."""
+        return self._open().cleaner(session)
+
+    def _open(self) -> Home:
+        path = self.path
+        with _opening:
+            if path not in _opened:
+                _opened[path] = open_home(path)
+            return _opened[path]

@@ -1,0 +1,31 @@
+"""The Spark session, brought by dagster-pyspark: one a run process, started when a run has something to rewrite.
+
+The settings are keptlog's own, the same as on the command line. ``KEPTLOG_SPARK_MASTER`` says where Spark runs
+(``local[*]`` without it); for any other setting give ``build_defs`` a resource of your own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from dagster_pyspark import LazyPySparkResource
+from pyspark.sql import SparkSession
+
+from keptlog.spark.session import session_settings, use_this_python
+
+
+def spark_resource(master: str | None = None) -> LazyPySparkResource:
+    """A Spark resource with keptlog's settings; no session is started before one is used."""
+    return LazyPySparkResource(spark_config=session_settings(master or os.environ.get("KEPTLOG_SPARK_MASTER")))
+
+
+def session_of(spark: LazyPySparkResource) -> Callable[[], SparkSession]:
+    """The resource's session, as ``LogStoreResource.cleaner`` takes it."""
+
+    def session() -> SparkSession:
+        use_this_python()
+        started: SparkSession = spark.spark_session
+        return started
+
+    return session
