@@ -21,7 +21,7 @@ from keptlog.verify import verify_log
 _EXIT_FOUND = 1
 
 
-@click.command()
+@click.command(short_help="Say what a clean would do now; changes nothing.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @click.option("--requested", is_flag=True, help="As if cleaned by name: whatever is cleanable, due or not.")
 @json_option
@@ -40,7 +40,7 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
         click.echo("no topics yet")
 
 
-@click.command()
+@click.command(short_help="Say why one log is (not) cleaned, and when it will be.")
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
 @json_option
@@ -86,7 +86,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     print_table(shown, empty="no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact")
 
 
-@click.command()
+@click.command(short_help="Check guarantees G1..G5 on the stored logs.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @json_option
 def verify(names: Sequence[str], *, as_json: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _EXIT_FAILED = 1
 
 
-@click.command()
+@click.command(short_help="Clean the logs that are due, or the named ones, on Spark.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @json_option
 @quiet_option
@@ -36,10 +36,10 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     cleaner = home.cleaner(_session)
     plan = cleaner.plan(names, now_ms=now_ms, requested=bool(names))
     progress(f"{len(plan.steps)} of {len(plan.steps) + len(plan.left_alone)} logs to clean")
-    _report(cleaner.clean(plan, new_id(), progress), as_json=as_json)
+    _report(cleaner.clean(plan, new_id(), progress), as_json=as_json, show_left_alone=bool(names))
 
 
-@click.command()
+@click.command(short_help="Remove tombstones past their delete horizon.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @json_option
 @quiet_option
@@ -47,10 +47,11 @@ def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
     home, now_ms, progress = open_home(), clock_ms(), progress_to_stderr(quiet=quiet)
     cleaner = home.cleaner(_session)
-    _report(cleaner.expire(cleaner.plan(names, now_ms=now_ms), new_id(), progress), as_json=as_json)
+    result = cleaner.expire(cleaner.plan(names, now_ms=now_ms), new_id(), progress)
+    _report(result, as_json=as_json, show_left_alone=False)
 
 
-@click.command()
+@click.command(short_help="Really delete replaced files and what crashes left behind.")
 @click.argument("topics", metavar="[TOPIC]...", nargs=-1)
 @click.option(
     "--orphan-grace-ms",
@@ -111,7 +112,7 @@ def _row(outcome: Rewritten) -> dict[str, object]:
     }
 
 
-def _report(result: CleanResult, *, as_json: bool) -> None:
+def _report(result: CleanResult, *, as_json: bool, show_left_alone: bool) -> None:
     if as_json:
         print_json(
             {
@@ -122,7 +123,9 @@ def _report(result: CleanResult, *, as_json: bool) -> None:
             }
         )
     else:
-        print_table([_row(each) for each in result.committed], empty="nothing to clean")
+        print_table([_row(each) for each in result.committed], empty="nothing to do")
+        for name, reason in result.plan.left_alone.items() if show_left_alone else ():
+            click.echo(f"{name}: left alone, {reason}")
         for name, error in result.failed.items():
             click.echo(f"keptlog: {name}: {error}", err=True)
     if result.failed:

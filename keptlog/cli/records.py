@@ -9,6 +9,7 @@ from typing import BinaryIO
 import click
 
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
+from keptlog.errors import InvalidRecord
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
 from keptlog.sources.json_lines import read_records, to_json
@@ -34,16 +35,19 @@ def append(topic: str, file: BinaryIO, *, as_json: bool, quiet: bool) -> None:
     """
     now_ms = clock_ms()
     records = _counted(read_records(file, now_ms=now_ms), progress_to_stderr(quiet=quiet))
-    result = open_home().store.append(topic, records, new_id(), now_ms)
+    try:
+        result = open_home().store.append(topic, records, new_id(), now_ms)
+    except InvalidRecord as error:
+        raise InvalidRecord(f"{file.name}: {error}") from None
     if as_json:
-        print_json({"topic": topic} | asdict(result))
+        print_json({"topic": topic, "records": result.records, "bytes": result.bytes} | asdict(result))
         return
     click.echo(f"appended {result.records} records ({size(result.bytes)}) to {topic}")
     for each in result.partitions:
         click.echo(f"  {topic}-{each.partition}: offsets {each.base_offset}..{each.last_offset}")
 
 
-@click.command()
+@click.command(short_help="Print records as JSON lines; --latest for the state they tell.")
 @click.argument("topic")
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; all of them otherwise.")
 @click.option("--from-offset", type=click.IntRange(0), default=0, help="Begin at this offset.")

@@ -35,7 +35,7 @@ def read_records(lines: Iterable[bytes], *, now_ms: int) -> Iterator[NewRecord]:
             try:
                 yield _record(_object(line), now_ms)
             except InvalidRecord as error:
-                raise InvalidRecord(f"line {number}: {error}") from None
+                raise InvalidRecord(f"line {number}: {error}; nothing was appended") from None
 
 
 def to_json(partition: int, record: Record) -> str:

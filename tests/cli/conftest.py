@@ -1,0 +1,71 @@
+"""Runs the real command in this process: its own argument parsing, its exit code, its two outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.cli import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def json_lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own for each test, and a working directory that nothing must be written to."""
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEPTLOG_SPARK_MASTER", "local[2]")
+    monkeypatch.delenv("KEPTLOG_NOW_MS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def keptlog(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """``keptlog("topic", "list")`` as if typed."""
+    del home
+
+    def run(*arguments: str) -> Outcome:
+        monkeypatch.setattr("sys.argv", ["keptlog", *arguments])
+        with pytest.raises(SystemExit) as exit_info:
+            main()
+        printed = capsys.readouterr()
+        code = exit_info.value.code
+        return Outcome(code if isinstance(code, int) else 0, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[..., str]:
+    """Writes records as a file of JSON lines; text is taken as it is."""
+
+    def write(*records: dict[str, Any] | str) -> str:
+        path = tmp_path / "records.jsonl"
+        path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in records))
+        return str(path)
+
+    return write

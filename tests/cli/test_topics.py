@@ -1,0 +1,91 @@
+"""``keptlog topic``: what a person types first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def test_a_topic_is_created_listed_and_described(keptlog: Run) -> None:
+    created = keptlog("topic", "create", "db.public.users-v2", "--partitions", "3", "--config", "cleanup.policy=compact")
+    assert created.code == 0
+    assert keptlog("topic", "list", "--json").json == [
+        {"topic": "db.public.users-v2", "partitions": 3, "cleanup.policy": "compact"}
+    ]
+    described = keptlog("topic", "describe", "db.public.users-v2", "--json").json
+    origin = {each["setting"]: (each["value"], each["from"]) for each in described["settings"]}
+    assert origin["cleanup.policy"] == ("compact", "topic")
+    assert origin["delete.retention.ms"] == (86_400_000, "default")
+    assert [log["log end"] for log in described["logs"]] == [0, 0, 0]
+
+
+def test_broker_settings_give_defaults_and_describe_says_so(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_RETENTION_HOURS", "2")
+    keptlog("topic", "create", "t")
+    settings = keptlog("topic", "describe", "t", "--json").json["settings"]
+    assert {"setting": "retention.ms", "value": 7_200_000, "from": "broker log.retention.hours"} in settings
+
+
+def test_altering_takes_effect_and_can_be_taken_back(keptlog: Run) -> None:
+    keptlog("topic", "create", "t")
+    keptlog("topic", "alter", "t", "--config", "cleanup.policy=compact", "--config", "min.compaction.lag.ms=5")
+    altered = keptlog("topic", "alter", "t", "--delete-config", "min.compaction.lag.ms", "--json")
+    assert altered.json["config"] == {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["topic", "create", "a b"], "topic name 'a b' is not allowed"),
+        (["topic", "create", ".."], "topic name '..' is not allowed"),
+        (["topic", "create", "t", "--config", "cleanup.polcy=compact"], "did you mean cleanup.policy?"),
+        (["topic", "create", "t", "--config", "min.insync.replicas=2"], "has no meaning on a lake"),
+        (["topic", "create", "t", "--config", "cleanup.policy"], "is not NAME=VALUE"),
+        (["topic", "create", "t", "--config", "min.cleanable.dirty.ratio=2"], "out of range"),
+        (["topic", "create", "exists"], "exists"),
+        (["topic", "alter", "exists"], "nothing to alter"),
+        (["topic", "alter", "exists", "--config", "max.compaction.lag.ms=0"], "out of range"),
+        (["topic", "alter", "exists", "--delete-config", "no.such"], "no.such"),
+        (["topic", "describe", "missing"], "there is no topic 'missing'"),
+        (["topic", "create"], "Missing argument"),
+        (["tpic"], "No such command"),
+    ],
+)
+def test_bad_input_gets_one_line_and_changes_nothing(keptlog: Run, arguments: list[str], message: str) -> None:
+    keptlog("topic", "create", "exists")
+    before = keptlog("topic", "describe", "exists").out
+    refused = keptlog(*arguments)
+    assert refused.code == 2
+    assert refused.out == ""
+    assert refused.err.startswith("keptlog: ")
+    assert refused.err.count("\n") == 1
+    assert message in refused.err
+    assert keptlog("topic", "describe", "exists").out == before
+    assert [each["topic"] for each in keptlog("topic", "list", "--json").json] == ["exists"]
+
+
+def test_a_wrong_broker_setting_is_named_with_where_it_was_looked_for(
+    keptlog: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO", "half")
+    refused = keptlog("topic", "list")
+    assert refused.code == 2
+    assert "log.cleaner.min.cleanable.ratio='half' is not a number" in refused.err
+    assert "server.properties" in refused.err
+
+
+def test_an_empty_home_is_no_error_and_is_not_created_by_looking(keptlog: Run) -> None:
+    for command in (["topic", "list"], ["status"], ["plan"]):
+        looked = keptlog(*command)
+        assert looked.code == 0
+        assert "no topics yet" in looked.out
+
+
+def test_a_home_that_is_a_file_is_one_clear_line(keptlog: Run, home: object) -> None:
+    with open(str(home), "w") as file:
+        file.write("not a folder")
+    refused = keptlog("topic", "list")
+    assert refused.code == 1
+    assert "is not a folder" in refused.err
+    assert refused.err.count("\n") == 1
