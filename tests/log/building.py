@@ -10,7 +10,7 @@ NOW_MS = 1_700_000_000_000
 """The clock of tests to which only differences matter."""
 
 
-def segment(  # noqa: PLR0913  # the fields of a segment
+def segment(
     base: int,
     last: int,
     *,

@@ -113,12 +113,12 @@ def test_the_policy_is_a_list_that_may_be_empty(text: str, policy: tuple[str, ..
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_right_one() -> None:
-    with pytest.raises(InvalidConfig, match="'min.cleanable.ratio': did you mean min.cleanable.dirty.ratio?"):
+    with pytest.raises(InvalidConfig, match=r"'min.cleanable.ratio': did you mean min.cleanable.dirty.ratio?"):
         TopicConfig.of({"min.cleanable.ratio": "0.5"})
 
 
 def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
-    with pytest.raises(InvalidConfig, match="known are cleanup.policy, compaction.strategy"):
+    with pytest.raises(InvalidConfig, match=r"known are cleanup.policy, compaction.strategy"):
         TopicConfig.of({"zzz": "1"})
 
 

@@ -39,10 +39,10 @@ def test_with_a_minimum_of_zero_any_cleanable_byte_decides_but_none_does_not() -
 
 
 def test_a_record_past_the_maximum_lag_is_due_whatever_the_ratio() -> None:
-    settings = {"max_compaction_lag_ms": 2 * HOUR_MS, "min_cleanable_dirty_ratio": 1}
-    in_time = assess(half_dirty(age_ms=2 * HOUR_MS, **settings), NOW_MS)
+    lag_ms = 2 * HOUR_MS
+    in_time = assess(half_dirty(age_ms=lag_ms, max_compaction_lag_ms=lag_ms, min_cleanable_dirty_ratio=1), NOW_MS)
     assert (in_time.trigger, in_time.max_compaction_delay_ms) == (None, 0)
-    late = assess(half_dirty(age_ms=2 * HOUR_MS + 1, **settings), NOW_MS)
+    late = assess(half_dirty(age_ms=lag_ms + 1, max_compaction_lag_ms=lag_ms, min_cleanable_dirty_ratio=1), NOW_MS)
     assert (late.trigger, late.max_compaction_delay_ms) == (Trigger.MAX_COMPACTION_LAG, 1)
 
 
@@ -101,15 +101,14 @@ def test_a_topic_that_is_not_compacted_is_never_due() -> None:
 
 def test_the_late_go_first_then_the_dirty_then_the_expired_and_the_rest_not_at_all() -> None:
     """Kafka takes the dirtiest, whatever is late."""
-    lag = {"max_compaction_lag_ms": 3 * HOUR_MS, "min_cleanable_dirty_ratio": 1}
     judged = [
         half_dirty("clean-0"),
         log([segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 5)], name="expired-0", checkpoint=10),
         log([segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 9)], name="expired-1", checkpoint=10),
         half_dirty("dirty-0", dirty_bytes=200),
         half_dirty("dirty-1", dirty_bytes=900),
-        half_dirty("late-0", age_ms=3 * HOUR_MS + 1, dirty_bytes=1, **lag),
-        half_dirty("late-1", age_ms=4 * HOUR_MS, dirty_bytes=1, **lag),
+        half_dirty("late-0", age_ms=3 * HOUR_MS + 1, dirty_bytes=1, max_compaction_lag_ms=3 * HOUR_MS),
+        half_dirty("late-1", age_ms=4 * HOUR_MS, dirty_bytes=1, max_compaction_lag_ms=3 * HOUR_MS),
     ]
     order = in_order_of_urgency([assess(each, NOW_MS) for each in judged])
     names = [str(each.log.topic_partition) for each in order]

@@ -1,0 +1,57 @@
+"""Why a log is cleaned or not, in words that name the rule and its values."""
+
+from keptlog.log.explain import explain, iso_time
+from keptlog.log.segment import Log
+from keptlog.log.selection import assess
+from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+
+OLD_MS = NOW_MS - 24 * HOUR_MS
+
+
+def told(judged: Log) -> tuple[str, str]:
+    explanation = explain(assess(judged, NOW_MS))
+    return explanation.verdict, explanation.due
+
+
+def test_each_reason_to_clean_is_told_with_its_numbers() -> None:
+    dirty = log([segment(0, 9, time_ms=OLD_MS)], config(segment_ms=1))
+    assert told(dirty) == ("to be cleaned now: dirty ratio 1.00 is above min.cleanable.dirty.ratio=0.5", "now")
+    late = log([segment(0, 9, time_ms=NOW_MS - 1500)], config(max_compaction_lag_ms=1000))
+    assert told(late) == ("to be cleaned now: a record is 500 ms past max.compaction.lag.ms", "now")
+    expired = log([segment(0, 9, horizon_ms=NOW_MS - 7)], checkpoint=10)
+    assert told(expired) == ("tombstones to be removed now: the earliest delete horizon passed 7 ms ago", "now")
+
+
+def test_a_log_that_is_left_alone_says_when_it_is_looked_at_again() -> None:
+    clean = log([segment(0, 9)], checkpoint=10)
+    assert told(clean) == (
+        "left alone: clean: nothing was appended since its last clean",
+        "when new records make it so",
+    )
+    active = log([segment(0, 9)], config(segment_ms=999))
+    assert told(active) == (
+        "left alone: all dirty records are in the active segment",
+        "by 2023-11-14T22:13:21.000Z at the earliest, or when new records make it so",
+    )
+
+
+def test_the_sections_are_told_with_their_bounds() -> None:
+    segments = [segment(0, 9, time_ms=OLD_MS), segment(10, 19, time_ms=OLD_MS), segment(20, 29)]
+    sections = {
+        each.name: each
+        for each in explain(assess(log(segments, config(segment_ms=HOUR_MS), checkpoint=10), NOW_MS)).sections
+    }
+    assert list(sections) == ["clean", "cleanable", "uncleanable", "active"]
+    cleanable, uncleanable = sections["cleanable"], sections["uncleanable"]
+    assert (cleanable.base_offset, cleanable.end_offset, cleanable.records, cleanable.bytes) == (10, 20, 10, 100)
+    assert (uncleanable.base_offset, uncleanable.end_offset, uncleanable.segments) == (None, None, 0)
+
+
+def test_a_reset_checkpoint_is_told() -> None:
+    rules = explain(assess(log([segment(0, 9)], checkpoint=99), NOW_MS)).rules
+    assert any("the checkpoint 99 lies outside of the log [0, 10]" in rule for rule in rules)
+
+
+def test_a_time_beyond_the_calendar_is_told_as_a_number() -> None:
+    assert iso_time(0) == "1970-01-01T00:00:00.000Z"
+    assert iso_time(2**62) == f"{2**62} ms"

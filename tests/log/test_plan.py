@@ -1,0 +1,153 @@
+"""What a plan holds, and that it is data."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keptlog.log.plan import Plan, Step, StepKind, describe_step, make_plan, plan_step, why_left_alone
+from keptlog.log.segment import Log
+from keptlog.log.selection import Trigger, assess
+from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.log.test_selection import logs_with_tombstones
+
+OLD_MS = NOW_MS - 24 * HOUR_MS
+CLEAN = segment(0, 9, time_ms=OLD_MS)
+DIRTY = segment(10, 19, size=300, time_ms=OLD_MS)
+ACTIVE = segment(20, 29)
+EXPIRED = segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 1)
+
+
+def compacted(**settings: object) -> Log:
+    return log([CLEAN, DIRTY, ACTIVE], config(**{"segment_ms": HOUR_MS} | settings), checkpoint=10)
+
+
+def planned(judged: Log, *, requested: bool = False) -> Step:
+    step = plan_step(assess(judged, NOW_MS), requested=requested)
+    assert step is not None
+    return step
+
+
+def test_a_compaction_takes_all_segments_from_the_log_start_to_the_first_uncleanable() -> None:
+    step = planned(compacted(delete_retention_ms=60, segment_bytes=250))
+    assert (step.kind, step.trigger) == (StepKind.COMPACT, Trigger.DIRTY_RATIO)
+    assert step.segments == (CLEAN, DIRTY)
+    assert step.dirty == (DIRTY,)
+    assert (step.first_dirty_offset, step.end_offset, step.checkpoint) == (10, 20, 10)
+    assert (step.bounds.end_offset, step.bounds.now_ms, step.bounds.delete_retention_ms) == (20, NOW_MS, 60)
+    assert step.segment_bytes == 250
+
+
+def test_only_the_last_input_of_a_compaction_must_be_rewritten() -> None:
+    step = planned(compacted())
+    assert [step.must_rewrite(each) for each in step.segments] == [False, True]
+
+
+def test_an_expiry_takes_only_the_clean_segments_with_a_tombstone_past_its_horizon() -> None:
+    waiting = segment(10, 19, time_ms=OLD_MS, horizon_ms=NOW_MS + 1)
+    judged = log([EXPIRED, waiting, segment(20, 29, time_ms=OLD_MS)], config(), checkpoint=30)
+    step = planned(judged)
+    assert (step.kind, step.trigger) == (StepKind.EXPIRE, Trigger.TOMBSTONE_EXPIRY)
+    assert step.segments == (EXPIRED,)
+    assert step.first_dirty_offset == step.end_offset == 30
+    assert step.dirty == ()
+    assert not step.must_rewrite(EXPIRED)
+
+
+def test_a_log_that_is_not_due_has_no_step_unless_one_is_requested() -> None:
+    judged = compacted(min_cleanable_dirty_ratio=1)
+    assert plan_step(assess(judged, NOW_MS)) is None
+    step = planned(judged, requested=True)
+    assert (step.kind, step.trigger, step.segments) == (StepKind.COMPACT, Trigger.REQUESTED, (CLEAN, DIRTY))
+
+
+def test_a_request_keeps_a_stronger_reason() -> None:
+    assert planned(compacted(), requested=True).trigger is Trigger.DIRTY_RATIO
+
+
+def test_a_request_compacts_what_would_only_have_been_expired() -> None:
+    judged = log([EXPIRED, DIRTY], config(segment_ms=HOUR_MS, min_cleanable_dirty_ratio=1), checkpoint=10)
+    assert planned(judged).kind is StepKind.EXPIRE
+    step = planned(judged, requested=True)
+    assert (step.kind, step.trigger, step.segments) == (StepKind.COMPACT, Trigger.REQUESTED, (EXPIRED, DIRTY))
+
+
+def test_a_request_expires_tombstones_when_nothing_is_cleanable() -> None:
+    assert planned(log([EXPIRED], checkpoint=10), requested=True).kind is StepKind.EXPIRE
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [
+        log([CLEAN], checkpoint=10),
+        log([ACTIVE]),
+        log([]),
+        log([DIRTY], config(segment_ms=1, min_compaction_lag_ms=48 * HOUR_MS)),
+        log([CLEAN, DIRTY], config(cleanup_policy="delete", segment_ms=1)),
+    ],
+)
+def test_a_request_can_not_clean_what_is_clean_active_too_young_or_not_compacted(judged: Log) -> None:
+    assert plan_step(assess(judged, NOW_MS), requested=True) is None
+
+
+@pytest.mark.parametrize(
+    ("judged", "reason"),
+    [
+        (log([CLEAN], checkpoint=10), "clean: nothing was appended since its last clean"),
+        (log([ACTIVE]), "all dirty records are in the active segment"),
+        (
+            log([DIRTY], config(segment_ms=1, min_compaction_lag_ms=48 * HOUR_MS)),
+            "all dirty records wait for min.compaction.lag.ms=172800000",
+        ),
+        (log([CLEAN, DIRTY], config(cleanup_policy="delete")), "cleanup.policy is delete: it is not compacted"),
+        (log([CLEAN], config(cleanup_policy="")), "cleanup.policy is empty: it is not compacted"),
+        (
+            compacted(min_cleanable_dirty_ratio=0.8),
+            "dirty ratio 0.75 is not above min.cleanable.dirty.ratio=0.8 and no record is past its maximum lag",
+        ),
+    ],
+)
+def test_a_log_that_is_left_alone_has_a_reason(judged: Log, reason: str) -> None:
+    assessment = assess(judged, NOW_MS)
+    assert why_left_alone(assessment) == reason
+    assert make_plan([assessment], NOW_MS).left_alone == {"t-0": reason}
+
+
+def test_a_plan_has_its_steps_in_the_order_of_urgency() -> None:
+    late = log([DIRTY], config(max_compaction_lag_ms=HOUR_MS), name="late-0")
+    dirty = log([DIRTY], config(segment_ms=HOUR_MS), name="dirty-0")
+    asked = log([CLEAN, DIRTY], config(segment_ms=HOUR_MS, min_cleanable_dirty_ratio=1), name="asked-0", checkpoint=10)
+    expired = log([EXPIRED], name="a-0", checkpoint=10)
+    assessments = [assess(each, NOW_MS) for each in (expired, asked, dirty, late)]
+    plan = make_plan(assessments, NOW_MS, requested=True)
+    assert [step.topic_partition.topic for step in plan.steps] == ["late", "dirty", "a", "asked"]
+    assert [step.topic_partition.topic for step in plan.only(StepKind.EXPIRE)] == ["a"]
+
+
+@given(st.lists(logs_with_tombstones(), max_size=3), st.integers(NOW_MS - 1000, NOW_MS + 9000), st.booleans())
+def test_a_plan_survives_its_way_through_json(judged: list[Log], now_ms: int, requested: bool) -> None:
+    plan = make_plan([assess(each, now_ms) for each in judged], now_ms, requested=requested)
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+@given(logs_with_tombstones(), st.integers(NOW_MS - 1000, NOW_MS + 9000), st.booleans())
+def test_a_step_never_touches_what_is_young_or_active_and_always_makes_progress(
+    judged: Log, now_ms: int, requested: bool
+) -> None:
+    assessment = assess(judged, now_ms)
+    step = plan_step(assessment, requested=requested)
+    if step is None:
+        assert assessment.trigger is None
+        return
+    assert not set(step.segments) & set(assessment.sections.uncleanable + assessment.sections.active)
+    if step.kind is StepKind.COMPACT:
+        assert step.dirty
+        assert step.end_offset > step.first_dirty_offset
+
+
+def test_a_step_is_told_in_one_line() -> None:
+    assert describe_step(planned(compacted())) == (
+        "t-0: compact offsets [10, 20) of 1 dirty segments (300 bytes) into 1 clean ones, dirty ratio 0.75, dirty_ratio"
+    )
+    assert describe_step(planned(log([EXPIRED], checkpoint=10))) == (
+        "t-0: expire tombstones in 1 segments (100 bytes), tombstone_expiry"
+    )
