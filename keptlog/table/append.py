@@ -28,7 +28,7 @@ _APPENDED = "keptlog.appended"
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What one partition got. ``last_offset`` is inclusive, offsets are dense; ``segments`` counts files of ``bytes`` in all."""
+    """What one partition got, at dense offsets up to and with ``last_offset``; ``bytes`` are those of its segments."""
 
     partition: int
     base_offset: int
@@ -85,8 +85,8 @@ class Append:
 
         def prepare(fresh: Table) -> Land:
             nonlocal staged
-            staged = self._at_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
             require_staged(self.files, (segment.path for each in staged for segment in each.segments))
+            staged = self._at_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
             return lambda: self._land(fresh, staged)
 
         landed = self.committer.commit(self.topic.name, prepare, self.paths.run_id)
@@ -131,10 +131,8 @@ class Append:
 
 def log_end_offsets(topic: Topic, properties: Mapping[str, str]) -> dict[int, int]:
     """The next offset of every partition."""
-    return {
-        partition: LogState.read(topic.name, partition, properties).log_end_offset
-        for partition in range(topic.partitions)
-    }
+    states = {number: LogState.read(topic.name, number, properties) for number in range(topic.partitions)}
+    return {number: state.log_end_offset for number, state in states.items()}
 
 
 def require_staged(files: TableFiles, paths: Iterable[str]) -> None:

@@ -63,7 +63,7 @@ class EmbeddedCatalog(SqlCatalog):
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties | None = None) -> None:
         """Create a namespace, and home and database first if they are not there."""
-        make_folder(str(self._home))
+        make_folder(self._home)
         try:
             self.create_tables()
         except OperationalError:

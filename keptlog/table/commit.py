@@ -66,26 +66,23 @@ class Committer:
                 self.sleep(_pause_seconds(attempt, run_id or topic))
             try:
                 table = load_topic_table(self.catalog, topic)
-                landed = find_run(table, run_id) if run_id else None
-                if landed:
-                    return landed
-                if unanswered is not None:
-                    _require_all_snapshots_since(table, unanswered)
-                land = prepare(table)
+                landed = _landed_before(table, run_id, unanswered)
+                land = None if landed else prepare(table)
             except OUT_OF_REACH as error:
                 failure = error
                 continue
             if land is None:
-                return None
+                return landed
             try:
                 land()
-                return None
             except (CommitFailedException, ValidationException) as error:
                 failure = error
             except OUT_OF_REACH as error:
                 failure = error
                 if run_id and not _is_locked(error):
                     unanswered = table.last_sequence_number if unanswered is None else unanswered
+            else:
+                return None
         raise _gave_up(topic, failure, is_unknown=unanswered is not None) from failure
 
 
@@ -97,13 +94,21 @@ def find_run(table: Table, run_id: str) -> Snapshot | None:
     return None
 
 
+def _landed_before(table: Table, run_id: str | None, unanswered: int | None) -> Snapshot | None:
+    """The run's snapshot if an earlier attempt has landed; ``unanswered`` is the sequence number it was built on."""
+    landed = find_run(table, run_id) if run_id else None
+    if landed is None and unanswered is not None:
+        _require_all_snapshots_since(table, unanswered)
+    return landed
+
+
 def _require_all_snapshots_since(table: Table, sequence_number: int) -> None:
     present = {snapshot.sequence_number for snapshot in table.metadata.snapshots}
     missing = set(range(sequence_number + 1, table.last_sequence_number + 1)) - present
     if missing:
         raise CommitStateUnknown(
-            f"topic {table.name()[-1]}: a commit got no answer, and snapshots since then have expired, so that it can't "
-            "be told whether it landed; compare the log with what was sent before it is sent again"
+            f"topic {table.name()[-1]}: a commit got no answer, and snapshots since then have expired, so that it "
+            "can't be told whether it landed; compare the log with what was sent before it is sent again"
         )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+from pathlib import Path
 
 from pyiceberg.io import OutputStream
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from typing_extensions import override
 
 from keptlog.table.files import local_path, make_folder, sync
 
@@ -14,9 +16,9 @@ from keptlog.table.files import local_path, make_folder, sync
 class _DurableStream(io.BufferedWriter):
     """A local file that is on the disk once it is closed."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(io.FileIO(path, "wb"))
-        self._folder = os.path.dirname(path)
+        self._folder = path.parent
 
     def close(self) -> None:
         if not self.closed:
@@ -29,12 +31,13 @@ class _DurableStream(io.BufferedWriter):
 class _DurableFile(PyArrowFile):
     """A local file of a table's metadata."""
 
+    @override
     def create(self, overwrite: bool = False) -> OutputStream:
         """Open the file for writing; FileExistsError if it is there and may not be replaced."""
         if not overwrite and self.exists():
             raise FileExistsError(f"Cannot create file, already exists: {self.location}")
-        make_folder(os.path.dirname(self._path))
-        return _DurableStream(self._path)
+        make_folder(Path(self._path).parent)
+        return _DurableStream(Path(self._path))
 
 
 class DurableFileIO(PyArrowFileIO):
@@ -45,7 +48,7 @@ class DurableFileIO(PyArrowFileIO):
         """Scheme, authority and path; PyIceberg's own rule for all that is not local."""
         local = local_path(location)
         if local is not None:
-            return "file", "", os.path.abspath(local)
+            return "file", "", str(Path(local).absolute())
         return PyArrowFileIO.parse_location(location, properties or {})
 
     def new_output(self, location: str) -> PyArrowFile:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ class TableFiles:
         """Create a file. It exists whole, and durably, once the context is left without an error."""
         local = local_path(path)
         if local is not None:
-            make_folder(os.path.dirname(local))
+            make_folder(Path(local).parent)
             sink = pa.OSFile(local, "wb")
         else:
             filesystem, inner = self._remote(path)
@@ -58,15 +59,15 @@ class TableFiles:
                 self.delete(path)
             raise
         if local is not None:
-            sync(local)
-            sync(os.path.dirname(local))
+            sync(Path(local))
+            sync(Path(local).parent)
 
     def delete(self, path: str) -> None:
         """Delete a file; one that is already gone is no error."""
         local = local_path(path)
         with contextlib.suppress(FileNotFoundError):
             if local is not None:
-                os.unlink(local)
+                Path(local).unlink()
             else:
                 filesystem, inner = self._remote(path)
                 filesystem.delete_file(inner)
@@ -75,7 +76,7 @@ class TableFiles:
         """Whether a file is there now."""
         local = local_path(path)
         if local is not None:
-            return os.path.exists(local)
+            return Path(local).exists()
         filesystem, inner = self._remote(path)
         return bool(filesystem.get_file_info(inner).is_file)
 
@@ -127,18 +128,17 @@ def local_path(path: str) -> str | None:
     return None if "://" in path else path
 
 
-def make_folder(folder: str) -> None:
+def make_folder(folder: Path) -> None:
     """Create a folder and those above it, each durably."""
-    if not folder or os.path.isdir(folder):
+    if folder.is_dir():
         return
-    parent = os.path.dirname(folder)
-    make_folder(parent)
+    make_folder(folder.parent)
     with contextlib.suppress(FileExistsError):
-        os.mkdir(folder)
-        sync(parent or ".")
+        folder.mkdir()
+        sync(folder.parent)
 
 
-def sync(path: str) -> None:
+def sync(path: Path) -> None:
     """Wait until a file, or the list of a folder's files, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -150,7 +150,7 @@ def sync(path: str) -> None:
 def _list_local(folder: str, local: str) -> Iterator[StoredFile]:
     for parent, _, names in os.walk(local):
         for name in names:
-            full = os.path.join(parent, name)
             with contextlib.suppress(FileNotFoundError):
-                status = os.stat(full)
-                yield StoredFile(folder + full[len(local) :], status.st_size, status.st_mtime_ns // _NS_PER_MS)
+                status = Path(parent, name).stat()
+                path = f"{folder}{parent.removeprefix(local)}/{name}"
+                yield StoredFile(path, status.st_size, status.st_mtime_ns // _NS_PER_MS)

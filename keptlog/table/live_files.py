@@ -73,9 +73,8 @@ def logs_of(topic: str, properties: dict[str, str], files: dict[int, list[LiveFi
                 f"topic {topic} has {partitions} partitions, but file {files[partition][0].segment.path} is in "
                 f"partition {partition}; roll the table back to the snapshot before"
             )
-    return [
-        _log(TopicPartition(topic, number), properties, files.get(number, []), config) for number in range(partitions)
-    ]
+    names = (TopicPartition(topic, number) for number in range(partitions))
+    return [_log(name, properties, files.get(name.partition, []), config) for name in names]
 
 
 def _log(
@@ -85,8 +84,8 @@ def _log(
     segments = tuple(file.segment for file in files)
     if segments and segments[-1].last_offset >= state.log_end_offset:
         raise LogCorrupt(
-            f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log ends "
-            f"at {state.log_end_offset}: another program appended it; roll the table back to the snapshot before"
+            f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
+            f"ends at {state.log_end_offset}: another program appended it; roll the table back to the snapshot before"
         )
     return Log(topic_partition, config, segments, state.log_start_offset, state.log_end_offset, state.checkpoint)
 

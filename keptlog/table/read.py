@@ -1,13 +1,13 @@
 """Reads records of one snapshot, in offset order, segment by segment and row group by row group.
 
-Which segments are read is decided once, at the start, so that a reader sees the log before a clean or after it and never
-a mix. A purge may delete a replaced segment under a reader that is slower than ``file.delete.delay.ms``; then the read
-ends with an error, never with a gap.
+Which segments are read is decided once, at the start, so that a reader sees the log before a clean or after it and
+never a mix. A purge may delete a replaced segment under a reader that is slower than ``file.delete.delay.ms``; then the
+read ends with an error, never with a gap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from keptlog.storage.files import Files
 from keptlog.storage.schema import from_arrow
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.reach import reaching
+
+_KEYS = pa.schema([("key", pa.binary()), ("offset", pa.int64()), ("is_live", pa.bool_())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +42,20 @@ class Reader:
         for log in self.logs:
             first_offset = max(from_offset, log.log_start_offset)
             segments = [segment for segment in log.segments if segment.last_offset >= first_offset]
-            if latest:
-                winners = self._latest_offsets(segments, first_offset)
-                tables: Iterable[pa.Table] = (
-                    table.filter(pc.is_in(table["offset"], winners)) for table in self._tables(segments)
-                )
-            else:
-                tables = (
-                    table.filter(pc.greater_equal(table["offset"], first_offset)) for table in self._tables(segments)
-                )
-            for table in tables:
-                for record in from_arrow(table.to_batches()):
+            winners = self._latest_offsets(segments) if latest else None
+            for table in self._tables(segments):
+                wanted = pc.greater_equal(table["offset"], first_offset)
+                if winners is not None:
+                    wanted = pc.and_(wanted, pc.is_in(table["offset"], winners))
+                for record in from_arrow(table.filter(wanted).to_batches()):
                     yield log.topic_partition.partition, record
 
-    def _latest_offsets(self, segments: Sequence[Segment], first_offset: int) -> pa.Array:
+    def _latest_offsets(self, segments: Sequence[Segment]) -> pa.Array:
         """Offsets of the last record of each key that is not deleted; memory is that of the keys."""
-        latest = pa.table(
-            {"key": pa.array([], pa.binary()), "offset": pa.array([], pa.int64()), "is_live": pa.array([], pa.bool_())}
-        )
+        latest = _KEYS.empty_table()
         for table in self._tables(segments, ["offset", "key", "value"]):
-            judged = pa.table({"key": table["key"], "offset": table["offset"], "is_live": table["value"].is_valid()})
-            judged = judged.filter(pc.and_(judged["key"].is_valid(), pc.greater_equal(judged["offset"], first_offset)))
+            columns = [table["key"], table["offset"], table["value"].is_valid()]
+            judged = pa.table(columns, schema=_KEYS).filter(table["key"].is_valid())
             latest = _last_of_each_key(pa.concat_tables([latest, judged]))
         return latest.filter(latest["is_live"])["offset"].combine_chunks()
 
@@ -72,7 +67,7 @@ class Reader:
             except StorageUnavailable as error:
                 if isinstance(error.__cause__, FileNotFoundError):
                     raise StorageUnavailable(
-                        f"segment {segment.path} is gone: it was replaced by a clean and purged while this read went on; "
+                        f"segment {segment.path} is gone: a clean replaced it, and a purge deleted it under this read; "
                         "read again, or raise file.delete.delay.ms"
                     ) from error
                 raise
@@ -81,4 +76,4 @@ class Reader:
 def _last_of_each_key(table: pa.Table) -> pa.Table:
     """The last row of each key; rows come in offset order."""
     grouped = table.group_by("key", use_threads=False).aggregate([("offset", "last"), ("is_live", "last")])
-    return pa.table({"key": grouped["key"], "offset": grouped["offset_last"], "is_live": grouped["is_live_last"]})
+    return pa.table([grouped["key"], grouped["offset_last"], grouped["is_live_last"]], schema=_KEYS)

@@ -1,7 +1,7 @@
 """The Iceberg side of a topic's table: schema, partitioning, order, and the properties that keep it safe.
 
-The field ids are those of ``keptlog.storage.schema``, which are those that ``create_table`` assigns. They must be equal,
-because readers find a column by its id; a table that got others is refused when it is created.
+The field ids are those of ``keptlog.storage.schema``, which are those that ``create_table`` assigns. They must be
+equal, because readers find a column by its id; a table that got others is refused when it is created.
 
 Two properties are chosen against PyIceberg's defaults for safety:
 

@@ -203,9 +203,8 @@ class Stager:
         return size_bytes
 
     def _refused(self, why: str) -> InvalidRecord:
-        return InvalidRecord(
-            f"topic {self.topic.name}: record {self._count} can't be appended: {why}; nothing was appended"
-        )
+        where = f"topic {self.topic.name}: record {self._count}"
+        return InvalidRecord(f"{where} can't be appended: {why}; nothing was appended")
 
 
 def shifted(files: Files, staged: Staged, base_offset: int, paths: SegmentPaths, segment_bytes: int) -> Staged:
@@ -215,9 +214,8 @@ def shifted(files: Files, staged: Staged, base_offset: int, paths: SegmentPaths,
     writer = SegmentWriter(files, paths.for_partition(staged.partition), segment_bytes)
     for segment in staged.segments:
         for table in read_row_groups(files, segment):
-            writer.write(
-                table.set_column(position, SCHEMA.field(position), pc.add(table["offset"], shift)).cast(SCHEMA)
-            )
+            offsets = pc.add(table["offset"], shift)
+            writer.write(table.set_column(position, SCHEMA.field(position), offsets).cast(SCHEMA))
     again = Staged(staged.partition, base_offset, tuple(writer.finish()))
     for segment in staged.segments:
         files.delete(segment.path)

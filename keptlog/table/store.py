@@ -22,12 +22,16 @@ from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of
-from keptlog.table.read import Reader
+from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.reach import reaching
+from keptlog.table.read import Reader
 from keptlog.table.staging import SegmentPaths
 from keptlog.table.state import CONFIG_PREFIX
 from keptlog.table.swap import Swap
 from keptlog.table.topics import Topic, altered, create_topic, load_topic_table, raw_config_of, topic_names, topic_of
+
+ORPHAN_GRACE_MS = 24 * 3_600_000
+"""Longer than any append or clean takes from its first staged file to its commit."""
 
 
 class LogStore:
@@ -112,7 +116,7 @@ class LogStore:
         return self.describe_topic(topic).data_location
 
     def metadata_locations(self) -> dict[str, str]:
-        """Topic to the location of its current metadata, which changes with every commit: the cheap way to see change."""
+        """Topic to the location of its current metadata: it changes with every commit, and is cheap to ask for."""
         with reaching("topics can't be listed"):
             if isinstance(self._catalog, SqlCatalog):
                 return metadata_locations(self._catalog)
@@ -123,8 +127,8 @@ class LogStore:
     def append(self, topic: str, records: Iterable[NewRecord], run_id: str, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.
 
-        A record without a partition goes where Kafka's default partitioner puts its key; those without a key all to one
-        partition of the batch's. Memory is bounded whatever the length of ``records``; if it raises, nothing is appended.
+        A record without a partition goes where Kafka's default partitioner puts its key; those without a key go all to
+        one. Memory is bounded, however many ``records`` there are; if it raises, nothing is appended.
 
         Raises:
             InvalidRecord: one can't be appended; says which, counted from 1. Nothing of the batch was.
@@ -172,6 +176,18 @@ class LogStore:
             logs = logs_of(topic, table.properties, self._live_files.of(table, snapshot), described.config)
         wanted = [log for log in logs if partition in {None, log.topic_partition.partition}]
         return Reader(self.files, wanted).records(from_offset, latest=latest)
+
+    def purge(self, topic: str, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeReceipt:
+        """Delete what was replaced ``file.delete.delay.ms`` ago, and orphans older than a grace time.
+
+        ``now_ms`` is compared with snapshot and file times, which are the wall clock's.
+
+        Raises:
+            StalePlan, CommitStateUnknown: the commit lost every race, or got no answer; the next purge goes on with it.
+        """
+        described = self.describe_topic(topic)
+        with reaching(f"topic {topic} can't be purged"):
+            return Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms).run()
 
     def _load(self, topic: str) -> Table:
         with reaching(f"topic {topic} can't be loaded"):

@@ -11,6 +11,7 @@ Appends that came meanwhile lie behind the planned range and disturb nobody: the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -70,8 +71,8 @@ class Swap:
         for outcome in self.rewritten:
             if not outcome.removed:
                 raise InvariantViolated(
-                    f"{outcome.step.topic_partition}: the checkpoint would move to {outcome.step.end_offset} without the "
-                    "removal of a segment (I1); nothing was committed, please report this"
+                    f"{outcome.step.topic_partition}: the commit would remove no segment, so that a second one "
+                    "could not be told from it (I1); nothing was committed, please report this"
                 )
 
     def _require_log_afterwards(self, live: Mapping[int, Sequence[LiveFile]]) -> None:
@@ -88,7 +89,7 @@ class Swap:
             removed = {segment.path for segment in outcome.removed}
             kept = [file.segment for file in live[log.partition] if file.segment.path not in removed]
             after = sorted([*kept, *outcome.added], key=lambda segment: segment.base_offset)
-            for earlier, later in zip(after, after[1:], strict=False):
+            for earlier, later in itertools.pairwise(after):
                 if later.base_offset <= earlier.last_offset:
                     raise InvariantViolated(
                         f"{log}: {later.path} would overlap {earlier.path} at offset {later.base_offset} (G2); "
@@ -132,13 +133,11 @@ def _require_fresh(step: Step, state: LogState, live: Sequence[LiveFile]) -> Non
     for segment in step.segments:
         if segment.path not in live_paths:
             raise _stale(step, f"segment {segment.path} is no longer live")
+    if step.kind is StepKind.EXPIRE:
+        return
     planned = {segment.path for segment in step.segments}
     for file in live:
-        if (
-            step.kind is StepKind.COMPACT
-            and file.segment.base_offset < step.end_offset
-            and file.segment.path not in planned
-        ):
+        if file.segment.base_offset < step.end_offset and file.segment.path not in planned:
             raise _stale(step, f"segment {file.segment.path} came into the range that was cleaned")
 
 
