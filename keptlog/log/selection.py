@@ -110,7 +110,7 @@ def in_order_of_urgency(assessments: Iterable[Assessment]) -> list[Assessment]:
 
 
 def _stamped_times(segments: Iterable[Segment]) -> list[int]:
-    """The first timestamp of each segment, without 0 and -1: Kafka takes them for "no timestamp" when it measures a lag.
+    """The first timestamp of each segment, without 0 and -1, Kafka's "no timestamp" when it measures a lag.
 
     Where such a record hides the others' first timestamp, their largest stands for it: rather late than never.
     """
