@@ -1,4 +1,4 @@
-"""``keptlog topic``: create, list, describe and alter topics."""
+"""``keptlog topic``: create, list, describe, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _config_option = click.option(
 
 @click.group()
 def topic() -> None:
-    """Create, list, describe and alter topics."""
+    """Create, list, describe, alter and delete topics."""
 
 
 @topic.command()
@@ -117,6 +117,23 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
     else:
         shown = ", ".join([f"{key}={value}" for key, value in settings.items()] + [f"{key} deleted" for key in deleted])
         click.echo(f"altered {name}: {shown}")
+
+
+@topic.command()
+@click.argument("name", metavar="TOPIC")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def delete(name: str, *, yes: bool, as_json: bool) -> None:
+    """Delete TOPIC with all its records, for good."""
+    store = open_home().store
+    store.describe_topic(name)
+    if not yes:
+        click.confirm(f"delete topic {name} and all its records for good?", abort=True, err=True)
+    files = store.delete_topic(name)
+    if as_json:
+        print_json({"topic": name, "deleted_files": files})
+    else:
+        click.echo(f"deleted {name}: {files} files")
 
 
 def _settings(configs: Sequence[str]) -> dict[str, str]:

@@ -28,7 +28,16 @@ from keptlog.table.read import Reader
 from keptlog.table.staging import SegmentPaths
 from keptlog.table.state import CONFIG_PREFIX
 from keptlog.table.swap import Swap
-from keptlog.table.topics import Topic, altered, create_topic, load_topic_table, raw_config_of, topic_names, topic_of
+from keptlog.table.topics import (
+    Topic,
+    altered,
+    create_topic,
+    drop_topic,
+    load_topic_table,
+    raw_config_of,
+    topic_names,
+    topic_of,
+)
 
 ORPHAN_GRACE_MS = 24 * 3_600_000
 """Longer than any append or clean takes from its first staged file to its commit."""
@@ -99,6 +108,19 @@ class LogStore:
 
         self._committer.commit(name, prepare)
         return self.describe_topic(name)
+
+    def delete_topic(self, name: str) -> int:
+        """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.
+
+        Runs that are still working on it lose their commit. Gives the number of files deleted.
+        """
+        location = self.describe_topic(name).location
+        with reaching(f"topic {name} can't be deleted"):
+            drop_topic(self._catalog, name)
+            paths = [file.path for file in self.files.list(location)]
+            for path in paths:
+                self.files.delete(path)
+        return len(paths)
 
     def logs(self, topic: str) -> list[Log]:
         """The logs of a topic, one for each partition, from file metrics alone.

@@ -125,6 +125,18 @@ def create_topic(catalog: Catalog, name: str, partitions: int, config: Mapping[s
     return table
 
 
+def drop_topic(catalog: Catalog, name: str) -> None:
+    """Take a topic's table out of the catalog; its files stay.
+
+    Raises:
+        UnknownTopic: there is none.
+    """
+    try:
+        catalog.drop_table((NAMESPACE, name))
+    except (NoSuchTableError, NoSuchNamespaceError):
+        raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list") from None
+
+
 def altered(current: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str]) -> dict[str, str]:
     """A topic's configuration after an alteration.
 

@@ -25,11 +25,20 @@ def test_what_is_appended_is_read_back_by_partition_and_offset(keptlog: Run, use
     )
     assert keptlog("append", users, "--file", file).code == 0
     assert keptlog("read", users).json_lines == [
-        {"partition": 0, "offset": 0, "timestamp": 6, "key": "b", "value": "", "headers": [{"key": "h", "value": None}]},
+        {
+            "partition": 0,
+            "offset": 0,
+            "timestamp": 6,
+            "key": "b",
+            "value": "",
+            "headers": [{"key": "h", "value": None}],
+        },
         {"partition": 1, "offset": 0, "timestamp": 5, "key": "a", "value": "1"},
         {"partition": 1, "offset": 1, "timestamp": 7, "key_base64": "/w==", "value": None},
     ]
-    assert [each["offset"] for each in keptlog("read", users, "--partition", "1", "--from-offset", "1").json_lines] == [1]
+    assert [each["offset"] for each in keptlog("read", users, "--partition", "1", "--from-offset", "1").json_lines] == [
+        1
+    ]
 
 
 def test_latest_is_the_state_that_the_log_tells(keptlog: Run, users: str, lines: Lines) -> None:

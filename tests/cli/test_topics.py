@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from tests.cli.conftest import Run
 
 
 def test_a_topic_is_created_listed_and_described(keptlog: Run) -> None:
-    created = keptlog("topic", "create", "db.public.users-v2", "--partitions", "3", "--config", "cleanup.policy=compact")
+    created = keptlog(
+        "topic", "create", "db.public.users-v2", "--partitions", "3", "--config", "cleanup.policy=compact"
+    )
     assert created.code == 0
     assert keptlog("topic", "list", "--json").json == [
         {"topic": "db.public.users-v2", "partitions": 3, "cleanup.policy": "compact"}
@@ -32,6 +37,20 @@ def test_altering_takes_effect_and_can_be_taken_back(keptlog: Run) -> None:
     keptlog("topic", "alter", "t", "--config", "cleanup.policy=compact", "--config", "min.compaction.lag.ms=5")
     altered = keptlog("topic", "alter", "t", "--delete-config", "min.compaction.lag.ms", "--json")
     assert altered.json["config"] == {"cleanup.policy": "compact"}
+
+
+def test_a_deleted_topic_is_gone_with_its_files_and_its_name_is_free_again(
+    keptlog: Run, home: Path, lines: Callable[..., str]
+) -> None:
+    for name in ("a", "a.b"):
+        keptlog("topic", "create", name)
+        keptlog("append", name, "--file", lines({"key": "k", "value": "v"}))
+    assert keptlog("topic", "delete", "a", "--yes").code == 0
+    assert not [path for path in (home / "warehouse").rglob("a/**/*") if path.is_file()]
+    assert len(keptlog("read", "a.b").json_lines) == 1
+    keptlog("topic", "create", "a")
+    assert keptlog("read", "a").out == ""
+    assert keptlog("topic", "delete", "missing", "--yes").code == 2
 
 
 @pytest.mark.parametrize(
@@ -82,9 +101,8 @@ def test_an_empty_home_is_no_error_and_is_not_created_by_looking(keptlog: Run) -
         assert "no topics yet" in looked.out
 
 
-def test_a_home_that_is_a_file_is_one_clear_line(keptlog: Run, home: object) -> None:
-    with open(str(home), "w") as file:
-        file.write("not a folder")
+def test_a_home_that_is_a_file_is_one_clear_line(keptlog: Run, home: Path) -> None:
+    home.write_text("not a folder")
     refused = keptlog("topic", "list")
     assert refused.code == 1
     assert "is not a folder" in refused.err
