@@ -14,7 +14,7 @@ columns that rarely repeat, deltas for offsets and times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -153,6 +153,8 @@ class SegmentWriter:
     def abandon(self) -> None:
         """Let go of the open file after an error."""
         if self._open:
+            with suppress(OSError):
+                self._open.parquet.close()
             self._open.closing.pop_all()
             self._open.sink.close()
             self._open = None

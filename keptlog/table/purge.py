@@ -5,8 +5,8 @@ A clean only replaces segments; the old ones stay readable through the snapshots
 1. **Expire** the snapshots that were replaced ``file.delete.delay.ms`` ago. What counts is when a snapshot ceased to
    be the current one, not when it was made: that is from when on nobody begins to read it.
 2. **Delete** the segments, manifests and manifest lists that only those snapshots had.
-3. **Sweep** what crashes and refused commits left behind: files that nothing refers to, older than a grace time, so that
-   the staged files of a run that is still under way are spared.
+3. **Sweep** what crashes and refused commits left behind: files that nothing refers to, older than a grace time, so
+   that the staged files of a run that is still under way are spared.
 
 The complication is a kill in between. What step 2 will delete is therefore written to a journal before step 1 commits,
 and every purge begins with the journals that it finds: deletes what they name and nothing refers to, if anything. A

@@ -1,0 +1,83 @@
+"""Where topics are kept: the embedded catalog, a configured one, and places that can't be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
+from keptlog.table.catalog import open_catalog
+from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at, values
+
+
+def test_a_home_that_does_not_exist_reads_as_empty_and_stays_away(tmp_path: Path) -> None:
+    home = tmp_path / "a" / "home"
+    store = store_at(home)
+    assert store.topics() == []
+    assert store.metadata_locations() == {}
+    with pytest.raises(UnknownTopic):
+        store.logs(TOPIC)
+    assert not home.parent.exists()
+
+
+def test_a_home_is_made_with_its_first_topic(tmp_path: Path) -> None:
+    reader = store_at(tmp_path / "a" / "home")
+    assert reader.topics() == []
+    create(tmp_path / "a" / "home")
+    assert reader.topics() == [TOPIC]
+
+
+def test_a_home_may_have_any_name(tmp_path: Path) -> None:
+    home = tmp_path / "50% of a#b, ünd c"
+    append_each(create(home), [("k", "v")])
+    assert values(store_at(home)) == [(0, 0, b"v")]
+    assert len(list((home / "warehouse").rglob("*.parquet"))) == 1
+
+
+def test_a_home_that_is_a_file_is_unavailable_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    with pytest.raises(StorageUnavailable, match="is not a folder") as caught:
+        open_catalog(tmp_path / "home")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_catalog_that_is_no_database_is_unavailable_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_text("this is not SQLite" * 100)
+    with pytest.raises(StorageUnavailable, match="not a database") as caught:
+        store_at(tmp_path).topics()
+    assert "\n" not in str(caught.value)
+
+
+def test_metadata_that_was_removed_is_unavailable_and_not_a_crash(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    for path in (tmp_path / "warehouse").rglob("*.metadata.json"):
+        path.unlink()
+    with pytest.raises(StorageUnavailable, match=TOPIC):
+        store.logs(TOPIC)
+
+
+def test_a_catalog_that_pyiceberg_is_configured_with_replaces_the_embedded_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
+    store = create(tmp_path / "home")
+    append_each(store, [("k", "v")])
+    assert values(store_at(tmp_path / "elsewhere")) == [(0, 0, b"v")]
+    assert (tmp_path / "lake" / "keptlog" / TOPIC).is_dir()
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "pigeon")
+    with pytest.raises(InvalidConfig, match="pigeon"):
+        open_catalog(tmp_path)
+
+
+def test_two_stores_over_one_home_see_each_others_topics(tmp_path: Path) -> None:
+    first, second = store_at(tmp_path), store_at(tmp_path)
+    first.create_topic("a", 1, COMPACTED)
+    second.create_topic("b", 1, COMPACTED)
+    assert first.topics() == second.topics() == ["a", "b"]

@@ -1,0 +1,157 @@
+"""Commits that meet faults: refused, unanswered, out of reach. What was sent lands once, or the caller is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.table import CommitTableResponse
+from sqlalchemy.exc import OperationalError
+
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.table.catalog import open_catalog
+from keptlog.table.commit import MAX_ATTEMPTS
+from keptlog.table.store import LogStore
+from tests.table.stores import (
+    NOW_MS,
+    TOPIC,
+    FaultyCatalog,
+    append_each,
+    create,
+    new_id,
+    new_records,
+    rewritten,
+    step_for,
+    store_at,
+    store_over,
+    values,
+)
+
+Commit = Callable[[], CommitTableResponse]
+
+
+def refused(commit: Commit) -> CommitTableResponse:
+    raise CommitFailedException("another process was faster")
+
+
+def lost_response(commit: Commit) -> CommitTableResponse:
+    commit()
+    raise CommitStateUnknownException("the line was cut after the commit")
+
+
+def lost_request(commit: Commit) -> CommitTableResponse:
+    raise CommitStateUnknownException("the line was cut before the commit")
+
+
+def connection_reset(commit: Commit) -> CommitTableResponse:
+    commit()
+    raise ConnectionResetError("connection reset by peer")
+
+
+def locked(commit: Commit) -> CommitTableResponse:
+    raise OperationalError("UPDATE", {}, Exception("database is locked"))
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> FaultyCatalog:
+    create(tmp_path)
+    return FaultyCatalog(open_catalog(tmp_path))
+
+
+@pytest.fixture
+def store(faulty: FaultyCatalog) -> LogStore:
+    return store_over(faulty)
+
+
+@pytest.mark.parametrize("fault", [refused, lost_response, lost_request, connection_reset, locked])
+def test_an_append_that_meets_a_fault_lands_once(store: LogStore, faulty: FaultyCatalog, fault: object) -> None:
+    faulty.faults = [fault, fault]  # type: ignore[list-item]
+    result = store.append(TOPIC, new_records(("a", "1"), ("b", "2")), "run", NOW_MS)
+    assert [(each.base_offset, each.last_offset) for each in result.partitions] == [(0, 1)]
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
+    assert faulty.commits > 0
+
+
+@pytest.mark.parametrize("fault", [refused, lost_response, lost_request, connection_reset, locked])
+def test_a_swap_that_meets_a_fault_lands_once(store: LogStore, faulty: FaultyCatalog, fault: object) -> None:
+    append_each(store, [("a", "1")], [("a", "2")])
+    outcome = rewritten(store, step_for(store.logs(TOPIC)[0]))
+    faulty.faults = [fault]  # type: ignore[list-item]
+    store.swap(TOPIC, [outcome], "run")
+    assert values(store) == [(0, 1, b"2")]
+    assert store.logs(TOPIC)[0].checkpoint == 2
+
+
+def test_a_lost_response_is_resolved_when_others_have_appended_since(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path
+) -> None:
+    def lost_and_overtaken(commit: Commit) -> CommitTableResponse:
+        commit()
+        append_each(store_at(tmp_path), [("x", "other")])
+        raise CommitStateUnknownException("the line was cut after the commit")
+
+    faulty.faults = [lost_and_overtaken]
+    result = store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert result.partitions[0].base_offset == 0
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"other")]
+
+
+def test_a_lost_response_whose_snapshot_has_expired_since_is_reported_as_unknown(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path
+) -> None:
+    def lost_and_expired(commit: Commit) -> CommitTableResponse:
+        commit()
+        other = store_at(tmp_path)
+        append_each(other, [("x", "other")])
+        other.purge(TOPIC, 2**45)
+        raise CommitStateUnknownException("the line was cut after the commit")
+
+    faulty.faults = [lost_and_expired]
+    with pytest.raises(CommitStateUnknown, match="can't be told"):
+        store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"other")]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"), [(refused, StalePlan), (lost_request, CommitStateUnknown), (locked, StorageUnavailable)]
+)
+def test_attempts_are_bounded_and_the_error_says_whether_it_may_have_landed(
+    store: LogStore, faulty: FaultyCatalog, fault: object, error: type[KeptlogError]
+) -> None:
+    faulty.faults = [fault] * 1000  # type: ignore[list-item]
+    with pytest.raises(error):
+        store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert faulty.commits == MAX_ATTEMPTS
+    assert values(store) == []
+
+
+def test_pauses_grow_and_differ_between_runs(faulty: FaultyCatalog) -> None:
+    pauses: dict[str, list[float]] = {}
+    for run_id in ("one", "two"):
+        faulty.faults = [refused] * 1000
+        slept: list[float] = []
+        with pytest.raises(StalePlan):
+            LogStore(faulty, {}, slept.append, new_id).append(TOPIC, new_records(("a", "1")), run_id, NOW_MS)
+        pauses[run_id] = slept
+    assert pauses["one"] != pauses["two"]
+    assert all(0 < seconds <= 2 for slept in pauses.values() for seconds in slept)
+    assert pauses["one"][0] < 0.1 < pauses["one"][-1]
+
+
+def test_an_alteration_that_gets_no_answer_is_made_once_more_and_holds(store: LogStore, faulty: FaultyCatalog) -> None:
+    faulty.faults = [lost_response]
+    assert store.alter_topic(TOPIC, {"segment.ms": "5"}).config.segment_ms == 5
+
+
+def test_a_catalog_out_of_reach_is_unavailable(
+    store: LogStore, faulty: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(identifier: object) -> object:
+        raise ConnectionRefusedError("connection refused")
+
+    monkeypatch.setattr(faulty, "load_table", unreachable)
+    for call in (lambda: store.logs(TOPIC), lambda: store.append(TOPIC, [], "run", 0), lambda: store.swap(TOPIC, [], "r")):
+        with pytest.raises(StorageUnavailable, match="connection refused"):
+            call()

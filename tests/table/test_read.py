@@ -1,0 +1,130 @@
+"""Reads: one snapshot, in order, from an offset, the latest only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.log.reference import latest_values
+from keptlog.table.catalog import open_catalog
+from tests.table.stores import (
+    NOW_MS,
+    TOPIC,
+    append_each,
+    clean,
+    create,
+    new_id,
+    new_records,
+    store_at,
+    values,
+)
+
+
+def test_records_come_by_partition_and_offset(tmp_path: Path) -> None:
+    store = create(tmp_path, partitions=2)
+    for number in (1, 0, 1):
+        store.append(TOPIC, new_records(("a", "x"), ("b", "y"), partition=number), new_id(), NOW_MS)
+    assert [(p, offset) for p, offset, _ in values(store)] == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]
+    assert [(p, offset) for p, offset, _ in values(store, partition=1, from_offset=3)] == [(1, 3)]
+
+
+def test_an_offset_that_was_cleaned_away_is_still_a_place_to_begin(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1"), ("b", "2"), ("a", "3")])
+    clean(store)
+    assert values(store, from_offset=0) == [(0, 1, b"2"), (0, 2, b"3")]
+    assert values(store, from_offset=2) == [(0, 2, b"3")]
+    assert values(store, from_offset=99) == []
+
+
+def test_latest_gives_the_last_record_of_each_key_and_no_deleted_key(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1"), ("b", "2"), ("c", "3")], [("b", None), ("a", "4"), ("d", "")])
+    assert values(store, latest=True) == [(0, 2, b"3"), (0, 4, b"4"), (0, 5, b"")]
+    assert values(store, latest=True, from_offset=4) == [(0, 4, b"4"), (0, 5, b"")]
+
+
+_BATCH = st.lists(st.tuples(st.sampled_from("abcd"), st.one_of(st.none(), st.text(max_size=2))), max_size=6)
+
+
+@given(batches=st.lists(_BATCH, max_size=4))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_latest_is_what_the_specification_says(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, str | None]]]
+) -> None:
+    store = create(tmp_path_factory.mktemp("home"))
+    append_each(store, *batches)
+    everything = [record for _, record in store.read(TOPIC)]
+    assert {record.key: record.value for _, record in store.read(TOPIC, latest=True)} == latest_values(everything)
+
+
+def test_a_read_that_began_before_a_clean_ends_before_it(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")], [("a", "3")])
+    reading = store.read(TOPIC)
+    first = next(reading)
+    append_each(store, [("a", "4")])
+    clean(store)
+    assert [record.value for _, record in [first, *reading]] == [b"1", b"2", b"3"]
+
+
+def test_an_older_snapshot_reads_as_it_was(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")])
+    before = store.describe_topic(TOPIC).snapshot_id
+    clean(store)
+    assert values(store, snapshot_id=before) == [(0, 0, b"1"), (0, 1, b"2")]
+    assert values(store) == [(0, 1, b"2")]
+
+
+def test_a_snapshot_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    with pytest.raises(InvalidConfig, match="no snapshot 42"):
+        store.read(TOPIC, snapshot_id=42)
+
+
+def test_a_partition_that_does_not_exist_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(UnknownTopic, match="partition 1"):
+        create(tmp_path).read(TOPIC, partition=1)
+
+
+def test_a_segment_that_was_purged_under_the_reader_ends_the_read_with_an_error(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")])
+    reading = store.read(TOPIC)
+    next(reading)
+    store.files.delete(store.logs(TOPIC)[0].segments[1].path)
+    with pytest.raises(StorageUnavailable, match="read again"):
+        next(reading)
+
+
+def test_what_lies_before_the_log_start_is_not_read(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1"), ("b", "2"), ("a", "3")])
+    with open_catalog(tmp_path).load_table(("keptlog", TOPIC)).transaction() as transaction:
+        transaction.set_properties({"log.p0.log-start-offset": "1"})
+    assert values(store) == [(0, 1, b"2"), (0, 2, b"3")]
+    assert store.logs(TOPIC)[0].log_start_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"log.p0.log-end-offset": "1"}, "ends at 1"),
+        ({"log.p0.log-end-offset": "many"}, "is no offset"),
+        ({"log.partitions": "1"}, "is in partition 1"),
+    ],
+)
+def test_a_log_that_contradicts_itself_is_corrupt(tmp_path: Path, properties: dict[str, str], said: str) -> None:
+    store = create(tmp_path, partitions=2)
+    for number in range(2):
+        store.append(TOPIC, new_records(("a", "1"), ("a", "2"), partition=number), new_id(), NOW_MS)
+    with open_catalog(tmp_path).load_table(("keptlog", TOPIC)).transaction() as transaction:
+        transaction.set_properties(properties)
+    with pytest.raises(LogCorrupt, match=said):
+        store_at(tmp_path).logs(TOPIC)

@@ -1,0 +1,137 @@
+"""Topics: created, described, listed and altered, under the names that Kafka allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.table.schema import PARTITION_SPEC, TABLE_SCHEMA
+from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at
+
+
+def test_a_new_topic_has_its_partitions_its_configuration_and_nothing_else(tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    created = store.create_topic(TOPIC, 3, {"cleanup.policy": "compact", "segment.ms": "5"})
+    assert created == store.describe_topic(TOPIC)
+    assert (created.name, created.partitions, created.snapshot_id) == (TOPIC, 3, None)
+    assert created.raw_config == {"cleanup.policy": "compact", "segment.ms": "5"}
+    assert created.config.segment_ms == 5
+    assert [(log.segments, log.log_end_offset, log.checkpoint) for log in store.logs(TOPIC)] == [((), 0, None)] * 3
+
+
+@pytest.mark.parametrize("name", ["server.schema.table", "a-b", "a_b", "__consumer_offsets", "a..b", "-", "x" * 249])
+def test_a_name_with_dots_hyphens_and_underscores_stays_what_it_is(tmp_path: Path, name: str) -> None:
+    store = store_at(tmp_path)
+    store.create_topic(name, 1, COMPACTED)
+    assert store.topics() == [name]
+    assert store_at(tmp_path).describe_topic(name).name == name
+    assert list(store.metadata_locations()) == [name]
+
+
+def test_names_that_differ_in_a_separator_are_different_topics(tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    for name in ("a-b", "a_b", "a.b"):
+        store.create_topic(name, 1, {})
+    assert store.topics() == ["a-b", "a.b", "a_b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "config", "said"),
+    [
+        ("no/slash", 1, {}, "not allowed"),
+        ("..", 1, {}, "not allowed"),
+        ("fine", 0, {}, "0 partitions"),
+        ("fine", 1, {"cleanup.polcy": "compact"}, "did you mean cleanup.policy"),
+        ("fine", 1, {"segment.ms": "0"}, "out of range"),
+        ("fine", 1, {"compression.type": "lz4"}, "no meaning"),
+    ],
+)
+def test_a_topic_that_is_refused_is_not_created(
+    tmp_path: Path, name: str, partitions: int, config: dict[str, str], said: str
+) -> None:
+    store = store_at(tmp_path / "home")
+    with pytest.raises(InvalidConfig, match=said):
+        store.create_topic(name, partitions, config)
+    assert store.topics() == []
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_topic_is_not_created_twice(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    with pytest.raises(InvalidConfig, match="exists already"):
+        store.create_topic(TOPIC, 7, {})
+    assert store.describe_topic(TOPIC).partitions == 1
+
+
+def test_an_alteration_sets_and_unsets_and_leaves_the_log_alone(tmp_path: Path) -> None:
+    store = create(tmp_path, config={"segment.ms": "5", "max.compaction.lag.ms": "9"})
+    append_each(store, [("k", "v")])
+    before = store.logs(TOPIC)[0].segments
+    altered = store.alter_topic(TOPIC, {"max.compaction.lag.ms": "10"}, ["segment.ms"])
+    assert altered.raw_config == {"cleanup.policy": "compact", "max.compaction.lag.ms": "10"}
+    assert store.logs(TOPIC)[0].segments == before
+
+
+@pytest.mark.parametrize(
+    ("to_set", "unset", "said"),
+    [
+        ({"segment.ms": "5", "segment.bytes": "many"}, [], "not a whole number"),
+        ({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}, [], "is above"),
+        ({"segment.ms": "5"}, ["retention.ms"], "does not set it"),
+        ({"segment.ms": "5"}, ["segment.ms"], "both set and unset"),
+        ({"log.partitions": "5"}, [], "no setting"),
+    ],
+)
+def test_an_alteration_that_is_refused_changes_nothing(
+    tmp_path: Path, to_set: dict[str, str], unset: list[str], said: str
+) -> None:
+    store = create(tmp_path)
+    before = store.metadata_locations()
+    with pytest.raises(InvalidConfig, match=said):
+        store.alter_topic(TOPIC, to_set, unset)
+    assert store.metadata_locations() == before
+
+
+def test_a_setting_that_the_topic_leaves_open_is_the_brokers(tmp_path: Path) -> None:
+    create(tmp_path)
+    assert store_at(tmp_path, {"log.segment.bytes": "2000000"}).describe_topic(TOPIC).config.segment_bytes == 2_000_000
+
+
+def test_a_topic_that_does_not_exist_is_unknown_to_every_call(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    for call in (
+        lambda: store.describe_topic("shop"),
+        lambda: store.logs("shop"),
+        lambda: store.alter_topic("shop", {"segment.ms": "5"}),
+        lambda: store.append("shop", [], "run", 0),
+        lambda: store.read("shop"),
+        lambda: store.purge("shop", 0),
+    ):
+        with pytest.raises(UnknownTopic, match="shop"):
+            call()
+
+
+def test_metadata_locations_change_with_every_commit_and_only_then(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    first = store.metadata_locations()
+    assert store.metadata_locations() == first
+    append_each(store, [("k", "v")])
+    second = store.metadata_locations()
+    assert second != first
+    store.alter_topic(TOPIC, {"segment.ms": "5"})
+    assert store.metadata_locations() != second
+
+
+def test_the_table_has_the_field_ids_of_the_segment_files(tmp_path: Path) -> None:
+    from keptlog.storage.schema import SCHEMA
+    from keptlog.table.catalog import open_catalog
+
+    create(tmp_path)
+    table = open_catalog(tmp_path).load_table(("keptlog", TOPIC))
+    assert table.schema() == TABLE_SCHEMA
+    assert table.spec() == PARTITION_SPEC
+    assert [field.source_id for field in table.sort_order().fields] == [2]
+    ids = {name: int(SCHEMA.field(name).metadata[b"PARQUET:field_id"]) for name in SCHEMA.names}
+    assert {field.name: field.field_id for field in table.schema().fields} == ids
