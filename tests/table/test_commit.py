@@ -152,6 +152,10 @@ def test_a_catalog_out_of_reach_is_unavailable(
         raise ConnectionRefusedError("connection refused")
 
     monkeypatch.setattr(faulty, "load_table", unreachable)
-    for call in (lambda: store.logs(TOPIC), lambda: store.append(TOPIC, [], "run", 0), lambda: store.swap(TOPIC, [], "r")):
+    for call in (
+        lambda: store.logs(TOPIC),
+        lambda: store.append(TOPIC, [], "run", 0),
+        lambda: store.swap(TOPIC, [], "r"),
+    ):
         with pytest.raises(StorageUnavailable, match="connection refused"):
             call()

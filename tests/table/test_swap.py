@@ -80,9 +80,7 @@ def test_an_expiry_leaves_the_checkpoint_where_it_is(store: LogStore) -> None:
     clean(store)
     append_each(store, [("e", "7")])
     [log] = store.logs(TOPIC)
-    step = replace(
-        step_for(log), kind=StepKind.EXPIRE, segments=log.segments[:1], first_dirty_offset=5, end_offset=5
-    )
+    step = replace(step_for(log), kind=StepKind.EXPIRE, segments=log.segments[:1], first_dirty_offset=5, end_offset=5)
     outcome = rewritten(store, step, keep=lambda record: record.value is not None)
     store.swap(TOPIC, [outcome], new_id())
     assert store.logs(TOPIC)[0].checkpoint == 5

@@ -1,0 +1,87 @@
+"""Storage: durable, whole or not there, and usable from a task that was sent away with it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keptlog.table.files import TableFiles
+from tests.table.stores import TOPIC, append_each, clean, create
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Inodes that were fsynced."""
+    inodes: set[int] = set()
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        inodes.add(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return inodes
+
+
+def test_every_file_of_a_table_and_its_folder_is_fsynced(tmp_path: Path, synced: set[int]) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")])
+    clean(store)
+    store.purge(TOPIC, 2**45)
+    below = [*(tmp_path / "warehouse").rglob("*"), tmp_path / "warehouse"]
+    written = [path for path in below if path.is_file()]
+    assert {path.suffix for path in written} == {".parquet", ".avro", ".json"}
+    assert [path for path in below if path.stat().st_ino not in synced and path.name != "gc"] == []
+
+
+def test_a_file_whose_writing_fails_is_not_there(tmp_path: Path) -> None:
+    path = f"file://{tmp_path}/a/b.parquet"
+    with pytest.raises(RuntimeError), TableFiles().open_output(path) as sink:
+        sink.write(b"half")
+        raise RuntimeError
+    assert not TableFiles().exists(path)
+
+
+def test_a_listing_gives_the_paths_by_which_files_were_written(tmp_path: Path) -> None:
+    files = TableFiles()
+    paths = {f"file://{tmp_path}/t/{name}" for name in ("x", "a b/y", "50%/#/z")}
+    for path in paths:
+        files.write_bytes(path, b"12345")
+    listed = list(files.list(f"file://{tmp_path}/t/"))
+    assert {file.path for file in listed} == paths
+    assert {file.size_bytes for file in listed} == {5}
+    assert all(file.modified_ms > 1_600_000_000_000 for file in listed)
+    assert list(files.list(f"file://{tmp_path}/nothing")) == []
+
+
+def test_deleting_twice_is_no_error_and_reading_what_is_gone_is(tmp_path: Path) -> None:
+    files, path = TableFiles(), f"file://{tmp_path}/x"
+    files.write_bytes(path, b"")
+    files.delete(path)
+    files.delete(path)
+    with pytest.raises(FileNotFoundError):
+        files.open_input(path)
+
+
+def test_a_task_opens_local_files_without_the_catalogs_library(tmp_path: Path) -> None:
+    files = create(tmp_path).files
+    files.write_bytes(f"file://{tmp_path}/x", b"content")
+    program = (
+        "import pickle, sys\n"
+        f"files = pickle.loads({pickle.dumps(files)!r})\n"
+        f"assert files.read_bytes('file://{tmp_path}/x') == b'content'\n"
+        f"assert list(files.list('file://{tmp_path}'))\n"
+        "assert 'pyiceberg' not in sys.modules, 'pyiceberg was imported'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_credentials_do_not_show_when_files_are_printed() -> None:
+    files = TableFiles((("s3.secret-access-key", "hush"),))
+    assert "hush" not in repr(files)
