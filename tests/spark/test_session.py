@@ -1,0 +1,45 @@
+"""Settings of a session, and what a user is told when it can't start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from keptlog.spark.session import session_settings
+
+
+def test_a_session_is_local_and_reachable_from_this_machine_only() -> None:
+    settings = session_settings()
+    assert settings["spark.master"] == "local[*]"
+    assert settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert settings["spark.ui.enabled"] == "false"
+
+
+def test_the_master_is_configuration_and_a_cluster_gets_no_local_setting() -> None:
+    settings = session_settings("spark://host:7077", {"spark.driver.memory": "4g"})
+    assert settings["spark.master"] == "spark://host:7077"
+    assert settings["spark.driver.memory"] == "4g"
+    assert not {"spark.driver.host", "spark.executorEnv.PYTHONPATH"} & set(settings)
+
+
+def test_a_connect_server_keeps_its_own_settings() -> None:
+    assert session_settings("sc://host:15002") == {"spark.remote": "sc://host:15002"}
+
+
+def test_the_settings_reach_the_session(spark: SparkSession) -> None:
+    wanted = session_settings(spark.conf.get("spark.master"))
+    assert {name: spark.conf.get(name) for name in wanted} == wanted
+
+
+def test_a_missing_java_is_told_in_one_line_that_says_what_to_install(tmp_path: Path) -> None:
+    code = "import keptlog.spark.session as s\ntry: s.start_session()\nexcept s.InvalidConfig as error: print(error)"
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    environment.pop("JAVA_HOME", None)
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    [line] = told.stdout.splitlines()
+    assert line.startswith("Spark could not start Java: install Java 17 or newer")
+    assert "apt-get install openjdk-17-jre-headless" in line

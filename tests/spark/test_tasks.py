@@ -1,0 +1,77 @@
+"""How work is cut: contiguous, balanced, few."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keptlog.log.plan import StepKind
+from keptlog.log.segment import Segment
+from keptlog.spark.tasks import MapTask, Run, Sizes, bundled, contiguous_runs, map_tasks, rewrite_tasks
+from tests.spark.local_log import Clean, LocalFiles
+
+
+def segments_of(sizes_bytes: Sequence[int], records_each: int = 10) -> list[Segment]:
+    return [
+        Segment(f"{index}", index * 100, index * 100 + 99, 0, 0, records_each, size_bytes)
+        for index, size_bytes in enumerate(sizes_bytes)
+    ]
+
+
+def run_of(sizes_bytes: Sequence[int], index: int = 0, records_each: int = 10) -> Run:
+    segments = segments_of(sizes_bytes, records_each)
+    step = Clean(100, len(segments) * 100).step(segments)
+    return Run(index, step, step.segments, "folder")
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=30), st.integers(1, 400))
+def test_runs_are_contiguous_whole_and_near_their_size(sizes_bytes: list[int], target_bytes: int) -> None:
+    segments = segments_of(sizes_bytes)
+    runs = contiguous_runs(segments, target_bytes)
+    assert [segment for run in runs for segment in run] == segments
+    assert all(runs)
+    assert max(sum(s.size_bytes for s in run) for run in runs) <= target_bytes + max(sizes_bytes)
+    assert len(runs) <= -(-sum(sizes_bytes) // target_bytes)
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=40), st.integers(1, 8))
+def test_bundles_hold_every_run_once_and_differ_by_no_more_than_one(sizes_bytes: list[int], bundles: int) -> None:
+    runs = [run_of([size_bytes], index) for index, size_bytes in enumerate(sizes_bytes)]
+    filled = bundled(runs, bundles)
+    assert sorted(run.step_index for bundle in filled for run in bundle) == list(range(len(runs)))
+    totals = [sum(run.segments[0].size_bytes for run in bundle) for bundle in filled]
+    assert max(totals) - min(totals) <= max(sizes_bytes)
+
+
+def test_a_large_log_is_cut_into_as_many_runs_as_there_are_cores_beside_bundles_of_small_ones() -> None:
+    large, small = run_of([10] * 40), [run_of([1], index) for index in range(1, 20)]
+    tasks = rewrite_tasks([large], small, cores=2, sizes=Sizes())
+    assert [[len(run.segments) for run in task.runs] for task in tasks[:2]] == [[20], [20]]
+    assert len(tasks) == 2 + 2 * Sizes().bundles_per_core
+
+
+def test_a_run_is_never_larger_than_a_task_may_have_to_repeat() -> None:
+    tasks = rewrite_tasks([run_of([10] * 40)], [], cores=2, sizes=Sizes(run_bytes=50))
+    assert [len(task.runs[0].segments) for task in tasks] == [5] * 8
+
+
+def test_only_a_large_dirty_section_is_mapped_in_parts() -> None:
+    sizes = Sizes(map_part_records=100)
+    assert len(map_tasks(run_of([10] * 5, records_each=40), "folder", 4, sizes)) == 1
+    parts = map_tasks(run_of([10] * 13, records_each=25), "folder", 4, sizes)
+    assert [len(part.segments) for part in parts] == [4, 4, 4]
+
+
+def test_an_expiry_maps_nothing() -> None:
+    segments = segments_of([10] * 4)
+    step = Clean(400, 400, kind=StepKind.EXPIRE).step(segments)
+    assert map_tasks(Run(0, step, step.segments, "folder"), "folder", 4, Sizes()) == []
+
+
+def test_descriptions_and_files_travel_by_pickle() -> None:
+    run = run_of([1, 2])
+    things = (MapTask(0, run.step, run.segments, "folder"), rewrite_tasks([run], [], 1, Sizes()), LocalFiles())
+    assert pickle.loads(pickle.dumps(things)) == things  # noqa: S301  # just pickled
