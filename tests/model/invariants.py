@@ -1,0 +1,66 @@
+"""The guarantees G1..G6 as functions: each takes what a reader sees, and fails with the record that breaks it.
+
+``written`` is everything that was ever appended to a log, by offset; ``before`` and ``after`` are what a reader saw
+around one step; ``log`` is what he sees now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from keptlog.log.plan import Plan, StepKind
+from keptlog.log.record import Record
+
+
+def g1_the_latest_record_of_every_key_is_kept(written: Sequence[Record], log: Sequence[Record]) -> None:
+    """A tombstone may be gone, but then with everything of its key."""
+    kept = {record.offset for record in log}
+    keys = {record.key for record in log}
+    for key, latest in {record.key: record for record in written if record.key is not None}.items():
+        is_forgotten = latest.is_tombstone and key not in keys
+        assert latest.offset in kept or is_forgotten, f"G1: the latest record of {key!r} is lost: {latest}"
+
+
+def g2_order_never_changes(log: Sequence[Record]) -> None:
+    for earlier, later in pairwise(log):
+        assert earlier.offset < later.offset, f"G2: {later} is read after {earlier}"
+
+
+def g3_an_offset_never_changes(written: Sequence[Record], log: Sequence[Record]) -> None:
+    """Whatever is read at an offset is what was appended there; only a delete horizon may have been added."""
+    for record in log:
+        appended = written[record.offset]
+        assert replace(record, delete_horizon_ms=None) == appended, f"G3: {record} was appended as {appended}"
+
+
+def g4_the_uncleanable_section_is_untouched(
+    before: Sequence[Record], after: Sequence[Record], first_uncleanable_offset: int
+) -> None:
+    expected = [record for record in before if record.offset >= first_uncleanable_offset]
+    found = [record for record in after if record.offset >= first_uncleanable_offset]
+    assert found == expected, f"G4: the records from offset {first_uncleanable_offset} on changed"
+
+
+def g5_a_tombstone_stays_until_its_horizon(
+    written: Sequence[Record], before: Sequence[Record], after: Sequence[Record], now_ms: int
+) -> None:
+    """It goes earlier only for a later record of its key, and never while an older one remains."""
+    left = {record.offset for record in after}
+    for tombstone in before:
+        if not tombstone.is_tombstone or tombstone.key is None or tombstone.offset in left:
+            continue
+        if any(record.key == tombstone.key for record in written[tombstone.offset + 1 :]):
+            continue
+        horizon_ms = tombstone.delete_horizon_ms
+        assert horizon_ms is not None, f"G5: {tombstone} went without a horizon"
+        assert horizon_ms <= now_ms, f"G5: {tombstone} went before its horizon"
+        older = [record for record in after if record.key == tombstone.key]
+        assert not older, f"G5: {tombstone} went before {older}"
+
+
+def g6_cleaning_again_changes_nothing(plan_again: Plan) -> None:
+    """Right after a clean nothing is left to compact; a tombstone whose horizon is now may still go."""
+    again = plan_again.only(StepKind.COMPACT)
+    assert not again, f"G6: {again} is to be compacted right after a clean"

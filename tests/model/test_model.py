@@ -1,0 +1,314 @@
+"""Random histories of a topic, on the real table with the real kernels, step by step against the specification.
+
+Two partitions, so that one commit moves several logs. The sizes of segments and the dirty ratio are kept out of it: the
+specification knows neither. Besides the plain passes there are the unplain ones: a clean that is staged and committed
+later, when it may be stale by then; a commit that is sent again; a purge that sweeps what was staged; a restart.
+
+A failure prints its history as a story (``note``) and how to replay it. The suite makes always the same histories;
+``KEPTLOG_MODEL_EXAMPLES=500 pytest tests/model`` makes so many new ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from keptlog.cleaner import Cleaner
+from keptlog.errors import StalePlan
+from keptlog.home import new_id
+from keptlog.log.plan import Plan, StepKind
+from keptlog.log.record import NewRecord, Record
+from keptlog.log.reference import ReferenceLog, latest_values
+from keptlog.log.result import Rewritten
+from keptlog.log.setting import LONG_MAX
+from tests.in_process import in_process_engine
+from tests.logs import RealTwin, ReferenceTwin, open_store
+from tests.model import invariants
+
+BEGINNING_MS = 2_000_000_000_000
+"""Later than any snapshot that the test makes, so that a purge finds them old."""
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+TOPIC = "a.topic-with_all"
+PARTITIONS = (0, 1)
+SOME_PARTITIONS = st.sampled_from([(0,), (1,), PARTITIONS])
+
+SETTINGS = st.fixed_dictionaries(
+    {
+        "cleanup.policy": st.sampled_from(["compact", "compact", "compact,delete", "delete"]),
+        "segment.ms": st.sampled_from([1, HOUR_MS]).map(str),
+        "delete.retention.ms": st.sampled_from([0, HOUR_MS, DAY_MS]).map(str),
+        "min.compaction.lag.ms": st.sampled_from([0, 0, HOUR_MS]).map(str),
+        "max.compaction.lag.ms": st.sampled_from([HOUR_MS, DAY_MS, LONG_MAX]).map(str),
+    }
+)
+PAUSES_MS = st.sampled_from([1, HOUR_MS, HOUR_MS + 1, DAY_MS])
+VALUES = st.sampled_from([None, None, b"", b"1", b"2", b"3"])
+AGES_MS = st.sampled_from([0, 0, 0, 1, HOUR_MS, -HOUR_MS, BEGINNING_MS + 1])
+"""How long before the clock a record's timestamp lies; the last of them is "no timestamp"."""
+RECORDS = st.lists(
+    st.builds(
+        NewRecord,
+        key=st.sampled_from([None, b"a", b"b", b"c", b""]),
+        value=VALUES,
+        timestamp_ms=AGES_MS,
+        partition=st.sampled_from(PARTITIONS),
+        headers=st.sampled_from([(), (), (("h", b"x"), ("h", None))]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+"""Records with their age for a timestamp."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A clean that was carried out up to its commit, and what the specification says it leads to."""
+
+    plan: Plan
+    outcomes: Sequence[Rewritten]
+    run_id: str
+    expected: dict[int, ReferenceLog]
+    """The logs as they would be if it were committed at once."""
+    batches: dict[int, int]
+    """How many batches were not cleaned yet when it was planned."""
+
+
+class LogMachine(RuleBasedStateMachine):
+    """Each rule does one thing to the table and to the specification."""
+
+    staged: Bundle[Staged] = Bundle("staged")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp(prefix="keptlog-model-"))
+        self.now_ms = BEGINNING_MS
+        self.expected = {partition: ReferenceTwin() for partition in PARTITIONS}
+        self.written: dict[int, list[Record]] = {partition: [] for partition in PARTITIONS}
+        self.seen: dict[int, list[Record]] = {partition: [] for partition in PARTITIONS}
+        self.changes = dict.fromkeys(PARTITIONS, 0)
+        self.planned_at: dict[str, dict[int, int]] = {}
+        self.committed: set[str] = set()
+        self.swept: set[str] = set()
+        self._open()
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.home)
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.expected[0].settings.get("cleanup.policy") != "delete"
+
+    @initialize(settings=SETTINGS)
+    def create(self, settings: dict[str, str]) -> None:
+        note(f"create {settings}")
+        own = {"min.cleanable.dirty.ratio": "1", **settings}
+        self.store.create_topic(TOPIC, len(PARTITIONS), own)
+        for twin in self.expected.values():
+            twin.create(own)
+
+    @rule(records=RECORDS, then_ms=PAUSES_MS)
+    def append(self, records: list[NewRecord], then_ms: int) -> None:
+        batch = [self._dated(record) for record in records]
+        note(f"append {batch}")
+        self.store.append(TOPIC, batch, new_id(), self.now_ms)
+        for partition, twin in self.expected.items():
+            here = [record for record in batch if record.partition == partition]
+            twin.append(here, self.now_ms)
+            if here:
+                self.written[partition] += twin.log.batches[-1]
+        self.clock(then_ms)
+
+    @rule(time_ms=PAUSES_MS)
+    def clock(self, time_ms: int) -> None:
+        note(f"clock +{time_ms} ms")
+        self.now_ms += time_ms
+
+    @rule(settings=SETTINGS)
+    def alter(self, settings: dict[str, str]) -> None:
+        note(f"alter {settings}")
+        self.store.alter_topic(TOPIC, settings)
+        for twin in self.expected.values():
+            twin.alter(settings)
+
+    @rule(target=staged, partitions=SOME_PARTITIONS)
+    def stage(self, partitions: tuple[int, ...]) -> Staged:
+        """A clean up to its commit."""
+        return self._stage(partitions)
+
+    def _stage(self, partitions: tuple[int, ...]) -> Staged:
+        names = [f"{TOPIC}-{partition}" for partition in partitions]
+        plan = self.cleaner.plan(names, now_ms=self.now_ms, requested=True)
+        run_id = new_id()
+        note(f"stage {run_id}: {[(str(step.topic_partition), str(step.kind)) for step in plan.steps]}")
+        expected = {}
+        for partition in partitions:
+            log = deepcopy(self.expected[partition].log)
+            if self.is_compacted and (log.clean(self.now_ms) or log.expire(self.now_ms)):
+                expected[partition] = log
+        assert {step.topic_partition.partition for step in plan.steps} == set(expected), plan
+        self.planned_at[run_id] = dict(self.changes)
+        batches = {partition: len(self.expected[partition].log.batches) for partition in expected}
+        return Staged(plan, self.cleaner.rewrite(plan.steps, run_id), run_id, expected, batches)
+
+    @rule(run=staged)
+    def commit(self, run: Staged) -> None:
+        """At once, late, or again: it lands only if nothing else has changed the logs that it was planned from."""
+        is_new = run.run_id not in self.committed
+        is_fresh = all(self.planned_at[run.run_id][partition] == self.changes[partition] for partition in run.expected)
+        result = self.cleaner.commit(run.plan, run.outcomes, run.run_id)
+        note(f"commit {run.run_id}: new {is_new}, fresh {is_fresh}, failed {result.failed}")
+        assert all(isinstance(error, StalePlan) for error in result.failed.values()), result.failed
+        if is_new and run.expected:
+            may_land = is_fresh and self.is_compacted and run.run_id not in self.swept
+            assert bool(result.failed) is not may_land, result
+            if may_land:
+                self._landed(run)
+
+    @rule(partitions=SOME_PARTITIONS)
+    def clean(self, partitions: tuple[int, ...]) -> None:
+        """The whole pass, and that it leaves nothing to do."""
+        run = self._stage(partitions)
+        before = deepcopy(self.seen)
+        first_uncleanable = {step.topic_partition.partition: step.end_offset for step in run.plan.steps}
+        self.commit(run)
+        for partition, offset in first_uncleanable.items():
+            after = self._twin(partition).records()
+            invariants.g4_the_uncleanable_section_is_untouched(before[partition], after, offset)
+        names = [f"{TOPIC}-{partition}" for partition in partitions]
+        invariants.g6_cleaning_again_changes_nothing(self.cleaner.plan(names, now_ms=self.now_ms, requested=True))
+
+    @rule(records=RECORDS, partitions=SOME_PARTITIONS)
+    def append_and_clean(self, records: list[NewRecord], partitions: tuple[int, ...]) -> None:
+        """What happens most often in a topic's life."""
+        self.append(records, DAY_MS + 1)
+        self.clean(partitions)
+
+    @rule(records=RECORDS, meanwhile=RECORDS)
+    def append_during_a_clean(self, records: list[NewRecord], meanwhile: list[NewRecord]) -> None:
+        """What comes after the plan was made is behind its end, and disturbs nothing."""
+        self.append(records, DAY_MS + 1)
+        run = self._stage(PARTITIONS)
+        self.append(meanwhile, 1)
+        self.commit(run)
+
+    @rule(records=RECORDS)
+    def two_cleans_at_once(self, records: list[NewRecord]) -> None:
+        """Both are planned from the same log; the first commit wins, whichever it is."""
+        self.append(records, DAY_MS + 1)
+        one, other = self._stage(PARTITIONS), self._stage(PARTITIONS)
+        self.commit(other)
+        self.commit(one)
+        self.commit(other)
+
+    @rule()
+    def expire(self) -> None:
+        plan = self.cleaner.plan(now_ms=self.now_ms)
+        note(f"expire {[str(step.topic_partition) for step in plan.only(StepKind.EXPIRE)]}")
+        result = self.cleaner.expire(plan, new_id())
+        assert not result.failed
+        due = {step.topic_partition.partition: step.kind for step in plan.steps}
+        for partition, twin in self.expected.items():
+            if due.get(partition) is StepKind.EXPIRE:
+                assert twin.log.expire(self.now_ms)
+                self.changes[partition] += 1
+            elif due.get(partition) is None and self.is_compacted:
+                assert not deepcopy(twin.log).expire(self.now_ms)
+
+    @rule(sweeps=st.booleans())
+    def purge(self, sweeps: bool) -> None:
+        """``sweeps`` is a purge with so short a grace that it takes staged files for a dead run's."""
+        note(f"purge, sweeping staged files: {sweeps}")
+        self.store.purge(TOPIC, self.now_ms, 0 if sweeps else 100 * 365 * DAY_MS)
+        if sweeps:
+            self.swept.update(self.planned_at)
+            live = {segment.path for log in self.store.logs(TOPIC) for segment in log.segments}
+            stored = {file.path for file in self.store.files.list(self.store.data_location(TOPIC))}
+            assert stored == live
+
+    @rule()
+    def restart(self) -> None:
+        note("restart")
+        self._open()
+
+    @rule(offset=st.integers(0, 30))
+    def read(self, offset: int) -> None:
+        """Every offset is a valid position, also that of a record which is gone."""
+        for partition, twin in self.expected.items():
+            found = [record for _, record in self.store.read(TOPIC, partition, offset)]
+            assert found == [record for record in twin.records() if record.offset >= offset]
+            latest = {record.key: record.value for _, record in self.store.read(TOPIC, partition, latest=True)}
+            assert latest == latest_values(twin.records())
+
+    @invariant()
+    @precondition(lambda self: bool(self.expected[0].settings))
+    def is_as_specified(self) -> None:
+        for partition, twin in self.expected.items():
+            real = self._twin(partition)
+            log = real.records()
+            invariants.g1_the_latest_record_of_every_key_is_kept(self.written[partition], log)
+            invariants.g2_order_never_changes(log)
+            invariants.g3_an_offset_never_changes(self.written[partition], log)
+            invariants.g5_a_tombstone_stays_until_its_horizon(
+                self.written[partition], self.seen[partition], log, self.now_ms
+            )
+            assert log == twin.records()
+            if self.is_compacted:
+                assert real.positions(self.now_ms) == twin.positions(self.now_ms)
+            self.seen[partition] = log
+
+    def _open(self) -> None:
+        self.store = open_store(self.home)
+        self.cleaner = Cleaner(self.store, in_process_engine(self.store.files))
+
+    def _dated(self, record: NewRecord) -> NewRecord:
+        """A drawn record as of now; a compacted topic gets no record without a key."""
+        key = b"k" if record.key is None and self.is_compacted else record.key
+        return replace(record, key=key, timestamp_ms=max(self.now_ms - record.timestamp_ms, -1))
+
+    def _twin(self, partition: int) -> RealTwin:
+        return RealTwin(self.store, self.cleaner.engine, TOPIC, partition)
+
+    def _landed(self, run: Staged) -> None:
+        """What was planned holds, with the batches behind it that came since."""
+        self.committed.add(run.run_id)
+        for partition, planned in run.expected.items():
+            twin = self.expected[partition]
+            since = twin.log.batches[run.batches[partition] :]
+            twin.log = replace(
+                planned,
+                config=twin.log.config,
+                clean_records=list(planned.clean_records),
+                batches=planned.batches + since,
+                first_dirty_offset=planned.first_dirty_offset,
+                log_end_offset=twin.log.log_end_offset,
+            )
+            self.changes[partition] += 1
+
+
+TestLog = pytest.mark.timeout(3600)(LogMachine.TestCase)  # a failure takes some minutes to be shrunk
+TestLog.settings = settings(
+    max_examples=int(os.environ.get("KEPTLOG_MODEL_EXAMPLES", "20")),
+    stateful_step_count=25,
+    deadline=None,
+    derandomize="KEPTLOG_MODEL_EXAMPLES" not in os.environ,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
