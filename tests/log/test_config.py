@@ -166,6 +166,7 @@ def test_a_value_is_the_topics_before_the_brokers_before_the_default() -> None:
     ("broker", "field", "value"),
     [
         ({"log.roll.hours": "2"}, "segment_ms", 7_200_000),
+        ({"log.roll.hours": "1"}, "segment_ms", 3_600_000),
         ({"log.roll.hours": "2", "log.roll.ms": "5"}, "segment_ms", 5),
         ({"log.retention.hours": "2"}, "retention_ms", 7_200_000),
         ({"log.retention.hours": "2", "log.retention.minutes": "3"}, "retention_ms", 180_000),

@@ -40,6 +40,15 @@ def test_a_small_unchanged_segment_joins_its_neighbours() -> None:
 def test_a_small_unchanged_segment_does_not_join_one_that_is_smaller_still() -> None:
     assert groups([10, 20], "x-") == [[0]]
     assert groups([20, 20], "x-") == [[0, 1]]
+    assert groups([20, 20], "-x") == [[0, 1]]
+
+
+def test_half_of_a_full_segment_is_still_small() -> None:
+    assert groups([90, 50, 90], "x-x") == [[0, 1, 2]]
+
+
+def test_groups_that_come_to_touch_become_one() -> None:
+    assert groups([10, 8, 8, 10], "x--x") == [[0, 1, 2, 3]]
 
 
 def test_small_unchanged_segments_join_only_as_far_as_the_changed_bytes_reach() -> None:

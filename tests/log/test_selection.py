@@ -141,6 +141,22 @@ def test_an_active_segment_is_looked_at_again_when_the_clock_closes_it() -> None
     assert assess(active, NOW_MS + 1001).trigger is Trigger.DIRTY_RATIO
 
 
+def test_a_closed_segment_is_looked_at_again_when_its_maximum_lag_has_passed() -> None:
+    settings = config(segment_bytes=1, max_compaction_lag_ms=1000, min_cleanable_dirty_ratio=1)
+    judged = log([segment(0, 9, time_ms=NOW_MS - 7), segment(10, 19)], settings)
+    assert assess(judged, NOW_MS).due_ms == NOW_MS - 7 + 1001
+    assert assess(judged, NOW_MS - 7 + 1000).trigger is None
+    assert assess(judged, NOW_MS - 7 + 1001).trigger is Trigger.MAX_COMPACTION_LAG
+
+
+def test_a_young_segment_is_looked_at_again_when_its_minimum_lag_has_passed() -> None:
+    settings = config(segment_bytes=1, min_compaction_lag_ms=1000)
+    judged = log([segment(0, 9, time_ms=NOW_MS - 7), segment(10, 19)], settings)
+    assert assess(judged, NOW_MS).due_ms == NOW_MS - 7 + 1000
+    assert assess(judged, NOW_MS - 7 + 999).trigger is None
+    assert assess(judged, NOW_MS - 7 + 1000).trigger is Trigger.DIRTY_RATIO
+
+
 @st.composite
 def logs_with_tombstones(draw: st.DrawFn) -> Log:
     judged = draw(logs())
