@@ -65,11 +65,12 @@ def _result(topic: str, check: Check, found: Mapping[str, CheckResult]) -> dg.As
     metadata: Metadata = {"checked": len(found), "broken": len(broken)}
     if rows:
         metadata["topic_partitions"] = dg.MetadataValue.table(rows)
+    problems = "; ".join(f"{name}: {result.description}" for name, result in sorted(broken.items()))
     return dg.AssetCheckResult(
         asset_key=clean_key(topic),
         check_name=_name(check),
-        passed=not broken,
+        passed=bool(found) and not broken,
         severity=dg.AssetCheckSeverity.WARN if check.warns_only else dg.AssetCheckSeverity.ERROR,
-        description="; ".join(f"{name}: {result.description}" for name, result in sorted(broken.items())) or None,
+        description=problems or (None if found else "none of its logs can be read"),
         metadata=metadata,
     )

@@ -107,8 +107,10 @@ def _segment_numbers(segment: Segment) -> Metadata:
 
 def _lag(assessment: Assessment) -> Metadata:
     oldest_ms = assessment.earliest_uncompacted_ms
-    numbers: Metadata = {"late_ms": assessment.max_compaction_delay_ms}
+    numbers: Metadata = {
+        "oldest_uncompacted_age_ms": 0 if oldest_ms is None else max(assessment.now_ms - oldest_ms, 0),
+        "late_ms": assessment.max_compaction_delay_ms,
+    }
     if oldest_ms is not None:
         numbers["oldest_uncompacted"] = dg.MetadataValue.timestamp(oldest_ms / 1000)
-        numbers["oldest_uncompacted_age_ms"] = assessment.now_ms - oldest_ms
     return numbers

@@ -29,7 +29,7 @@ def run_id_of(context: Context) -> str:
 
     A step that Dagster tries again makes a new plan, which must not be taken for the old one; hence the number.
     """
-    return f"{context.run_id}-{context.retry_number}"
+    return f"{context.run.run_id}-{context.retry_number}"
 
 
 def report_numbers(context: Context, cleaned: Pass, after: Sequence[Assessment]) -> None:
@@ -63,7 +63,7 @@ def fail_if_any_failed(context: Context, cleaned: Pass) -> None:
     if not cleaned.failed:
         return
     names = sorted(cleaned.failed)
-    context.instance.add_run_tags(context.run_id, {FAILED_TAG: ",".join(names)})
+    context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(names)})
     raise dg.Failure(
         f"{len(names)} not cleaned, {len(cleaned.committed)} cleaned: "
         + "; ".join(f"{name}: {cleaned.failed[name]}" for name in names),

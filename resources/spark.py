@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dagster_pyspark import LazyPySparkResource
-from pyspark.sql import SparkSession
 
 from keptlog.spark.session import session_settings, use_this_python
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def spark_resource(master: str | None = None) -> LazyPySparkResource:

@@ -1,0 +1,130 @@
+"""A home with real topics, the definitions over it, and a Dagster instance that is gone after the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from keptlog.log.record import NewRecord
+from keptlog.table.store import LogStore
+from orchestration.definitions import build_defs
+from resources.clock import ClockResource
+from resources.log_store import LogStoreResource
+
+NOW_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+COMPACT = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
+"""A topic whose appends leave the active segment after an hour."""
+
+
+@dataclass
+class World:
+    """What a test works on. ``now_ms`` is the clock of everything that ``defs`` builds."""
+
+    path: Path
+    instance: dg.DagsterInstance
+    now_ms: int = NOW_MS
+    more_resources: dict[str, Any] = field(default_factory=dict)
+    cursors: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def log_store(self) -> LogStoreResource:
+        return LogStoreResource(home=str(self.path))
+
+    @property
+    def store(self) -> LogStore:
+        return self.log_store.store
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        return {"clock": ClockResource(now_ms=self.now_ms), **self.more_resources}
+
+    @property
+    def defs(self) -> dg.Definitions:
+        return build_defs(self.log_store, self.resources)
+
+    def topic(self, name: str, partitions: int = 1, **settings: str) -> None:
+        config = COMPACT | {key.replace("_", "."): value for key, value in settings.items()}
+        self.store.create_topic(name, partitions, config)
+
+    def append(self, topic: str, *records: tuple[str, str | None], age_ms: int = DAY_MS, partition: int = 0) -> None:
+        """Append key-value pairs as one segment, with timestamps ``age_ms`` before now."""
+        new = [
+            NewRecord(key.encode(), value.encode() if value is not None else None, self.now_ms - age_ms, partition)
+            for key, value in records
+        ]
+        run_id = f"append-{topic}-{partition}-{self.store.logs(topic)[partition].log_end_offset}"
+        self.store.append(topic, new, run_id, self.now_ms)
+
+    def clean(self, *logs: str, requested: bool = False) -> dg.ExecuteInProcessResult:
+        """Run the job in this process."""
+        config = {"ops": {"plan": {"config": {"logs": list(logs), "requested": requested}}}}
+        return self.launch(dg.RunRequest(run_config=config))
+
+    def launch(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        """Run what a sensor asked for in this process."""
+        job = self.defs.get_job_def("clean_logs")
+        return job.execute_in_process(
+            run_config=request.run_config, tags=request.tags, instance=self.instance, raise_on_error=False
+        )
+
+    def tick(self, sensor: dg.SensorDefinition) -> dg.SensorResult:
+        """Let a sensor judge once, with the cursor that its last tick left."""
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            cursor=self.cursors.get(sensor.name),
+            resources={"log_store": self.log_store, **self.resources},
+        )
+        result = sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        if result.cursor is not None:
+            self.cursors[sensor.name] = result.cursor
+        return result
+
+    def requests(self, sensor: dg.SensorDefinition) -> list[dg.RunRequest]:
+        """The runs that a tick asks for."""
+        return list(self.tick(sensor).run_requests or [])
+
+    def skips(self, sensor: dg.SensorDefinition) -> str:
+        """Why a tick asks for nothing."""
+        result = self.tick(sensor)
+        assert isinstance(result.skip_reason, dg.SkipReason)
+        assert result.skip_reason.skip_message
+        return result.skip_reason.skip_message
+
+    def segment_file(self, topic: str, partition: int = 0) -> Path:
+        """The first segment's file on this disk."""
+        return Path(self.store.logs(topic)[partition].segments[0].path.removeprefix("file://"))
+
+    def break_segment(self, topic: str, partition: int = 0) -> Callable[[], None]:
+        """Make a log's first segment unreadable; call what is returned to repair it."""
+        path = self.segment_file(topic, partition)
+        content = path.read_bytes()
+        path.write_bytes(b"this is no Parquet file")
+        return lambda: _write(path, content)
+
+    def records(self, topic: str, partition: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
+        return [(record.offset, record.key, record.value) for _, record in self.store.read(topic, partition)]
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def logs_of(request: dg.RunRequest) -> list[str]:
+    """The topic-partitions that a requested run is to clean."""
+    config: Any = request.run_config
+    return list(config["ops"]["plan"]["config"]["logs"])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with dg.instance_for_test() as instance:
+        yield World(tmp_path / "home", instance)

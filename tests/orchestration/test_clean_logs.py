@@ -1,0 +1,190 @@
+"""The job: many logs in one run, each with its numbers, none held up by another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pyspark.sql import SparkSession
+
+from keptlog.home import open_home
+from tests.orchestration.conftest import DAY_MS, NOW_MS, World
+
+
+def events(world: World, result: dg.ExecuteInProcessResult) -> list[dg.DagsterEvent]:
+    """What is left of a run; the result of one that failed lacks what its last step logged."""
+    return [entry.dagster_event for entry in world.instance.all_logs(result.run_id) if entry.dagster_event]
+
+
+def materializations(world: World, result: dg.ExecuteInProcessResult, partition: str) -> list[dict[str, object]]:
+    """The numbers that a run left at a topic-partition, oldest first."""
+    logged = [event.step_materialization_data for event in events(world, result) if event.is_step_materialization]
+    return [
+        {name: value.value for name, value in each.materialization.metadata.items()}
+        for each in logged
+        if each.materialization.partition == partition
+    ]
+
+
+def checks(world: World, result: dg.ExecuteInProcessResult) -> dict[str, bool]:
+    """Topic and check to whether it passed."""
+    logged = [each for each in events(world, result) if each.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION]
+    found = [each.asset_check_evaluation_data for each in logged]
+    return {f"{each.asset_key.path[0]} {each.check_name}": each.passed for each in found}
+
+
+def failed_tag(world: World, result: dg.ExecuteInProcessResult) -> str | None:
+    run = world.instance.get_run_by_id(result.run_id)
+    return run.tags.get("keptlog/failed") if run else None
+
+
+def test_one_run_cleans_all_due_logs_of_all_topics(world: World, spark: SparkSession) -> None:
+    world.topic("users", 2)
+    world.topic("db.s.orders")
+    world.append("users", ("a", "1"), ("b", "1"), ("a", "2"))
+    world.append("users", ("c", "1"), ("c", "2"), partition=1)
+    world.append("db.s.orders", ("x", "1"), ("x", None))
+
+    assert world.clean().success
+
+    assert world.records("users", 0) == [(1, b"b", b"1"), (2, b"a", b"2")]
+    assert world.records("users", 1) == [(1, b"c", b"2")]
+    assert world.records("db.s.orders") == [(1, b"x", None)]
+
+
+def test_a_cleaned_log_shows_what_the_clean_did_in_numbers(world: World, spark: SparkSession) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("b", "1"), ("a", "2"), ("b", None))
+    world.append("users", ("z", "1"), age_ms=0)
+
+    *segments, log = materializations(world, world.clean(), "users-0")
+
+    assert [each["segment_records"] for each in segments] == [2]
+    shown = {name: log[name] for name in ("records_in", "records_out", "records_superseded", "tombstones_stamped")}
+    assert shown == {"records_in": 4, "records_out": 2, "records_superseded": 2, "tombstones_stamped": 1}
+    assert (log["dirty_ratio_before"], log["dirty_ratio_after"]) == (1.0, 0.0)
+    assert (log["files_kept"], log["files_rewritten"], log["files_new"]) == (0, 1, 1)
+    assert log["oldest_uncompacted"] == NOW_MS / 1000
+
+
+def test_the_checks_of_every_guarantee_are_evaluated_on_what_was_stored(world: World, spark: SparkSession) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+
+    found = checks(world, world.clean())
+
+    specs = {f"{key.asset_key.path[0]} {key.name}" for key in world.defs.resolve_asset_graph().asset_check_keys}
+    assert set(found) == specs
+    assert all(found.values())
+
+
+def test_a_second_run_finds_nothing_and_commits_nothing(world: World, spark: SparkSession) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.clean()
+    before = world.store.metadata_locations()
+
+    result = world.clean(requested=True)
+
+    assert result.success
+    assert materializations(world, result, "users-0") == []
+    assert world.store.metadata_locations() == before
+
+
+def test_a_log_below_its_dirty_ratio_is_cleaned_only_by_request(world: World, spark: SparkSession) -> None:
+    world.topic("users", min_cleanable_dirty_ratio="1")
+    world.append("users", ("a", "1"), ("a", "2"))
+
+    assert materializations(world, world.clean(), "users-0") == []
+    assert materializations(world, world.clean("users", requested=True), "users-0")[-1]["trigger"] == "requested"
+
+
+def test_tombstones_expire_without_new_data(world: World, spark: SparkSession) -> None:
+    world.topic("users", delete_retention_ms=str(DAY_MS))
+    world.append("users", ("a", "1"), ("b", "1"), ("a", None))
+    world.clean()
+    world.now_ms += DAY_MS
+
+    numbers = materializations(world, world.clean(), "users-0")[-1]
+
+    assert (numbers["trigger"], numbers["tombstones_expired"]) == ("tombstone_expiry", 1)
+    assert world.records("users") == [(1, b"b", b"1")]
+
+
+def test_a_broken_log_is_named_and_all_others_are_cleaned(world: World, spark: SparkSession) -> None:
+    for topic in ("good", "broken", "fine"):
+        world.topic(topic)
+        world.append(topic, ("a", "1"), ("a", "2"))
+    world.break_segment("broken")
+
+    result = world.clean()
+
+    assert not result.success
+    failure = result.failure_data_for_node("commit")
+    assert failure
+    assert failure.user_failure_data
+    assert (failure.user_failure_data.description or "").startswith("1 not cleaned, 2 cleaned: broken-0: ")
+    assert failed_tag(world, result) == "broken-0"
+    assert world.records("good") == world.records("fine") == [(1, b"a", b"2")]
+    found = checks(world, result)
+    assert (found["good cleaned"], found["broken cleaned"]) == (True, False)
+
+
+def test_a_topic_that_cannot_be_read_stops_no_other(world: World, spark: SparkSession) -> None:
+    world.topic("good")
+    world.append("good", ("a", "1"), ("a", "2"))
+    world.topic("odd")
+    table = world.store._load("odd")
+    table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+
+    result = world.clean()
+
+    assert not result.success
+    assert world.records("good") == [(1, b"a", b"2")]
+    assert checks(world, result)["odd cleaned"] is False
+
+
+class InterruptedSpark(LazyPySparkResource):
+    """Brings the session after somebody else has cleaned a topic."""
+
+    interrupt: ClassVar[Callable[[], None]]
+
+    @property
+    def spark_session(self) -> SparkSession:
+        session: SparkSession = super().spark_session
+        type(self).interrupt()
+        return session
+
+
+def test_a_stale_plan_of_one_topic_stops_no_other_and_loses_nothing(world: World, spark: SparkSession) -> None:
+    for topic in ("contested", "other"):
+        world.topic(topic)
+        world.append(topic, ("a", "1"), ("a", "2"))
+
+    def clean_first() -> None:
+        cleaner = open_home(world.path).cleaner(lambda: spark)
+        cleaner.clean(cleaner.plan(["contested"], now_ms=world.now_ms, requested=True), "somebody-else")
+
+    InterruptedSpark.interrupt = clean_first
+    world.more_resources["spark"] = InterruptedSpark(spark_config={})
+
+    result = world.clean()
+
+    assert not result.success
+    assert failed_tag(world, result) == "contested-0"
+    assert world.records("contested") == world.records("other") == [(1, b"a", b"2")]
+
+
+def test_purge_deletes_what_a_clean_has_replaced(world: World, spark: SparkSession) -> None:
+    world.topic("users", file_delete_delay_ms="0")
+    world.append("users", ("a", "1"), ("a", "2"))
+    replaced = world.segment_file("users")
+    world.clean()
+    assert replaced.exists()
+
+    assert world.defs.get_job_def("purge").execute_in_process(instance=world.instance).success
+
+    assert not replaced.exists()
+    assert world.records("users") == [(1, b"a", b"2")]

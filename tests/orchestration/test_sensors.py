@@ -1,0 +1,246 @@
+"""The sensors: each fires when it should, says why when it does not, asks for no log twice and gives up on none."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+from pyspark.sql import SparkSession
+
+import orchestration.requests as requests_module
+from keptlog.log.segment import Log
+from keptlog.table.store import LogStore
+from orchestration.jobs import clean_logs
+from orchestration.sensors import (
+    OBSERVATIONS_PER_TICK,
+    SENSORS,
+    dirty_ratio_sensor,
+    max_compaction_lag_sensor,
+    tombstone_expiry_sensor,
+)
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
+
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics whose logs were read from the table since, each time one was."""
+    read: list[str] = []
+    really = LogStore.logs
+
+    def counted(store: LogStore, topic: str) -> list[Log]:
+        read.append(topic)
+        return really(store, topic)
+
+    monkeypatch.setattr(LogStore, "logs", counted)
+    return read
+
+
+def test_a_log_above_its_dirty_ratio_is_requested_by_the_dirty_ratio_sensor_alone(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+
+    (request,) = world.requests(dirty_ratio_sensor)
+
+    assert logs_of(request) == ["users-0"]
+    assert request.tags["keptlog/trigger"] == "dirty_ratio"
+    assert request.tags["keptlog/topic_partitions"] == "users-0"
+    assert "1 log, none is late" in world.skips(max_compaction_lag_sensor)
+    assert "1 log, none has a tombstone past its delete horizon" in world.skips(tombstone_expiry_sensor)
+
+
+def test_a_late_log_is_requested_by_the_max_compaction_lag_sensor_alone(world: World) -> None:
+    world.topic("users", min_cleanable_dirty_ratio="1", max_compaction_lag_ms=str(2 * HOUR_MS))
+    world.append("users", ("a", "1"), age_ms=HOUR_MS)
+    assert world.requests(max_compaction_lag_sensor) == []
+    world.now_ms += HOUR_MS + 1
+
+    (request,) = world.requests(max_compaction_lag_sensor)
+
+    assert logs_of(request) == ["users-0"]
+    assert world.requests(dirty_ratio_sensor) == []
+
+
+def test_a_tombstone_past_its_horizon_is_requested_without_new_data(world: World, spark: SparkSession) -> None:
+    world.topic("users", delete_retention_ms=str(DAY_MS))
+    world.append("users", ("a", None))
+    world.clean()
+    assert "next to look at: users-0 at" in world.skips(tombstone_expiry_sensor)
+    world.now_ms += DAY_MS
+
+    (request,) = world.requests(tombstone_expiry_sensor)
+
+    assert world.launch(request).success
+    assert world.records("users") == []
+
+
+def test_the_most_urgent_logs_come_first_and_their_number_is_capped(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests_module, "LOGS_PER_RUN", 2)
+    world.topic("users", 3, max_compaction_lag_ms=str(HOUR_MS))
+    for partition in range(3):
+        world.append("users", ("a", "1"), partition=partition, age_ms=(partition + 2) * HOUR_MS)
+
+    (request,) = world.requests(max_compaction_lag_sensor)
+
+    assert logs_of(request) == ["users-2", "users-1"]
+
+
+def test_a_log_that_a_run_is_cleaning_is_not_requested_again(world: World) -> None:
+    world.topic("users", 2)
+    for partition in range(2):
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+    config = {"ops": {"plan": {"config": {"logs": ["users-0"]}}}}
+    world.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.STARTED)
+
+    (request,) = world.requests(dirty_ratio_sensor)
+    assert logs_of(request) == ["users-1"]
+
+    world.instance.create_run_for_job(clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.STARTING)
+    assert "users-0 is being cleaned; users-1 is being cleaned" in world.skips(dirty_ratio_sensor)
+
+
+def test_a_run_over_everything_that_is_due_counts_for_every_log(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.instance.create_run_for_job(clean_logs, status=dg.DagsterRunStatus.STARTED)
+
+    assert "users-0 is being cleaned" in world.skips(dirty_ratio_sensor)
+
+
+def test_the_same_state_has_the_same_run_key_and_new_data_another(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (first,), (second,) = world.requests(dirty_ratio_sensor), world.requests(dirty_ratio_sensor)
+    world.append("users", ("a", "3"))
+    (third,) = world.requests(dirty_ratio_sensor)
+
+    assert first.run_key == second.run_key
+    assert third.run_key != first.run_key
+
+
+def test_a_failed_log_is_tried_again_with_a_new_key_and_a_longer_pause_each_time(
+    world: World, spark: SparkSession
+) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    repair = world.break_segment("users")
+    (first,) = world.requests(dirty_ratio_sensor)
+    assert not world.launch(first).success
+
+    assert "users-0 failed 1 time, it is tried again at" in world.skips(dirty_ratio_sensor)
+    world.now_ms += MINUTE_MS
+    (second,) = world.requests(dirty_ratio_sensor)
+    assert second.run_key != first.run_key
+    assert not world.launch(second).success
+
+    world.now_ms += MINUTE_MS
+    assert "users-0 failed 2 times" in world.skips(dirty_ratio_sensor)
+    world.now_ms += MINUTE_MS
+    (third,) = world.requests(dirty_ratio_sensor)
+    repair()
+    assert world.launch(third).success
+    assert world.records("users") == [(1, b"a", b"2")]
+
+    world.append("users", ("a", "3"), ("b", "1"))
+    assert len(world.requests(dirty_ratio_sensor)) == 1
+
+
+def test_a_log_that_was_cleaned_in_a_failed_run_does_not_back_off(world: World, spark: SparkSession) -> None:
+    world.topic("users", 2)
+    for partition in range(2):
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+    world.break_segment("users", 1)
+    (request,) = world.requests(dirty_ratio_sensor)
+    assert not world.launch(request).success
+    world.append("users", *[(f"k{number}", "1") for number in range(500)])
+
+    (next_request,) = world.requests(dirty_ratio_sensor)
+
+    assert logs_of(next_request) == ["users-0"]
+
+
+def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, loads: list[str]) -> None:
+    for topic in ("users", "orders"):
+        world.topic(topic, min_cleanable_dirty_ratio="1")
+        world.append(topic, ("a", "1"))
+    loads.clear()
+    for sensor in SENSORS * 3:
+        world.tick(sensor)
+    assert sorted(loads) == ["orders", "users"]
+
+    loads.clear()
+    world.store.alter_topic("users", {"delete.retention.ms": "1"})
+    for sensor in SENSORS * 3:
+        world.tick(sensor)
+    assert loads == ["users"]
+
+
+def test_the_clock_alone_makes_a_log_due_without_reading_it_again(world: World, loads: list[str]) -> None:
+    world.topic("users", segment_ms=str(HOUR_MS))
+    world.append("users", ("a", "1"), age_ms=0)
+    assert "next to look at: users-0" in world.skips(dirty_ratio_sensor)
+    loads.clear()
+    world.now_ms += HOUR_MS + 1
+
+    assert len(world.requests(dirty_ratio_sensor)) == 1
+    assert loads == []
+
+
+def test_a_new_topic_is_handled_without_a_reload_of_the_code_location(world: World, spark: SparkSession) -> None:
+    job = world.defs.get_job_def("clean_logs")
+    assert "no topics yet" in world.skips(dirty_ratio_sensor)
+    world.topic("later")
+    world.append("later", ("a", "1"), ("a", "2"))
+
+    (request,) = world.requests(dirty_ratio_sensor)
+
+    assert job.execute_in_process(run_config=request.run_config, instance=world.instance).success
+    assert world.records("later") == [(1, b"a", b"2")]
+    assert world.instance.get_materialized_partitions(dg.AssetKey(["later", "clean"])) == {"later-0"}
+
+
+def test_dirty_sections_are_observed_when_they_change_and_only_a_few_a_tick(world: World) -> None:
+    world.topic("users", OBSERVATIONS_PER_TICK + 1)
+    counts = [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)]
+    assert counts == [OBSERVATIONS_PER_TICK, 1, 0]
+
+    world.append("users", ("a", "1"), ("b", "1"))
+    (observation,) = world.tick(dirty_ratio_sensor).asset_events
+
+    assert isinstance(observation, dg.AssetObservation)
+    assert (observation.asset_key, observation.partition) == (dg.AssetKey(["users", "dirty"]), "users-0")
+    assert observation.metadata["dirty_records"].value == 2
+    assert observation.tags["dagster/data_version"] == "0-2-2"
+
+
+def test_a_restarted_process_reports_nothing_that_was_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.topic("users")
+    assert len(world.tick(dirty_ratio_sensor).asset_events) == 1
+
+    monkeypatch.setattr("orchestration.scan._scanners", {})
+
+    assert world.tick(dirty_ratio_sensor).asset_events == []
+    assert len(world.cursors["dirty_ratio_sensor"] or "") < 100
+
+
+def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_requested(world: World) -> None:
+    world.topic("good")
+    world.append("good", ("a", "1"), ("a", "2"))
+    world.topic("odd")
+    world.store._load("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+
+    (request,) = world.requests(dirty_ratio_sensor)
+
+    assert logs_of(request) == ["good-0"]
+    assert "odd can't be read" in world.skips(max_compaction_lag_sensor)
+
+
+def test_an_unreachable_home_fails_the_tick_with_the_reason_and_the_next_tick_tries_again(world: World) -> None:
+    world.path.write_text("not a folder")
+    with pytest.raises(Exception, match=str(world.path)):
+        world.tick(dirty_ratio_sensor)
+
+    world.path.unlink()
+    assert "no topics yet" in world.skips(dirty_ratio_sensor)
