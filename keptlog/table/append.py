@@ -16,7 +16,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import StalePlan
 from keptlog.log.record import NewRecord
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, find_run
+from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, find_commit
 from keptlog.table.files import TableFiles
 from keptlog.table.metrics import data_file_of
 from keptlog.table.staging import SegmentPaths, Staged, Stager, shifted
@@ -76,7 +76,7 @@ class Append:
             StalePlan, CommitStateUnknown, StorageUnavailable: the commit did not land, or nobody knows. What was staged
                 stays where it is, for a purge to sweep: it must not be deleted while the commit could still land.
         """
-        earlier = find_run(table, self.paths.run_id)
+        earlier = find_commit(table, self.paths.run_id)
         if earlier:
             return _result_of(self.topic.name, earlier)
         staged = self._stage(records, log_end_offsets(self.topic, table.properties))
@@ -116,6 +116,7 @@ class Append:
         appended = _appended(staged)
         summary = {
             RUN_ID: self.paths.run_id,
+            COMMIT_ID: self.paths.run_id,
             OPERATION: "append",
             _APPENDED: json.dumps([asdict(each) for each in appended]),
         }

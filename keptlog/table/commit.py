@@ -7,8 +7,8 @@
 A commit that adds a snapshot names the snapshot it was built from, and the catalog refuses it if another one came
 first; nothing is merged behind our back. So each round begins with a fresh table and a fresh check.
 
-The complication is a commit without an answer: it may have landed. Its snapshot carries the run's id, so the next round
-finds it and is done. Should a purge have expired snapshots in between, the run's could be among them; that shows as a
+The complication is a commit without an answer: it may have landed. Its snapshot carries the change's id, so the next
+round finds it and is done. Should a purge have expired snapshots in between, it could be among them; that shows as a
 gap in the sequence numbers, and then nobody can tell: ``CommitStateUnknown``.
 """
 
@@ -30,7 +30,8 @@ from keptlog.table.topics import load_topic_table
 
 RUN_ID = "keptlog.run-id"
 OPERATION = "keptlog.operation"
-"""Snapshot summary properties."""
+COMMIT_ID = "keptlog.commit-id"
+"""Snapshot summary properties. The last one tells a change from any other, also from another one of the same run."""
 
 MAX_ATTEMPTS = 24
 _FIRST_PAUSE_SECONDS = 0.02
@@ -47,11 +48,13 @@ class Committer:
     catalog: Catalog
     sleep: Callable[[float], None]
 
-    def commit(self, topic: str, prepare: Callable[[Table], Land | None], run_id: str | None = None) -> Snapshot | None:
+    def commit(
+        self, topic: str, prepare: Callable[[Table], Land | None], commit_id: str | None = None
+    ) -> Snapshot | None:
         """Land a change. ``prepare`` gets the fresh table, checks, and returns what commits; null if nothing is to do.
 
         Returns:
-            The snapshot of ``run_id`` if it was there already, else null.
+            The snapshot of ``commit_id`` if it was there already, else null.
 
         Raises:
             StalePlan: others kept committing first; nothing landed.
@@ -63,10 +66,10 @@ class Committer:
         failure: Exception | None = None
         for attempt in range(MAX_ATTEMPTS):
             if attempt:
-                self.sleep(_pause_seconds(attempt, run_id or topic))
+                self.sleep(_pause_seconds(attempt, commit_id or topic))
             try:
                 table = load_topic_table(self.catalog, topic)
-                landed = _landed_before(table, run_id, unanswered)
+                landed = _landed_before(table, commit_id, unanswered)
                 land = None if landed else prepare(table)
             except OUT_OF_REACH as error:
                 failure = error
@@ -79,24 +82,24 @@ class Committer:
                 failure = error
             except OUT_OF_REACH as error:
                 failure = error
-                if run_id and not _is_locked(error):
+                if commit_id and not _is_locked(error):
                     unanswered = table.last_sequence_number if unanswered is None else unanswered
             else:
                 return None
         raise _gave_up(topic, failure, is_unknown=unanswered is not None) from failure
 
 
-def find_run(table: Table, run_id: str) -> Snapshot | None:
-    """The snapshot that a run has committed, if it is still there."""
+def find_commit(table: Table, commit_id: str) -> Snapshot | None:
+    """The snapshot of a change that has landed, if it is still there."""
     for snapshot in reversed(table.metadata.snapshots):
-        if snapshot.summary and snapshot.summary.additional_properties.get(RUN_ID) == run_id:
+        if snapshot.summary and snapshot.summary.additional_properties.get(COMMIT_ID) == commit_id:
             return snapshot
     return None
 
 
-def _landed_before(table: Table, run_id: str | None, unanswered: int | None) -> Snapshot | None:
-    """The run's snapshot if an earlier attempt has landed; ``unanswered`` is the sequence number it was built on."""
-    landed = find_run(table, run_id) if run_id else None
+def _landed_before(table: Table, commit_id: str | None, unanswered: int | None) -> Snapshot | None:
+    """The change's snapshot if an earlier attempt has landed; ``unanswered`` is the sequence number it was built on."""
+    landed = find_commit(table, commit_id) if commit_id else None
     if landed is None and unanswered is not None:
         _require_all_snapshots_since(table, unanswered)
     return landed

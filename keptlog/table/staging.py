@@ -29,7 +29,8 @@ from keptlog.table.topics import Topic
 HELD_BYTES = 128 * 2**20
 _SPOOL_BYTES = 2 * 2**20
 _SPOOL_RECORDS = 8192
-_RECORD_OVERHEAD_BYTES = 64
+_RECORD_OVERHEAD_BYTES = 512
+"""What a record costs in Python beside its bytes."""
 _LARGEST_TIMESTAMP_MS = 253_402_300_799_999
 """The end of the year 9999, the last that all readers of the table can show."""
 

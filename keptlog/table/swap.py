@@ -11,6 +11,7 @@ Appends that came meanwhile lie behind the planned range and disturb nobody: the
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.result import Rewritten
 from keptlog.table.append import require_staged
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.metrics import LiveFile, data_file_of
@@ -58,7 +59,13 @@ class Swap:
             require_staged(files, (segment.path for outcome in self.rewritten for segment in outcome.added))
             return lambda: self._land(table, live)
 
-        committer.commit(self.topic, prepare, self.run_id)
+        committer.commit(self.topic, prepare, self._commit_id)
+
+    @property
+    def _commit_id(self) -> str:
+        """Of the run and of the files: a run may swap twice, first to clean and then to expire."""
+        paths = sorted(segment.path for outcome in self.rewritten for segment in outcome.removed + outcome.added)
+        return f"{self.run_id}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
 
     def _require_sound(self) -> None:
         """What can be told without the table: I1, I2, and that the outcomes belong together."""
@@ -97,7 +104,7 @@ class Swap:
                     )
 
     def _land(self, table: Table, live: Mapping[int, Sequence[LiveFile]]) -> None:
-        summary = {RUN_ID: self.run_id, OPERATION: "clean"}
+        summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "clean"}
         transaction = table.transaction()
         snapshot = transaction.update_snapshot(snapshot_properties=summary).overwrite()
         moved: dict[str, str] = {}

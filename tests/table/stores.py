@@ -1,4 +1,4 @@
-"""Real stores for the tests: SQLite catalog, local files, real commits, and the few faults that can be put into them."""
+"""Real stores for the tests: SQLite catalog, local files, real commits, and the faults that can be put into them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store_at(home: Path, broker: Mapping[str, str] | None = None) -> LogStore:
 
 def store_over(catalog: Catalog) -> LogStore:
     """A store that does not really wait between attempts."""
-    return LogStore(catalog, {}, lambda seconds: None, new_id)
+    return LogStore(catalog, {}, lambda _: None, new_id)
 
 
 def new_records(*pairs: tuple[str, str | None], partition: int | None = None) -> list[NewRecord]:
@@ -54,7 +54,7 @@ def values(store: LogStore, topic: str = TOPIC, **how: Any) -> list[tuple[int, i
 
 
 def files_below(home: Path) -> set[Path]:
-    return {path for path in (home / "warehouse").rglob("*.parquet")}
+    return set((home / "warehouse").rglob("*.parquet"))
 
 
 def step_for(log: Log, kind: StepKind = StepKind.COMPACT) -> Step:
@@ -117,7 +117,7 @@ class FaultyCatalog(NoopCatalog):
 def create(home: Path, partitions: int = 1, config: Mapping[str, str] | None = None) -> LogStore:
     """A store at a new home, with ``TOPIC``."""
     store = store_at(home)
-    store.create_topic(TOPIC, partitions, COMPACTED | (config or {}))
+    store.create_topic(TOPIC, partitions, COMPACTED | dict(config or {}))
     return store
 
 

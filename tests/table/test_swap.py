@@ -171,6 +171,17 @@ def test_the_same_run_again_is_done_already(store: LogStore) -> None:
     assert store.metadata_locations() == after
 
 
+def test_another_swap_of_the_same_run_is_judged_by_itself(store: LogStore) -> None:
+    first = _planned(store)
+    second = _planned(store)
+    store.swap(TOPIC, [first], "run")
+    with pytest.raises(StalePlan):
+        store.swap(TOPIC, [second], "run")
+    append_each(store, [("a", "5")])
+    store.swap(TOPIC, [_planned(store)], "run")
+    assert store.logs(TOPIC)[0].checkpoint == 6
+
+
 def test_a_checkpoint_does_not_move_without_the_removal_of_a_segment(store: LogStore) -> None:
     outcome = replace(_planned(store), removed=(), added=())
     with pytest.raises(InvariantViolated, match="I1"):

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.storage.schema import SCHEMA
+from keptlog.table.catalog import open_catalog
 from keptlog.table.schema import PARTITION_SPEC, TABLE_SCHEMA
 from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at
 
@@ -125,9 +127,6 @@ def test_metadata_locations_change_with_every_commit_and_only_then(tmp_path: Pat
 
 
 def test_the_table_has_the_field_ids_of_the_segment_files(tmp_path: Path) -> None:
-    from keptlog.storage.schema import SCHEMA
-    from keptlog.table.catalog import open_catalog
-
     create(tmp_path)
     table = open_catalog(tmp_path).load_table(("keptlog", TOPIC))
     assert table.schema() == TABLE_SCHEMA
