@@ -116,8 +116,9 @@ class LogStore:
         """
         location = self.describe_topic(name).location
         with reaching(f"topic {name} can't be deleted"):
-            drop_topic(self._catalog, name)
+            # Listed before the topic goes: one that is created under this name right after shares the folder.
             paths = [file.path for file in self.files.list(location)]
+            drop_topic(self._catalog, name)
             for path in paths:
                 self.files.delete(path)
         return len(paths)
