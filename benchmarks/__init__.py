@@ -1,0 +1,1 @@
+"""What keptlog costs, measured against the least that the same bytes could cost."""
