@@ -1,0 +1,106 @@
+"""Dagster as people start it: sensors clean by themselves, people clean by hand, and both see what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import DagsterDev
+
+LAUNCH = """
+mutation ($params: ExecutionParams!) {
+  launchPipelineExecution(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+    ... on RunConfigValidationInvalid { errors { message } }
+  }
+}
+"""
+SELECTOR = {"repositoryLocationName": "keptlog", "repositoryName": "__repository__"}
+
+
+def launch(dev: DagsterDev, job: str, config: dict[str, Any]) -> str:
+    """Launch a run as the UI's launchpad does."""
+    params = {"selector": SELECTOR | {"pipelineName": job}, "runConfigData": config, "mode": "default"}
+    answer = dev.query(LAUNCH, params=params)["launchPipelineExecution"]
+    assert answer["__typename"] == "LaunchRunSuccess", answer
+    return str(answer["run"]["runId"])
+
+
+def asset_keys(dev: DagsterDev) -> set[str]:
+    nodes = dev.query("{assetNodes {assetKey {path}}}")["assetNodes"]
+    return {"/".join(node["assetKey"]["path"]) for node in nodes}
+
+
+def test_a_sensor_launches_a_run_by_itself_and_the_log_is_cleaned(dagster_dev: DagsterDev) -> None:
+    run = dagster_dev.wait_for_run(
+        "run of the dirty ratio sensor", is_it=lambda run: run["tags"].get("keptlog/trigger") == "dirty_ratio"
+    )
+
+    assert run["tags"]["dagster/sensor_name"] == "dirty_ratio_sensor"
+    assert run["tags"]["keptlog/topic_partitions"] == "server.schema.users-0"
+    assert dagster_dev.records("server.schema.users") == [(1, b"1"), (2, b"2")]
+
+
+def test_what_the_run_did_is_in_the_asset_catalog(dagster_dev: DagsterDev) -> None:
+    text = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
+        assetMaterializations {partition metadataEntries {label ... on IntMetadataEntry {intValue}}}}}}"""
+    node = dagster_dev.query(text, key={"path": ["server.schema.users", "clean"]})["assetNodeOrError"]
+
+    numbers = [
+        {entry["label"]: entry.get("intValue") for entry in each["metadataEntries"]}
+        for each in node["assetMaterializations"]
+        if each["partition"] == "server.schema.users-0"
+    ]
+    assert (numbers[0]["records_in"], numbers[0]["records_out"]) == (3, 2)
+
+
+def test_a_run_launched_by_hand_cleans_a_log_that_no_sensor_would(dagster_dev: DagsterDev) -> None:
+    config = {"ops": {"plan": {"config": {"logs": ["by-hand"], "requested": True}}}}
+
+    run_id = launch(dagster_dev, "clean_logs", config)
+
+    dagster_dev.wait_for_run("run by hand", is_it=lambda run: run["runId"] == run_id)
+    assert dagster_dev.records("by-hand") == [(1, b"1"), (2, b"2")]
+
+
+def test_a_topic_created_later_is_an_asset_after_a_reload(dagster_dev: DagsterDev) -> None:
+    dagster_dev.store.create_topic("later", 1, {"cleanup.policy": "compact"})
+    assert "later/clean" not in asset_keys(dagster_dev)
+
+    text = 'mutation {reloadRepositoryLocation(repositoryLocationName: "keptlog") {__typename}}'
+    dagster_dev.query(text)
+
+    dagster_dev.wait_for("asset of the new topic", lambda: "later/clean" in asset_keys(dagster_dev))
+
+
+def test_the_asset_page_shows_the_numbers_of_the_clean(dagster_dev: DagsterDev, page: Page) -> None:
+    page.goto(f"{dagster_dev.url}/assets/server.schema.users/clean?view=events")
+
+    expect(page.get_by_text("records_superseded").first).to_be_visible()
+    expect(
+        page.get_by_text("dirty_ratio because", exact=False).or_(page.get_by_text("because of dirty_ratio")).first
+    ).to_be_visible()
+
+
+def test_the_automation_page_shows_every_sensor_at_work(dagster_dev: DagsterDev, page: Page) -> None:
+    page.goto(f"{dagster_dev.url}/automation")
+
+    for name in ("dirty_ratio_sensor", "max_compaction_lag_sensor", "tombstone_expiry_sensor"):
+        expect(page.get_by_text(name).first).to_be_visible()
+
+
+def test_a_click_in_the_browser_cleans_a_log(dagster_dev: DagsterDev, page: Page) -> None:
+    dagster_dev.append("by-hand", ("b", "2"))
+    before = {run["runId"] for run in dagster_dev.runs()}
+    page.goto(f"{dagster_dev.url}/assets/by-hand/clean")
+
+    page.get_by_role("button", name="Materialize").first.click()
+    page.get_by_role("button", name="Launch run").click()
+
+    dagster_dev.wait_for_run(
+        "run of the click", is_it=lambda run: run["runId"] not in before and run["jobName"] != "purge"
+    )
+    assert dagster_dev.records("by-hand") == [(2, b"2"), (3, b"2")]
