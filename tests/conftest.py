@@ -25,7 +25,7 @@ settings.load_profile("keptlog")
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     session = start_session(MASTER)
-    if session.conf.get("spark.master") != MASTER:  # another test came first, with a master of its own
+    if session.sparkContext.master != MASTER:  # another test came first, with a master of its own
         session.stop()
         session = start_session(MASTER)
     yield session
