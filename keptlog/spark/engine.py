@@ -38,6 +38,8 @@ from keptlog.storage.files import Files
 _RESULT_TYPE = "task_id long, result string"
 _RESULT_SCHEMA = pa.schema([("task_id", pa.int64()), ("result", pa.string())])
 _FAILED = "keptlog task failed: "
+_PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception): .*)", re.MULTILINE)
+"""The last line of a worker's own traceback, when it failed before or after the task."""
 _PROBED_TASKS = 1024
 
 
@@ -206,8 +208,9 @@ def _refuse_unknown_strategies(steps: Sequence[Step]) -> None:
 
 def _as_keptlog_error(error: Exception, doing: str) -> KeptlogError:
     """One line for what Spark tells in sixty."""
-    found = re.search(f"{_FAILED}(.*)", str(error))
-    reason = found.group(1).strip() if found else (str(error).strip().splitlines() or [type(error).__name__])[0]
+    text = str(error)
+    found = re.search(f"{_FAILED}(.*)", text) or _PYTHON_ERROR.search(text)
+    reason = found.group(1).strip() if found else (text.strip().splitlines() or [type(error).__name__])[0]
     return StorageUnavailable(f"Spark failed while {doing}: {reason}; nothing was committed, try again")
 
 
