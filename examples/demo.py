@@ -81,7 +81,7 @@ class Demo:
             )
             data = sensor.evaluate_tick(context)
             for event in data.asset_events:
-                self.instance.report_runless_asset_event(event)  # type: ignore[arg-type]  # as the daemon does
+                self.instance.report_runless_asset_event(event)
             if not data.run_requests:
                 say(f"  {sensor.name}: {data.skip_message}")
             for request in data.run_requests or ():
@@ -91,7 +91,7 @@ class Demo:
                     definitions,
                     "clean_logs",
                     dict(request.run_config),
-                    request.tags | {"dagster/sensor_name": sensor.name},
+                    {**request.tags, "dagster/sensor_name": sensor.name},
                 )
         return requested
 

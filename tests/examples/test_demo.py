@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def dagster_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
     monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("KEPTLOG_SPARK_MASTER", "local[2]")
-    with demo.warnings.catch_warnings():
+    with warnings.catch_warnings():
         yield
 
 

@@ -1,4 +1,4 @@
-"""Records come in as JSON lines, or not at all, with a message that says which line is wrong and what would be right."""
+"""Records come in as JSON lines, or not at all, with a message that names the line and says what would be right."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def test_bytes_that_are_not_text_come_as_base64() -> None:
 
 
 def test_headers_keep_their_order_their_repeats_and_their_nulls() -> None:
-    line = '{"key":"k","value":"v","headers":[{"key":"h","value":"1"},{"key":"h","value":null},{"key":"b","value_base64":"/w=="}]}'
-    assert parsed(line)[0].headers == (("h", b"1"), ("h", None), ("b", b"\xff"))
+    headers = '[{"key":"h","value":"1"},{"key":"h","value":null},{"key":"b","value_base64":"/w=="}]'
+    (record,) = parsed(f'{{"key":"k","value":"v","headers":{headers}}}')
+    assert record.headers == (("h", b"1"), ("h", None), ("b", b"\xff"))
 
 
 def test_blank_lines_are_skipped_but_counted() -> None:
