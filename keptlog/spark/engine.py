@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -111,10 +110,7 @@ class _Jobs:
         work = _work(tasks, self.files, self.run_id, str(self.session.conf.get("spark.app.id")))
         numbers = self.session.range(0, len(tasks), 1, len(tasks))
         try:
-            with warnings.catch_warnings():
-                # PySpark checks the version of pandas for every Arrow function; this one hands nothing to pandas.
-                warnings.simplefilter("ignore", FutureWarning)
-                rows = numbers.mapInArrow(work, _RESULT_TYPE).collect()
+            rows = numbers.mapInArrow(work, _RESULT_TYPE).collect()
         except Exception as error:
             raise _as_keptlog_error(error, doing) from error
         results = {row.task_id: json.loads(row.result) for row in rows}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,10 +94,7 @@ def starting() -> Iterator[None]:
     """
     use_this_python()
     try:
-        with warnings.catch_warnings():
-            # PySpark warns of each new pandas, which nothing here uses.
-            warnings.simplefilter("ignore", FutureWarning)
-            yield
+        yield
     except Exception as error:
         if isinstance(error, PySparkException) and error.getCondition() == "JAVA_GATEWAY_EXITED":
             raise InvalidConfig(
