@@ -41,7 +41,7 @@ from resources.log_store import LogStoreResource
 TOPIC = "demo.git-history"
 SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": "86400000"}
 _DAY_MS = 86_400_000
-_FEWEST_COMMITS = 50
+_FEWEST_COMMITS = 10
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
