@@ -36,7 +36,7 @@ lint: $(venv) ## check style, types and layers only
 	@$(bin)/lint-imports
 
 bench: java $(venv) ## measure a clean against a plain copy of the same bytes
-	@$(bin)/python -m benchmarks
+	@$(bin)/python -m benchmarks.clean_vs_copy
 
 clean: ## remove all that was set up or cached here; topics and runs stay
 	@rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build *.egg-info spark-warehouse
