@@ -36,7 +36,7 @@ def dirty_section(topic: Topic, group: str) -> dg.AssetSpec:
         dirty_key(topic.name),
         group_name=group,
         partitions_def=partitions_of(topic),
-        description=f"Records of {topic.name} that were appended and not cleaned yet. Observed when they change.",
+        description=f"Records of {topic.name} that were appended and not cleaned yet; observed when they change.",
         kinds={"kafka", "iceberg"},
         metadata={
             "cleanup.policy": ",".join(config.cleanup_policy),
@@ -56,7 +56,10 @@ def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
         group_name=name,
         partitions_def=partitions_of(topic),
         skippable=True,
-        description=f"The latest record of every key of {topic.name}, in order, at their own offsets.",
+        description=(
+            f"The latest record of every key of {topic.name}, in order, at their own offsets. The sensors clean it "
+            "when it is due; materialize partitions to clean them now."
+        ),
         kinds={"spark", "iceberg"},
         metadata={"location": dg.MetadataValue.path(topic.location)},
     )
