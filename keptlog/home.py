@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig
-from keptlog.log.config import check_broker_settings
+from keptlog.log.broker import BrokerConfig
 from keptlog.spark.engine import SparkEngine
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
@@ -78,7 +78,7 @@ def broker_settings(properties: Path, environment: Mapping[str, str]) -> dict[st
         if name.startswith(_ENVIRONMENT_PREFIX):
             settings[name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
     try:
-        check_broker_settings(settings)
+        BrokerConfig.of(settings)
     except InvalidConfig as error:
         raise InvalidConfig(f"broker settings ({properties} and {_ENVIRONMENT_PREFIX}*): {error}") from None
     return settings

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.setting import LONG_MAX, Resolved, Setting, Synonym, Value, resolve, unknown_name
+from keptlog.log.strategy import Strategy, StrategyKind
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
@@ -28,7 +29,21 @@ SETTINGS: tuple[Setting, ...] = (
         "offset",
         "which record of a key is the latest (KIP-280)",
         (Synonym("log.cleaner.compaction.strategy"),),
-        choices=("offset",),
+        choices=tuple(StrategyKind),
+    ),
+    Setting(
+        "compaction.strategy.header",
+        "",
+        "with compaction.strategy=header: the header that holds a record's version, 8 bytes, big-endian",
+        (Synonym("log.cleaner.compaction.strategy.header"),),
+    ),
+    Setting(
+        "keptlog.watermark.retention.ms",
+        7 * _DAY_MS,
+        "with compaction.strategy=timestamp or header: how long after a tombstone's horizon a late record of a lower "
+        "version still can't bring its key back",
+        (Synonym("keptlog.watermark.retention.ms"),),
+        minimum=0,
     ),
     Setting(
         "min.cleanable.dirty.ratio",
@@ -121,17 +136,39 @@ SETTINGS: tuple[Setting, ...] = (
         (Synonym("log.message.timestamp.type"),),
         choices=("CreateTime", "LogAppendTime"),
     ),
+    Setting(
+        "message.timestamp.before.max.ms",
+        LONG_MAX,
+        "with CreateTime: a record whose timestamp lies further before the clock than this is refused",
+        (Synonym("log.message.timestamp.before.max.ms"),),
+        minimum=0,
+    ),
+    Setting(
+        "message.timestamp.after.max.ms",
+        _HOUR_MS,
+        "with CreateTime: a record whose timestamp lies further after the clock than this is refused",
+        (Synonym("log.message.timestamp.after.max.ms"),),
+        minimum=0,
+    ),
 )
 
 NOT_APPLICABLE: Mapping[str, str] = {
+    "compression.gzip.level": "segments are Parquet files, compressed with zstd",
+    "compression.lz4.level": "segments are Parquet files, compressed with zstd",
     "compression.type": "segments are Parquet files, compressed with zstd",
+    "compression.zstd.level": "segments are Parquet files, compressed with zstd",
     "flush.messages": "every append is durable before it is visible",
     "flush.ms": "every append is durable before it is visible",
     "follower.replication.throttled.replicas": "the storage replicates, not keptlog",
     "index.interval.bytes": "Parquet's own statistics take the place of Kafka's indexes",
     "leader.replication.throttled.replicas": "the storage replicates, not keptlog",
+    "local.retention.bytes": "all storage is remote here",
+    "local.retention.ms": "all storage is remote here",
+    "message.downconversion.enable": "there is one format of records",
     "min.insync.replicas": "the storage replicates, not keptlog",
     "preallocate": "files are written once and never grow",
+    "remote.log.copy.disable": "all storage is remote here",
+    "remote.log.delete.on.disable": "all storage is remote here",
     "remote.storage.enable": "all storage is remote here",
     "segment.index.bytes": "Parquet's own statistics take the place of Kafka's indexes",
     "segment.jitter.ms": "closing a segment costs nothing here, so there is no storm to spread",
@@ -148,6 +185,8 @@ class TopicConfig:
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compaction_strategy: str = "offset"
+    compaction_strategy_header: str = ""
+    keptlog_watermark_retention_ms: int = 7 * _DAY_MS
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LONG_MAX
@@ -159,6 +198,8 @@ class TopicConfig:
     file_delete_delay_ms: int = 60_000
     max_message_bytes: int = 1_048_588
     message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = _HOUR_MS
     resolved: tuple[Resolved, ...] = field(default=(), compare=False, repr=False)
     """Every setting with its origin, for ``describe``."""
 
@@ -181,11 +222,25 @@ class TopicConfig:
                 f"min.compaction.lag.ms={config.min_compaction_lag_ms} is above "
                 f"max.compaction.lag.ms={config.max_compaction_lag_ms}: a record could not meet both; lower the minimum"
             )
+        if config.compaction_strategy == StrategyKind.HEADER and not config.compaction_strategy_header:
+            raise InvalidConfig(
+                "compaction.strategy=header needs compaction.strategy.header: name the header that holds the version"
+            )
         return config
+
+    @property
+    def strategy(self) -> Strategy:
+        """Which record of a key is the latest."""
+        return Strategy(StrategyKind(self.compaction_strategy), self.compaction_strategy_header)
 
     @property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @property
+    def has_retention(self) -> bool:
+        """Whether old segments go by time and size."""
+        return "delete" in self.cleanup_policy
 
     @property
     def max_segment_ms(self) -> int:
@@ -204,16 +259,3 @@ def check_topic_names(topic: Mapping[str, str]) -> None:
             raise InvalidConfig(f"{name} has no meaning on a lake: {NOT_APPLICABLE[name]}; leave it out")
         if name not in _BY_NAME:
             raise unknown_name(name, list(_BY_NAME))
-
-
-def check_broker_settings(broker: Mapping[str, str]) -> None:
-    """Refuse broker settings that nothing here reads, and values that no topic could use.
-
-    Raises:
-        InvalidConfig: with the nearest right name or the allowed range.
-    """
-    known = [synonym.name for setting in SETTINGS for synonym in setting.broker]
-    for name in broker:
-        if name not in known:
-            raise unknown_name(name, known)
-    TopicConfig.of({}, broker)

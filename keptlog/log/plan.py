@@ -1,6 +1,6 @@
 """What a clean will do, as data: the same plan is run, shown by ``keptlog plan``, explained, and tested.
 
-A plan is a list of steps, one for each log it touches. There are two kinds:
+A plan is a list of steps, one for each log it touches. There are three kinds:
 
 - **compact**: map the keys of the cleanable section, then judge all segments from the log start to its end.
 - **expire**: nothing is dirty, but tombstones are past their horizon; only the segments that hold them are read.
@@ -8,6 +8,9 @@ A plan is a list of steps, one for each log it touches. There are two kinds:
     log       [ clean ][ clean ][ clean ][ cleanable ][ cleanable ][ active ]
     compact   <------------------- inputs ------------------------>             mapped: the cleanable ones
     expire             <- input ->                                              mapped: none
+
+- **retain**: old segments go whole, nothing is read or written (``retention``); a plan of its own, for it runs at its
+  own times, and a log that was compacted a moment ago is another log.
 
 A step names its inputs and the state that it was made from. The commit refuses it if either is no longer so
 (``StalePlan``): that is what makes two cleaners, a zombie or a late retry harmless.
@@ -24,17 +27,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
+from keptlog.log.retention import retention_of
+from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.selection import Assessment, Trigger
+from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.verdict import CleanBounds
 
 
 class StepKind(StrEnum):
-    """The two things that can be done to a log."""
+    """The three things that can be done to a log."""
 
     COMPACT = "compact"
     EXPIRE = "expire"
+    RETAIN = "retain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +56,22 @@ class Step:
     """Inputs in offset order; for compact these are all segments from the log start to ``end_offset``."""
     first_dirty_offset: int
     end_offset: int
-    """Exclusive; the checkpoint after the commit. Equal to ``first_dirty_offset`` for expire."""
+    """Exclusive; the checkpoint after the commit. Equal to ``first_dirty_offset`` for expire and retain."""
     checkpoint: int | None
     """The stored checkpoint that the plan was made from."""
     log_start_offset: int
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
-    strategy: str
+    strategy: Strategy
     cleanable_ratio: float
     earliest_uncompacted_ms: int | None
+    map_capacity: MapCapacity = UNBOUNDED
+    watermark_retention_ms: int = 0
+    new_log_start_offset: int | None = None
+    """For retain: the log start offset after the commit."""
+    ends_early: bool = False
+    """Whether the offset map was full before the planned end; another pass goes on from there."""
 
     @property
     def bounds(self) -> CleanBounds:
@@ -66,6 +80,16 @@ class Step:
     @property
     def dirty(self) -> tuple[Segment, ...]:
         return tuple(s for s in self.segments if s.last_offset >= self.first_dirty_offset)
+
+    def ended_at(self, end_offset: int) -> Step:
+        """The step as it is carried out when its offset map is full: it ends here, and what lies behind is not in it.
+
+        Returns itself if that is where it was planned to end.
+        """
+        if end_offset == self.end_offset:
+            return self
+        segments = tuple(s for s in self.segments if s.base_offset < end_offset)
+        return dataclasses.replace(self, end_offset=end_offset, segments=segments, ends_early=True)
 
     def must_rewrite(self, segment: Segment) -> bool:
         """Whether a segment is rewritten even if nothing in it changes.
@@ -106,14 +130,19 @@ def step_from_dict(data: dict[str, Any]) -> Step:
             "trigger": Trigger(data["trigger"]),
             "topic_partition": TopicPartition(**data["topic_partition"]),
             "segments": tuple(Segment(**segment) for segment in data["segments"]),
+            "strategy": Strategy(StrategyKind(data["strategy"]["kind"]), data["strategy"]["header"]),
+            "map_capacity": MapCapacity(
+                data["map_capacity"]["max_keys"], MapOverflow(data["map_capacity"]["overflow"])
+            ),
         }
     )
 
 
-def plan_step(assessment: Assessment, *, requested: bool = False) -> Step | None:
-    """What to do about one log now; null if nothing.
+def plan_step(assessment: Assessment, broker: BrokerConfig | None = None, *, requested: bool = False) -> Step | None:
+    """What to do about one log now; null if nothing. Without a ``broker`` its offset map is bounded by nothing.
 
-    ``requested`` cleans whatever is cleanable, without asking the ratio or the lag.
+    ``requested`` cleans whatever is cleanable, without asking the ratio or the lag, and an uncleanable log before its
+    time.
     """
     trigger = assessment.trigger
     sections = assessment.sections
@@ -148,23 +177,61 @@ def plan_step(assessment: Assessment, *, requested: bool = False) -> Step | None
         now_ms=assessment.now_ms,
         delete_retention_ms=config.delete_retention_ms,
         segment_bytes=config.segment_bytes,
-        strategy=config.compaction_strategy,
+        strategy=config.strategy,
         cleanable_ratio=assessment.cleanable_ratio,
         earliest_uncompacted_ms=assessment.earliest_uncompacted_ms,
+        map_capacity=broker.map_capacity(config.strategy) if broker else UNBOUNDED,
+        watermark_retention_ms=config.keptlog_watermark_retention_ms,
     )
 
 
-def make_plan(assessments: Iterable[Assessment], now_ms: int, *, requested: bool = False) -> Plan:
+def make_plan(
+    assessments: Iterable[Assessment], now_ms: int, broker: BrokerConfig | None = None, *, requested: bool = False
+) -> Plan:
     """Plan a pass over the given logs, most urgent first."""
     judged = sorted(assessments, key=lambda each: (each.urgency, each.log.topic_partition))
     steps: list[Step] = []
     left_alone: dict[str, str] = {}
     for assessment in judged:
-        step = plan_step(assessment, requested=requested)
+        step = plan_step(assessment, broker, requested=requested)
         if step:
             steps.append(step)
         else:
             left_alone[str(assessment.log.topic_partition)] = why_left_alone(assessment)
+    return Plan(now_ms, tuple(steps), left_alone)
+
+
+def retention_step(log: Log, now_ms: int) -> Step | None:
+    """What retention does to one log now; null if nothing."""
+    retention = retention_of(log, now_ms)
+    if not retention.old:
+        return None
+    first_dirty_offset = log.log_start_offset if log.checkpoint is None else log.checkpoint
+    return Step(
+        kind=StepKind.RETAIN,
+        trigger=Trigger.RETENTION,
+        topic_partition=log.topic_partition,
+        segments=retention.segments,
+        first_dirty_offset=first_dirty_offset,
+        end_offset=first_dirty_offset,
+        checkpoint=log.checkpoint,
+        log_start_offset=log.log_start_offset,
+        now_ms=now_ms,
+        delete_retention_ms=log.config.delete_retention_ms,
+        segment_bytes=log.config.segment_bytes,
+        strategy=log.config.strategy,
+        cleanable_ratio=0.0,
+        earliest_uncompacted_ms=None,
+        new_log_start_offset=retention.log_start_offset,
+    )
+
+
+def make_retention_plan(logs: Iterable[Log], now_ms: int) -> Plan:
+    """Plan what retention removes from the given logs, in the order of their names."""
+    in_order = sorted(logs, key=lambda log: log.topic_partition)
+    steps = [step for log in in_order if (step := retention_step(log, now_ms))]
+    spared = [log.topic_partition for log in in_order if log.topic_partition not in {s.topic_partition for s in steps}]
+    left_alone = {str(topic_partition): "no segment is old" for topic_partition in spared}
     return Plan(now_ms, tuple(steps), left_alone)
 
 
@@ -188,6 +255,11 @@ def why_left_alone(assessment: Assessment) -> str:
 def describe_step(step: Step) -> str:
     """One line on what a step will do and why."""
     dirty = step.dirty
+    if step.kind is StepKind.RETAIN:
+        return (
+            f"{step.topic_partition}: remove {len(step.segments)} old segments ({total_bytes(step.segments)} bytes), "
+            f"log start offset {step.log_start_offset} -> {step.new_log_start_offset}"
+        )
     if step.kind is StepKind.EXPIRE:
         return (
             f"{step.topic_partition}: expire tombstones in {len(step.segments)} segments "

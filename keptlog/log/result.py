@@ -43,6 +43,7 @@ class Rewritten:
     """The outcome of one step, staged and not yet visible."""
 
     step: Step
+    """As it was carried out: where the offset map was full it ends earlier than it was planned."""
     removed: tuple[Segment, ...]
     """Live segments that the staged ones replace; the step's other segments are kept as they are."""
     added: tuple[Segment, ...]
@@ -50,7 +51,7 @@ class Rewritten:
     map_keys: int
     """Keys in the offset map."""
     winners_found: int
-    """Records of the dirty section whose offset the map holds, counted while they were judged."""
+    """Records whose offset the map holds as their key's latest, counted while they were judged."""
 
     @property
     def is_empty(self) -> bool:

@@ -20,6 +20,7 @@ from itertools import pairwise
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Uncleanable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Segment:
 class Log:
     """One topic-partition as it stands in one table snapshot: its segments in offset order, and its state.
 
-    ``checkpoint`` is the stored first dirty offset; null means never cleaned.
+    ``checkpoint`` is the stored first dirty offset; null means never cleaned. ``last_stable_offset`` bounds what may be
+    cleaned where a source knows of transactions that are still open; null means that all is decided.
     """
 
     topic_partition: TopicPartition
@@ -58,6 +60,9 @@ class Log:
     log_start_offset: int
     log_end_offset: int
     checkpoint: int | None = None
+    last_stable_offset: int | None = None
+    uncleanable: Uncleanable | None = None
+    """Why its last clean failed; null if it did not."""
 
     def __post_init__(self) -> None:
         for earlier, later in pairwise(self.segments):

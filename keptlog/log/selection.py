@@ -32,6 +32,8 @@ class Trigger(StrEnum):
     TOMBSTONE_EXPIRY = "tombstone_expiry"
     REQUESTED = "requested"
     """Someone asked for it by name; the ratio and the lag are not consulted."""
+    RETENTION = "retention"
+    """Segments are older than the log may be, or lie below its start; keys have no say."""
 
 
 _URGENCY = {
@@ -39,6 +41,7 @@ _URGENCY = {
     Trigger.DIRTY_RATIO: 1,
     Trigger.REQUESTED: 2,
     Trigger.TOMBSTONE_EXPIRY: 3,
+    Trigger.RETENTION: 4,
 }
 
 

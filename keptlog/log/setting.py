@@ -7,13 +7,14 @@ first), then the default.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from keptlog.errors import InvalidConfig
 
-Value = int | float | str | tuple[str, ...]
+Value = bool | int | float | str | tuple[str, ...]
 LONG_MAX = 2**63 - 1
 
 
@@ -35,7 +36,7 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A topic setting under Kafka's name.
+    """A setting of a topic, or of a broker alone, under Kafka's name.
 
     The type is that of ``default``; ``minimum`` and ``maximum`` are inclusive, ``choices`` bound text and lists.
     """
@@ -63,18 +64,22 @@ class Setting:
             value = text.strip()
             if self.choices:
                 self._check_choices(shown, (value,))
+        elif isinstance(self.default, bool):
+            value = _parse_boolean(shown, text)
         else:
             value = self._parse_number(shown, text)
         return value
 
     def _parse_number(self, shown: str, text: str) -> int | float:
-        kind = type(self.default)
+        is_float = isinstance(self.default, float)
         try:
-            number = float(text) if kind is float else int(text)
+            # Python's underscores between digits are not Kafka's.
+            number = float(text.replace("_", "?")) if is_float else int(text.replace("_", "?"))
         except ValueError:
-            wanted = "a number" if kind is float else "a whole number"
+            wanted = "a number" if is_float else "a whole number"
             raise InvalidConfig(f"{shown}={text!r} is not {wanted}") from None
-        low, high = self.minimum, self.maximum if self.maximum is not None else LONG_MAX
+        highest = sys.float_info.max if is_float else LONG_MAX
+        low, high = self.minimum, self.maximum if self.maximum is not None else highest
         if not (low is None or number >= low) or not number <= high:
             raise InvalidConfig(f"{shown}={text} is out of range: it must lie in [{low}, {high}]")
         return number
@@ -83,6 +88,13 @@ class Setting:
         wrong = [value for value in values if value not in self.choices]
         if wrong:
             raise InvalidConfig(f"{shown}={','.join(wrong)!r} is not known: use {' or '.join(self.choices)}")
+
+
+def _parse_boolean(shown: str, text: str) -> bool:
+    value = {"true": True, "false": False}.get(text.strip().lower())
+    if value is None:
+        raise InvalidConfig(f"{shown}={text!r} is neither true nor false")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

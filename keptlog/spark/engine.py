@@ -196,7 +196,7 @@ def _staging(locations: Mapping[str, str], step: Step, run_id: str) -> str:
 
 def _refuse_unknown_strategies(steps: Sequence[Step]) -> None:
     for step in steps:
-        if step.strategy != "offset":
+        if step.strategy.has_versions:
             raise InvalidConfig(
                 f"{step.topic_partition}: compaction.strategy={step.strategy} is unknown to this engine; use offset"
             )

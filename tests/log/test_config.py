@@ -3,12 +3,15 @@
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.config import NOT_APPLICABLE, SETTINGS, TopicConfig, check_broker_settings
+from keptlog.log.config import NOT_APPLICABLE, SETTINGS, TopicConfig
 from keptlog.log.setting import LONG_MAX, Origin
+from keptlog.log.strategy import Strategy, StrategyKind
 
 KAFKA_DEFAULTS = {
     "cleanup.policy": ("delete",),
     "compaction.strategy": "offset",
+    "compaction.strategy.header": "",
+    "keptlog.watermark.retention.ms": 604_800_000,
     "min.cleanable.dirty.ratio": 0.5,
     "min.compaction.lag.ms": 0,
     "max.compaction.lag.ms": 9_223_372_036_854_775_807,
@@ -21,6 +24,8 @@ KAFKA_DEFAULTS = {
     "file.delete.delay.ms": 60_000,
     "max.message.bytes": 1_048_588,
     "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": 9_223_372_036_854_775_807,
+    "message.timestamp.after.max.ms": 3_600_000,
 }
 
 
@@ -52,6 +57,9 @@ def test_every_setting_says_what_it_is_for() -> None:
         ("retention.bytes", "-1", "-2"),
         ("file.delete.delay.ms", "0", "-1"),
         ("max.message.bytes", "0", "-1"),
+        ("message.timestamp.before.max.ms", "0", "-1"),
+        ("message.timestamp.after.max.ms", "0", "-1"),
+        ("keptlog.watermark.retention.ms", "0", "-1"),
     ],
 )
 def test_the_lowest_value_is_allowed_and_the_next_lower_is_refused(name: str, lowest: str, too_low: str) -> None:
@@ -87,7 +95,8 @@ def test_the_highest_value_is_allowed_and_the_next_higher_is_refused(name: str, 
         ("min.cleanable.dirty.ratio", "nan", "out of range"),
         ("min.cleanable.dirty.ratio", "inf", "out of range"),
         ("cleanup.policy", "compact,tidy", "cleanup.policy='tidy' is not known: use compact or delete"),
-        ("compaction.strategy", "timestamp", "compaction.strategy='timestamp' is not known: use offset"),
+        ("compaction.strategy", "newest", "strategy='newest' is not known: use offset or timestamp or header"),
+        ("segment.ms", "1_000", "segment.ms='1_000' is not a whole number"),
         ("message.timestamp.type", "createtime", "use CreateTime or LogAppendTime"),
     ],
 )
@@ -183,9 +192,10 @@ def test_a_broker_setting_gives_the_default_in_its_own_unit_the_finer_one_first(
     assert getattr(TopicConfig.of({}, broker), field) == value
 
 
-def test_a_wrong_broker_setting_is_named_as_the_broker_names_it() -> None:
-    with pytest.raises(InvalidConfig, match=r"log.roll.hours='x' is not a whole number"):
-        check_broker_settings({"log.roll.hours": "x"})
-    with pytest.raises(InvalidConfig, match=r"'log.roll.hour': did you mean log.roll.hours?"):
-        check_broker_settings({"log.roll.hour": "1"})
-    check_broker_settings({"log.roll.hours": "1"})
+def test_versions_in_a_header_need_the_name_of_the_header() -> None:
+    with pytest.raises(InvalidConfig, match=r"compaction.strategy=header needs compaction.strategy.header: name"):
+        TopicConfig.of({"compaction.strategy": "header"})
+    with pytest.raises(InvalidConfig, match=r"needs compaction.strategy.header"):
+        TopicConfig.of({}, {"log.cleaner.compaction.strategy": "header"})
+    named = TopicConfig.of({"compaction.strategy": "header"}, {"log.cleaner.compaction.strategy.header": "v"})
+    assert named.strategy == Strategy(StrategyKind.HEADER, "v")

@@ -16,6 +16,7 @@ from keptlog.log.record import Record
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Segment
 from keptlog.log.selection import Trigger
+from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import StoredFile
 from keptlog.storage.schema import SCHEMA, from_arrow, to_arrow
@@ -104,7 +105,7 @@ class Clean:
     delete_retention_ms: int = 1_000
     segment_bytes: int = 2**30
     kind: StepKind = StepKind.COMPACT
-    strategy: str = "offset"
+    strategy: Strategy = Strategy()  # noqa: RUF009  # it is frozen
     topic: str = "server.schema.table"
     partition: int = 0
 

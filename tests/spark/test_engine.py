@@ -16,6 +16,7 @@ from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
+from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.spark.engine import SparkEngine
 from keptlog.spark.tasks import Sizes
 from keptlog.storage.files import Files
@@ -210,7 +211,9 @@ def test_no_job_has_a_shuffle(engine: Engine) -> None:
 
 
 def test_a_strategy_that_the_engine_lacks_is_refused(engine: Engine) -> None:
-    step = Clean(0, 1, strategy="timestamp").step(write_segments(engine.root, [Record(0, b"a", b"1", 1)], 1))
+    step = Clean(0, 1, strategy=Strategy(StrategyKind.TIMESTAMP)).step(
+        write_segments(engine.root, [Record(0, b"a", b"1", 1)], 1)
+    )
     with pytest.raises(InvalidConfig, match=r"server\.schema\.table-0: compaction\.strategy=timestamp is unknown"):
         engine.rewrite([step])
 

@@ -1,0 +1,151 @@
+"""What governs the cleaner itself: Kafka's broker settings, with Kafka's names, defaults and ranges (Kafka 4.3).
+
+A broker's settings are of two kinds. Those that give topics their defaults (``log.retention.ms`` …) belong to
+``config``, which resolves them for each topic. The others, ``log.cleaner.threads`` and its like, are here. Names that
+mean something only inside of a broker are refused with the reason, never accepted and ignored.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.config import SETTINGS, TopicConfig
+from keptlog.log.offset_map import MapCapacity, MapOverflow, keys_in, slot_bytes_for, slots_in
+from keptlog.log.setting import Origin, Resolved, Setting, Value, unknown_name
+from keptlog.log.strategy import Strategy
+
+_INT_MAX = 2**31 - 1
+_LEAST_MAP_BYTES = 2**20
+
+BROKER_SETTINGS: tuple[Setting, ...] = (
+    Setting("log.cleaner.enable", default=True, doc="false stops all cleaning, and retention of compacted topics too"),
+    Setting("log.cleaner.threads", 1, "how many cleans run at once", minimum=1, maximum=_INT_MAX),
+    Setting(
+        "log.cleaner.dedupe.buffer.size",
+        134_217_728,
+        "bytes for the offset maps of all cleaner threads together; above 1 MiB for each",
+        minimum=0,
+    ),
+    Setting("log.cleaner.io.buffer.load.factor", 0.9, "how full an offset map may get", minimum=0, maximum=1),
+    Setting(
+        "log.cleaner.io.buffer.size",
+        524_288,
+        "bytes that all cleaner threads together hold on their way from segment to segment",
+        minimum=0,
+        maximum=_INT_MAX,
+    ),
+    Setting(
+        "log.cleaner.io.max.bytes.per.second",
+        sys.float_info.max,
+        "how fast all cleaner threads together read and write",
+        minimum=0,
+    ),
+    Setting("log.cleaner.backoff.ms", 15_000, "how long a log that failed is left alone at first", minimum=0),
+    Setting("log.retention.check.interval.ms", 300_000, "how often retention is checked", minimum=1),
+    Setting(
+        "keptlog.offset.map.overflow",
+        str(MapOverflow.STOP),
+        "beyond the offset map: stop ends the pass where the map is full, as Kafka does; shuffle maps all keys on disk",
+        choices=tuple(MapOverflow),
+    ),
+    Setting(
+        "keptlog.cleaner.backoff.max.ms",
+        3_600_000,
+        "the longest that a log which fails again and again is left alone",
+        minimum=0,
+    ),
+)
+
+BROKER_NOT_APPLICABLE: Mapping[str, str] = {
+    "compression.type": "segments are Parquet files, compressed with zstd",
+    "log.dir": "topics live in the catalog",
+    "log.dirs": "topics live in the catalog",
+    "log.flush.interval.messages": "every append is durable before it is visible",
+    "log.flush.interval.ms": "every append is durable before it is visible",
+    "log.index.interval.bytes": "Parquet's own statistics take the place of Kafka's indexes",
+    "log.index.size.max.bytes": "Parquet's own statistics take the place of Kafka's indexes",
+    "log.initial.task.delay.ms": "a scheduler says when passes run",
+    "log.preallocate": "files are written once and never grow",
+    "log.roll.jitter.hours": "closing a segment costs nothing here, so there is no storm to spread",
+    "log.roll.jitter.ms": "closing a segment costs nothing here, so there is no storm to spread",
+    "min.insync.replicas": "the storage replicates, not keptlog",
+    "producer.id.expiration.ms": "only committed records come in, without their producers' state",
+}
+"""Kafka's broker settings around the log that have no meaning on a lake, each with the reason."""
+
+_BY_NAME = {setting.name: setting for setting in BROKER_SETTINGS}
+_OF_TOPICS = {synonym.name for setting in SETTINGS for synonym in setting.broker}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """The broker's own settings, resolved and checked. Fields carry Kafka's names; times are ms, sizes bytes."""
+
+    log_cleaner_enable: bool = True
+    log_cleaner_threads: int = 1
+    log_cleaner_dedupe_buffer_size: int = 134_217_728
+    log_cleaner_io_buffer_load_factor: float = 0.9
+    log_cleaner_io_buffer_size: int = 524_288
+    log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
+    log_cleaner_backoff_ms: int = 15_000
+    log_retention_check_interval_ms: int = 300_000
+    keptlog_offset_map_overflow: str = MapOverflow.STOP
+    keptlog_cleaner_backoff_max_ms: int = 3_600_000
+    resolved: tuple[Resolved, ...] = field(default=(), compare=False, repr=False)
+    """Every setting of the broker's own with its origin."""
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str] | None = None) -> BrokerConfig:
+        """Check all settings of a broker, those that topics inherit too, and resolve its own.
+
+        Raises:
+            InvalidConfig: an unknown name, a value out of range, or two values that contradict each other.
+        """
+        settings = settings or {}
+        _check_names(settings)
+        TopicConfig.of({}, settings)
+        resolved = tuple(_resolved(setting, settings) for setting in BROKER_SETTINGS)
+        values: dict[str, Value] = {each.setting.name.replace(".", "_"): each.value for each in resolved}
+        config = cls(**values, resolved=resolved)  # type: ignore[arg-type]  # BROKER_SETTINGS gives each its type
+        if config.map_bytes <= _LEAST_MAP_BYTES:
+            raise InvalidConfig(
+                f"log.cleaner.dedupe.buffer.size={config.log_cleaner_dedupe_buffer_size} is too small for "
+                f"log.cleaner.threads={config.log_cleaner_threads}: each needs more than {_LEAST_MAP_BYTES} bytes"
+            )
+        if config.max_keys(Strategy()) < 1:
+            raise InvalidConfig(
+                f"log.cleaner.io.buffer.load.factor={config.log_cleaner_io_buffer_load_factor} leaves no room for a "
+                "key in the offset map; raise it"
+            )
+        return config
+
+    @property
+    def map_bytes(self) -> int:
+        """Memory of one thread's offset map."""
+        return self.log_cleaner_dedupe_buffer_size // self.log_cleaner_threads
+
+    def max_keys(self, strategy: Strategy) -> int:
+        """How many keys one pass may map."""
+        slots = slots_in(self.map_bytes, slot_bytes_for(strategy))
+        return keys_in(slots, self.log_cleaner_io_buffer_load_factor)
+
+    def map_capacity(self, strategy: Strategy) -> MapCapacity:
+        """How many keys one pass maps, and what happens beyond."""
+        return MapCapacity(self.max_keys(strategy), MapOverflow(self.keptlog_offset_map_overflow))
+
+
+def _resolved(setting: Setting, settings: Mapping[str, str]) -> Resolved:
+    if setting.name in settings:
+        return Resolved(setting, setting.parse(settings[setting.name]), Origin.BROKER, setting.name)
+    return Resolved(setting, setting.default, Origin.DEFAULT, setting.name)
+
+
+def _check_names(settings: Mapping[str, str]) -> None:
+    for name in settings:
+        if name in BROKER_NOT_APPLICABLE:
+            raise InvalidConfig(f"{name} has no meaning on a lake: {BROKER_NOT_APPLICABLE[name]}; leave it out")
+        if name not in _BY_NAME and name not in _OF_TOPICS:
+            raise unknown_name(name, sorted(_OF_TOPICS | _BY_NAME.keys()))

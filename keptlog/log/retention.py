@@ -1,0 +1,121 @@
+"""Which old segments go, whatever their keys: Kafka's ``UnifiedLog.deleteOldSegments`` over a log of files.
+
+With ``delete`` in the policy, three rules run one after the other, each from the oldest segment on, and each stops at
+the first segment that it spares, so that what goes is always a prefix:
+
+1. **log start**: all of the segment lies below the log start offset;
+2. **size**: without the segment the log still is at least ``retention.bytes`` large;
+3. **time**: its largest timestamp is more than ``retention.ms`` ago. One in the future holds back all that follows.
+
+Without ``delete``, compacted or not, only the first rule runs. The log start offset moves to the first survivor:
+
+    [ 0..9 ][10..19][20..29][30..39]      retention.ms passed for the first three
+                            ^ log start
+
+The active segment goes too if a rule says so. Kafka puts an empty one in its place; here no file is needed for that:
+a log without segments begins where it ends. A segment without timestamps is never too old; Kafka asks for the age of
+its file, which a rewritten data file does not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import takewhile
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.segment import Log, Segment, total_bytes
+
+
+class RetentionRule(StrEnum):
+    """Why a segment goes."""
+
+    LOG_START_OFFSET = "log_start_offset"
+    RETENTION_BYTES = "retention_bytes"
+    RETENTION_MS = "retention_ms"
+
+
+@dataclass(frozen=True, slots=True)
+class OldSegment:
+    """A segment that goes, and why."""
+
+    segment: Segment
+    rule: RetentionRule
+    why: str
+    """The rule with the values it compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What retention takes from one log."""
+
+    old: tuple[OldSegment, ...]
+    log_start_offset: int
+    """After it."""
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(each.segment for each in self.old)
+
+
+def retention_of(log: Log, now_ms: int, *, high_watermark: int | None = None) -> Retention:
+    """Which segments of a log go at ``now_ms``. Only what lies below ``high_watermark`` may, by default the log end."""
+    high_watermark = log.log_end_offset if high_watermark is None else high_watermark
+    ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
+    deletable = [s for s, _ in takewhile(lambda pair: pair[1] <= high_watermark, zip(log.segments, ends, strict=False))]
+    old: list[OldSegment] = []
+    for rule in (_below_log_start, _above_size, _too_old) if log.config.has_retention else (_below_log_start,):
+        old += rule(log, deletable[len(old) :], total_bytes(log.segments[len(old) :]), now_ms)
+    survivors = log.segments[len(old) :]
+    base_offset = survivors[0].base_offset if survivors else log.log_end_offset
+    return Retention(tuple(old), max(log.log_start_offset, base_offset) if old else log.log_start_offset)
+
+
+def log_start_after_deletion(log: Log, before_offset: int) -> int:
+    """The log start offset once the records below ``before_offset`` are deleted; -1 means all there are.
+
+    Raises:
+        InvalidConfig: the offset lies outside of the log.
+    """
+    offset = log.log_end_offset if before_offset == -1 else before_offset
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        raise InvalidConfig(
+            f"{log.topic_partition}: offset {before_offset} is out of range: records can be deleted before offsets "
+            f"{log.log_start_offset} to {log.log_end_offset}, or -1 for all"
+        )
+    return offset
+
+
+_Rule = Callable[[Log, list[Segment], int, int], Iterable[OldSegment]]
+
+
+def _below_log_start(log: Log, segments: list[Segment], _log_bytes: int, _now_ms: int) -> Iterable[OldSegment]:
+    start = log.log_start_offset
+    for segment in takewhile(lambda each: each.last_offset < start, segments):
+        why = f"it ends at offset {segment.last_offset}, below the log start offset {start}"
+        yield OldSegment(segment, RetentionRule.LOG_START_OFFSET, why)
+
+
+def _above_size(log: Log, segments: list[Segment], log_bytes: int, _now_ms: int) -> Iterable[OldSegment]:
+    limit_bytes = log.config.retention_bytes
+    if limit_bytes < 0:
+        return
+    for segment in segments:
+        log_bytes -= segment.size_bytes
+        if log_bytes < limit_bytes:
+            return
+        why = f"the log has {log_bytes} bytes without it, retention.bytes={limit_bytes}"
+        yield OldSegment(segment, RetentionRule.RETENTION_BYTES, why)
+
+
+def _too_old(log: Log, segments: list[Segment], _log_bytes: int, now_ms: int) -> Iterable[OldSegment]:
+    limit_ms = log.config.retention_ms
+    if limit_ms < 0:
+        return
+    for segment in segments:
+        age_ms = now_ms - segment.largest_timestamp_ms
+        if segment.largest_timestamp_ms < 0 or age_ms <= limit_ms:
+            return
+        why = f"its latest record is {age_ms} ms old, retention.ms={limit_ms}"
+        yield OldSegment(segment, RetentionRule.RETENTION_MS, why)
