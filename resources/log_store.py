@@ -1,7 +1,8 @@
 """The home whose topics a code location looks after.
 
 Opening a catalog costs time and connections, and a sensor ticks for ever in one process; so a process opens each home
-once and keeps it. A home that can't be opened is not remembered: the next tick tries again.
+once and keeps it. A home that can't be opened is not remembered: the next tick tries again. And one whose folder was
+deleted is opened anew, or its old catalog would be read on through an open connection, whatever was put in its place.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from keptlog.table.store import LogStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_opened: dict[Path, Home] = {}
+_opened: dict[Path, tuple[int | None, Home]] = {}
+"""Each home with its folder's identity when it was opened; null if there was no folder."""
 _opening = threading.Lock()
 
 
@@ -50,6 +52,8 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _open(self) -> Home:
         path = self.path
         with _opening:
-            if path not in _opened:
-                _opened[path] = open_home(path)
-            return _opened[path]
+            folder = path.stat().st_ino if path.exists() else None
+            opened = _opened.get(path)
+            if opened is None or opened[0] != folder:
+                opened = _opened[path] = (folder, open_home(path))
+            return opened[1]

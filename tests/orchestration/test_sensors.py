@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
@@ -235,6 +237,16 @@ def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_requested(world
 
     assert logs_of(request) == ["good-0"]
     assert "odd can't be read" in world.skips(max_compaction_lag_sensor)
+
+
+def test_a_home_that_was_deleted_and_made_again_is_read_anew(world: World) -> None:
+    world.topic("before")
+    assert "1 log" in world.skips(dirty_ratio_sensor)
+    shutil.rmtree(world.path)
+    assert "no topics yet" in world.skips(dirty_ratio_sensor)
+    world.topic("after", 2)
+
+    assert "2 logs" in world.skips(dirty_ratio_sensor)
 
 
 def test_an_unreachable_home_fails_the_tick_with_the_reason_and_the_next_tick_tries_again(world: World) -> None:
