@@ -70,6 +70,8 @@ class Selected:
 
 def select(instance: dg.DagsterInstance, due: Sequence[Assessment], now_ms: int) -> Selected:
     """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those to leave to a run or to later."""
+    if not due:
+        return Selected((), (), {}, {})
     cleaning = _Cleaning.of(instance.get_runs(dg.RunsFilter(statuses=_IN_FLIGHT)))
     failures = failures_in_a_row(
         instance.get_runs(dg.RunsFilter(job_name=JOB_NAME, statuses=_FINISHED), limit=_RUNS_LOOKED_BACK)
