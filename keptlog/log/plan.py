@@ -72,6 +72,8 @@ class Step:
     """For retain: the log start offset after the commit."""
     ends_early: bool = False
     """Whether the offset map was full before the planned end; another pass goes on from there."""
+    watermarks_path: str | None = None
+    """The log's watermarks as the plan found them; null if there are none."""
 
     @property
     def bounds(self) -> CleanBounds:
@@ -182,6 +184,7 @@ def plan_step(assessment: Assessment, broker: BrokerConfig | None = None, *, req
         earliest_uncompacted_ms=assessment.earliest_uncompacted_ms,
         map_capacity=broker.map_capacity(config.strategy) if broker else UNBOUNDED,
         watermark_retention_ms=config.keptlog_watermark_retention_ms,
+        watermarks_path=assessment.log.watermarks_path,
     )
 
 
@@ -223,6 +226,7 @@ def retention_step(log: Log, now_ms: int) -> Step | None:
         cleanable_ratio=0.0,
         earliest_uncompacted_ms=None,
         new_log_start_offset=retention.log_start_offset,
+        watermarks_path=log.watermarks_path,
     )
 
 

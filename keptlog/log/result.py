@@ -49,9 +49,13 @@ class Rewritten:
     added: tuple[Segment, ...]
     counts: Counts
     map_keys: int
-    """Keys in the offset map."""
+    """Keys in the offset map of which a record, and no watermark, is the latest."""
     winners_found: int
     """Records whose offset the map holds as their key's latest, counted while they were judged."""
+    malformed: int = 0
+    """Dirty records whose version header holds no version."""
+    watermarks_path: str | None = None
+    """The log's watermarks after this pass, in a staged file unless it is that of the step; null if there are none."""
 
     @property
     def is_empty(self) -> bool:

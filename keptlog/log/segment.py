@@ -63,6 +63,8 @@ class Log:
     last_stable_offset: int | None = None
     uncleanable: Uncleanable | None = None
     """Why its last clean failed; null if it did not."""
+    watermarks_path: str | None = None
+    """The file with the watermarks of its deleted keys (``watermark``); null if there are none."""
 
     def __post_init__(self) -> None:
         for earlier, later in pairwise(self.segments):
