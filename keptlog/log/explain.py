@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from keptlog.log.plan import why_left_alone
+from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.selection import Assessment, Trigger
 from keptlog.log.setting import LONG_MAX
@@ -87,7 +88,8 @@ def _verdict(assessment: Assessment) -> str:
 
 
 def _rules(assessment: Assessment) -> tuple[str, ...]:
-    config, sections = assessment.log.config, assessment.sections
+    log, sections, now_ms = assessment.log, assessment.sections, assessment.now_ms
+    config = log.config
     oldest_ms, horizon_ms = assessment.earliest_uncompacted_ms, assessment.earliest_delete_horizon_ms
     max_lag = "none" if config.max_compaction_lag_ms == LONG_MAX else str(config.max_compaction_lag_ms)
     rules = [
@@ -102,6 +104,17 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
         f"delete.retention.ms={config.delete_retention_ms}: the earliest delete horizon is "
         + (iso_time(horizon_ms) if horizon_ms is not None else "none"),
     ]
+    if config.strategy.has_versions:
+        rules.append(f"compaction.strategy={config.strategy}: the latest record of a key has the highest version")
+    if config.has_retention:
+        rules.append(f"retention.ms={config.retention_ms}, retention.bytes={config.retention_bytes}")
+    rules += [f"{old.segment.path} is to be removed, {old.rule}: {old.why}" for old in retention_of(log, now_ms).old]
+    if log.uncleanable:
+        mark = log.uncleanable
+        rules.append(
+            f"uncleanable since {iso_time(mark.since_ms)}, tried again from {iso_time(mark.retry_at_ms)} on: "
+            f"{mark.attempts} cleans failed, the last with: {mark.reason}"
+        )
     if sections.checkpoint_reset:
         rules.append(sections.checkpoint_reset)
     return tuple(rules)

@@ -244,16 +244,26 @@ def why_left_alone(assessment: Assessment) -> str:
     config, sections = assessment.log.config, assessment.sections
     if not config.is_compacted:
         return f"cleanup.policy is {','.join(config.cleanup_policy) or 'empty'}: it is not compacted"
+    uncleanable = assessment.log.uncleanable
+    if uncleanable and uncleanable.is_waiting(assessment.now_ms):
+        return f"uncleanable: {uncleanable.attempts} cleans failed, the last with: {uncleanable.reason}"
     if not sections.dirty:
         return "clean: nothing was appended since its last clean"
     if not sections.cleanable:
-        if sections.uncleanable:
-            return f"all dirty records wait for min.compaction.lag.ms={config.min_compaction_lag_ms}"
-        return "all dirty records are in the active segment"
+        return _why_nothing_is_cleanable(assessment)
     return (
         f"dirty ratio {assessment.cleanable_ratio:.2f} is not above "
         f"min.cleanable.dirty.ratio={config.min_cleanable_dirty_ratio} and no record is past its maximum lag"
     )
+
+
+def _why_nothing_is_cleanable(assessment: Assessment) -> str:
+    log, sections = assessment.log, assessment.sections
+    if sections.first_uncleanable_dirty_offset == log.last_stable_offset:
+        return f"all dirty records wait for the transaction that begins at offset {log.last_stable_offset}"
+    if sections.uncleanable:
+        return f"all dirty records wait for min.compaction.lag.ms={log.config.min_compaction_lag_ms}"
+    return "all dirty records are in the active segment"
 
 
 def describe_step(step: Step) -> str:

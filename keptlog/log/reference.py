@@ -2,7 +2,8 @@
 
 Where this file and the rest of keptlog differ, one of them is wrong; the state machine in ``tests/model`` looks for
 such histories. It shares no rule with the modules beside it, only the record. Sizes do not exist here: a test that
-compares with it lets time alone decide what is active, and cleans by request.
+compares with it lets time alone decide what is active, and cleans by request. Where records have versions, a tombstone
+that expired is remembered for a while: it still has a say on who is the latest, and nobody sees it.
 
 A log is a list of appended batches that were not cleaned yet, behind a list of clean records:
 
@@ -12,20 +13,37 @@ A log is a list of appended batches that were not cleaned yet, behind a list of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.log.record import Record
 
+FORGOTTEN = -1
+"""Where an expired tombstone is remembered: no reader ever sees this offset."""
+
 
 @dataclass
 class ReferenceConfig:
-    """The settings that matter here, all in ms."""
+    """The settings that matter here; times are ms."""
 
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     segment_ms: int = 7 * 24 * 3_600_000
     delete_retention_ms: int = 24 * 3_600_000
+    strategy: str = "offset"
+    header: str = ""
+    watermark_retention_ms: int = 7 * 24 * 3_600_000
+
+    def rank(self, record: Record) -> tuple[int, int, int]:
+        """The record of a key with the highest rank is the latest."""
+        version = None
+        if self.strategy == "timestamp":
+            version = record.timestamp_ms
+        for name, value in record.headers:
+            if self.strategy == "header" and name == self.header:
+                is_long = value is not None and len(value) == 8
+                version = int.from_bytes(value or b"", "big", signed=True) if is_long else None
+        return (0, 0, record.offset) if version is None else (1, version, record.offset)
 
 
 @dataclass
@@ -34,6 +52,8 @@ class ReferenceLog:
 
     config: ReferenceConfig = field(default_factory=ReferenceConfig)
     clean_records: list[Record] = field(default_factory=list)
+    remembered: list[Record] = field(default_factory=list)
+    """Tombstones that expired, at offset -1; none by offset, where nothing older can come."""
     batches: list[list[Record]] = field(default_factory=list)
     first_dirty_offset: int = 0
     log_end_offset: int = 0
@@ -80,27 +100,60 @@ class ReferenceLog:
             return False
         dirty = [record for batch in self.batches[:count] for record in batch]
         self.batches = self.batches[count:]
-        self.clean_records = clean_records(self.clean_records, dirty, now_ms, self.config.delete_retention_ms)
+        before = self.clean_records
+        latest = latest_offsets([*self.remembered, *before, *dirty], self.config)
+        self.clean_records = clean_records(before, dirty, now_ms, self.config.delete_retention_ms, latest)
+        self.remembered = [record for record in self.remembered if latest[record.key] == FORGOTTEN]
+        self._remember(before, now_ms)
         self.first_dirty_offset = self.batches[0][0].offset if self.batches else self.log_end_offset
         return True
 
     def expire(self, now_ms: int) -> bool:
         """Remove the tombstones whose horizon has passed; says whether there was one."""
-        before = len(self.clean_records)
-        self.clean_records = [record for record in self.clean_records if not _is_expired(record, now_ms)]
-        return len(self.clean_records) < before
+        before = self.clean_records
+        self.clean_records = [record for record in before if not _is_expired(record, now_ms)]
+        self._remember(before, now_ms)
+        return len(self.clean_records) < len(before)
+
+    def _remember(self, before: Sequence[Record], now_ms: int) -> None:
+        """Remember the tombstones that expired just now, and forget those that are remembered long enough."""
+        left = {record.offset for record in self.clean_records}
+        latest = {record.key for record in self.clean_records}
+        for record in before:
+            if record.offset not in left and record.key not in latest and _is_expired(record, now_ms):
+                self.remembered.append(replace(record, offset=FORGOTTEN))
+        remembered_ms = self.config.watermark_retention_ms
+        self.remembered = [
+            record
+            for record in self.remembered
+            if self.config.rank(record)[0] and now_ms < (record.delete_horizon_ms or 0) + remembered_ms
+        ]
+
+
+def latest_offsets(records: Sequence[Record], config: ReferenceConfig) -> dict[bytes | None, int]:
+    """Of every key the offset of its latest record."""
+    latest: dict[bytes | None, Record] = {}
+    for record in records:
+        if record.key is not None and config.rank(record) >= config.rank(latest.get(record.key, record)):
+            latest[record.key] = record
+    return {key: record.offset for key, record in latest.items()}
 
 
 def clean_records(
-    clean: Sequence[Record], dirty: Sequence[Record], now_ms: int, delete_retention_ms: int
+    clean: Sequence[Record],
+    dirty: Sequence[Record],
+    now_ms: int,
+    delete_retention_ms: int,
+    latest: Mapping[bytes | None, int] | None = None,
 ) -> list[Record]:
-    """The clean section after ``dirty`` was cleaned into it."""
-    latest = {record.key: record.offset for record in dirty if record.key is not None}
+    """The clean section after ``dirty`` was cleaned into it; the last record of a key is its latest, unless told."""
+    if latest is None:
+        latest = {record.key: record.offset for record in [*clean, *dirty]}
     cleaned: list[Record] = []
     for record in [*clean, *dirty]:
         if record.key is None:
             continue
-        if record.offset < latest.get(record.key, -1):
+        if record.offset != latest[record.key]:
             continue
         if _is_expired(record, now_ms):
             continue
@@ -110,17 +163,16 @@ def clean_records(
     return cleaned
 
 
-def latest_values(records: Sequence[Record]) -> dict[bytes, bytes]:
-    """The state that the log tells: the last value of every key that was not deleted since."""
-    state: dict[bytes, bytes] = {}
-    for record in records:
-        if record.key is None:
-            continue
-        if record.value is None:
-            state.pop(record.key, None)
-        else:
-            state[record.key] = record.value
-    return state
+def latest_values(
+    records: Sequence[Record], config: ReferenceConfig | None = None, remembered: Sequence[Record] = ()
+) -> dict[bytes, bytes]:
+    """The state that the log tells: the value of every key whose latest record is no tombstone."""
+    latest = latest_offsets([*remembered, *records], config or ReferenceConfig())
+    return {
+        record.key: record.value
+        for record in records
+        if record.key is not None and record.value is not None and latest[record.key] == record.offset
+    }
 
 
 def _is_expired(record: Record, now_ms: int) -> bool:

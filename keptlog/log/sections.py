@@ -6,13 +6,18 @@
 
 *First dirty* is the checkpoint: below it, every key occurs once. A checkpoint outside of the log (the log start has
 passed it, or the table was restored to before it) is worth nothing, and all is judged from the log start again.
-*First uncleanable* is the smaller of two bounds, each rounded down to a segment: the active segment, and the first
-segment with a record younger than ``min.compaction.lag.ms``. All after the first such segment waits with it, so that
-one record with a timestamp in the future holds back what follows: Kafka's rule, ``LogCleanerManager.cleanableOffsets``.
+*First uncleanable* is the smallest of three bounds, rounded down to a segment: the active segment, the first segment
+with a record younger than ``min.compaction.lag.ms``, and the last stable offset, where the first open transaction
+begins. All after the first such segment waits with it, so that one record with a timestamp in the future holds back
+what follows: Kafka's rule, ``LogCleanerManager.cleanableOffsets``.
+
+First dirty may lie inside of a segment: the log start can, and a pass whose offset map was full ends at any record.
+Such a segment is clean and dirty, and its bytes count as both, as in Kafka.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keptlog.log.roll import active_segments
@@ -30,6 +35,9 @@ class Sections:
     active: tuple[Segment, ...]
     first_dirty_offset: int
     first_uncleanable_offset: int
+    """Where a clean would end: the base of a segment, or the log end."""
+    first_uncleanable_dirty_offset: int
+    """The same before it is rounded down to a segment, and never below first dirty; Kafka reports this one."""
     checkpoint_reset: str | None = None
     """Why the stored checkpoint was not used."""
 
@@ -46,23 +54,31 @@ class Sections:
         return cleanable_bytes / both_bytes if both_bytes else 0.0
 
 
-def sections_of(log: Log, now_ms: int) -> Sections:
-    """Divide a log as it may be cleaned at ``now_ms``."""
+def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Sections:
+    """Divide a log as it may be cleaned at ``now_ms``; ``active`` are its active segments if the caller knows them."""
     first_dirty_offset, reset = _first_dirty_offset(log)
     clean = tuple(s for s in log.segments if s.base_offset < first_dirty_offset)
     dirty = tuple(s for s in log.segments if s.last_offset >= first_dirty_offset)
-    active = active_segments(dirty, log.config, now_ms)
+    if active is None:
+        # A segment that a pass has cleaned in part was closed by then, however small it has become.
+        appended = tuple(
+            s for s in dirty if s.base_offset >= first_dirty_offset or log.checkpoint != first_dirty_offset
+        )
+        active = active_segments(appended, log.config, now_ms)
     closed = dirty[: len(dirty) - len(active)]
     young = _first_young(closed, log.config.min_compaction_lag_ms, now_ms)
-    cleanable, uncleanable = closed[:young], closed[young:]
-    waiting = uncleanable + active
+    undecided = _first_undecided(closed, active, log)
+    waiting = dirty[min(young, undecided) :]
+    bounds = [dirty[index].base_offset for index in (young, len(closed)) if index < len(dirty)]
+    bounds += [offset for offset in (log.last_stable_offset, log.log_end_offset) if offset is not None]
     return Sections(
         clean=clean,
-        cleanable=cleanable,
-        uncleanable=uncleanable,
-        active=active,
+        cleanable=closed[: min(young, undecided)],
+        uncleanable=closed[min(young, undecided) :],
+        active=tuple(active),
         first_dirty_offset=first_dirty_offset,
         first_uncleanable_offset=waiting[0].base_offset if waiting else log.log_end_offset,
+        first_uncleanable_dirty_offset=max(first_dirty_offset, min(bounds)),
         checkpoint_reset=reset,
     )
 
@@ -80,10 +96,19 @@ def _first_dirty_offset(log: Log) -> tuple[int, str | None]:
     return log.log_start_offset, reset
 
 
-def _first_young(closed: tuple[Segment, ...], min_compaction_lag_ms: int, now_ms: int) -> int:
+def _first_young(closed: Sequence[Segment], min_compaction_lag_ms: int, now_ms: int) -> int:
     """Index of the first segment with a record younger than the lag; all of them are old enough without a lag."""
     if min_compaction_lag_ms > 0:
         for index, segment in enumerate(closed):
             if segment.largest_timestamp_ms > now_ms - min_compaction_lag_ms:
                 return index
     return len(closed)
+
+
+def _first_undecided(closed: Sequence[Segment], active: Sequence[Segment], log: Log) -> int:
+    """Index of the first segment that reaches beyond the last stable offset."""
+    if log.last_stable_offset is None:
+        return len(closed)
+    ends = [segment.base_offset for segment in (*closed, *active)[1:]] + [log.log_end_offset]
+    decided = sum(end <= log.last_stable_offset for end in ends)
+    return min(decided, len(closed))

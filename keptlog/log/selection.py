@@ -7,6 +7,8 @@ A log is due for one of three reasons, each the name of a sensor:
 3. **tombstone expiry**: a stamped tombstone's delete horizon has passed. Kafka waits for new data to clean, so that an
    idle log keeps its tombstones for ever (KAFKA-8522); here they are due on their own. Earliest horizon first.
 
+A log whose clean failed is left alone until it is to be tried again (``uncleanable``).
+
 Lateness goes before dirtiness. Kafka takes the highest ratio whatever is late, and starves deadlines that way
 (``LogCleanerManager.grabFilthiestCompactedLog``).
 
@@ -16,7 +18,7 @@ could change the answer, so that a sensor need not look at an unchanged log befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -78,15 +80,18 @@ class Assessment:
         return rank, -self.max_compaction_delay_ms, -self.cleanable_ratio
 
 
-def assess(log: Log, now_ms: int) -> Assessment:
-    """Judge one log. Logs without ``compact`` in their policy are never due."""
-    sections = sections_of(log, now_ms)
+def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Assessment:
+    """Judge one log; ``active`` are its active segments if the caller knows them.
+
+    Logs without ``compact`` in their policy are never due.
+    """
+    sections = sections_of(log, now_ms, active)
     horizon_ms = min(
         (s.earliest_delete_horizon_ms for s in sections.clean if s.earliest_delete_horizon_ms is not None), default=None
     )
     delay_ms = _max_compaction_delay_ms(sections, log.config.max_compaction_lag_ms, now_ms)
     trigger = None
-    if log.config.is_compacted:
+    if log.config.is_compacted and not _waits_after_failure(log, now_ms):
         if delay_ms > 0 and sections.cleanable:
             trigger = Trigger.MAX_COMPACTION_LAG
         elif sections.cleanable_ratio > log.config.min_cleanable_dirty_ratio:
@@ -126,11 +131,17 @@ def _max_compaction_delay_ms(sections: Sections, max_compaction_lag_ms: int, now
     return max(now_ms - max_compaction_lag_ms - min(times), 0) if times else 0
 
 
+def _waits_after_failure(log: Log, now_ms: int) -> bool:
+    return log.uncleanable is not None and log.uncleanable.is_waiting(now_ms)
+
+
 def _due_ms(log: Log, sections: Sections, horizon_ms: int | None, now_ms: int) -> int | None:
     """The next moment at which a rule that compares with the clock changes its answer."""
     config = log.config
     if not config.is_compacted:
         return None
+    if log.uncleanable is not None and _waits_after_failure(log, now_ms):
+        return log.uncleanable.retry_at_ms
     moments = [horizon_ms] if horizon_ms is not None else []
     if sections.active:
         moments.append(sections.active[0].first_timestamp_ms + config.max_segment_ms + 1)

@@ -1,6 +1,6 @@
 """What becomes of one record when its log is cleaned: the rule that all else in keptlog serves.
 
-The simplest story: of all records of a key, the latest stays and the others are *superseded*. Three complications.
+The simplest story: of all records of a key, the latest stays and the others are *superseded*. Four complications.
 
 A **tombstone** may be the latest. It stays too, or a reader who saw the old value would never learn of the deletion.
 Its first clean stamps a delete horizon (now + ``delete.retention.ms``); a later clean at or after the horizon removes
@@ -14,6 +14,10 @@ it. Two passes at least, also when the retention is 0:
 By then all older records of the key are gone: they were superseded in the clean that stamped it, or before.
 
 A record **beyond the end** of the clean (``offset >= end_offset``) was not looked at and stays as it is.
+
+"Latest" is told by the topic's compaction strategy. By offset it is the last one; by timestamp or by header the latest
+may be an older record, or one that is long gone and left a watermark (``strategy``, ``watermark``). Either way one
+offset is the latest of its key, and every other record of the key is superseded.
 
 A record **without a key** can't be kept "per key". Appends refuse it; what came in before the topic was compacted goes.
 
@@ -60,12 +64,15 @@ class CleanBounds:
 
 
 def verdict(record: Record, latest_offset: int | None, bounds: CleanBounds) -> Verdict:
-    """Judge one record; ``latest_offset`` is that of its key in the offset map, null if the map lacks the key."""
+    """Judge one record; ``latest_offset`` is that of its key in the offset map, null if the map lacks the key.
+
+    It is -1 for a key of which no record is the latest.
+    """
     if record.offset >= bounds.end_offset:
         return Verdict.KEPT
     if record.key is None:
         return Verdict.UNKEYED
-    if latest_offset is not None and record.offset < latest_offset:
+    if latest_offset is not None and record.offset != latest_offset:
         return Verdict.SUPERSEDED
     if not record.is_tombstone:
         return Verdict.KEPT

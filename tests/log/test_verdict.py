@@ -25,7 +25,8 @@ def unkeyed(offset: int) -> Record:
     ("record", "latest_offset", "expected"),
     [
         (value(5), 5, Verdict.KEPT),
-        (value(5), 4, Verdict.KEPT),
+        (value(5), 4, Verdict.SUPERSEDED),
+        (value(5), -1, Verdict.SUPERSEDED),
         (value(5), None, Verdict.KEPT),
         (value(5), 6, Verdict.SUPERSEDED),
         (value(100), 200, Verdict.KEPT),
