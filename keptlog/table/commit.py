@@ -33,9 +33,12 @@ OPERATION = "keptlog.operation"
 COMMIT_ID = "keptlog.commit-id"
 """Snapshot summary properties. The last one tells a change from any other, also from another one of the same run."""
 
-MAX_ATTEMPTS = 24
+MAX_OUTAGES = 24
+"""Attempts in a row that catalog or storage did not answer."""
+MAX_LOST_RACES = 200
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 2.0
+_LONGEST_RACE_PAUSE_SECONDS = 0.05
 
 Land = Callable[[], object]
 """Commits a prepared change."""
@@ -64,24 +67,25 @@ class Committer:
         """
         unanswered: int | None = None
         failure: Exception | None = None
-        for attempt in range(MAX_ATTEMPTS):
-            if attempt:
-                self.sleep(_pause_seconds(attempt, commit_id or topic))
+        lost_races = outages = 0
+        while lost_races < MAX_LOST_RACES and outages < MAX_OUTAGES:
+            if failure:
+                self.sleep(_pause_seconds(lost_races, outages, commit_id or topic))
             try:
                 table = load_topic_table(self.catalog, topic)
                 landed = _landed_before(table, commit_id, unanswered)
                 land = None if landed else prepare(table)
             except OUT_OF_REACH as error:
-                failure = error
+                failure, outages = error, outages + 1
                 continue
             if land is None:
                 return landed
             try:
                 land()
             except (CommitFailedException, ValidationException) as error:
-                failure = error
+                failure, lost_races, outages = error, lost_races + 1, 0
             except OUT_OF_REACH as error:
-                failure = error
+                failure, outages = error, outages + 1
                 if commit_id and not _is_locked(error):
                     unanswered = table.last_sequence_number if unanswered is None else unanswered
             else:
@@ -120,10 +124,15 @@ def _is_locked(error: Exception) -> bool:
     return isinstance(error, OperationalError) and "database is locked" in str(error)
 
 
-def _pause_seconds(attempt: int, salt: str) -> float:
-    """Twice as long each time, and different for each run, so that two of them don't meet again at every attempt."""
-    share = 0.5 + zlib.crc32(f"{salt}/{attempt}".encode()) % 1024 / 2048
-    return min(_FIRST_PAUSE_SECONDS * 2.0**attempt, _LONGEST_PAUSE_SECONDS) * share
+def _pause_seconds(lost_races: int, outages: int, salt: str) -> float:
+    """How long to wait: longer and longer for an outage to end, hardly at all after a lost race.
+
+    A swap takes longer to prepare than an append, so the longer it waited the more races it would lose: beside busy
+    writers it would starve. The pause differs for each change, so that two of them don't meet again at every attempt.
+    """
+    share = 0.5 + zlib.crc32(f"{salt}/{lost_races}/{outages}".encode()) % 1024 / 2048
+    longest_seconds = _LONGEST_PAUSE_SECONDS if outages else _LONGEST_RACE_PAUSE_SECONDS
+    return min(_FIRST_PAUSE_SECONDS * 2.0 ** (outages or lost_races), longest_seconds) * share
 
 
 def _gave_up(topic: str, failure: Exception | None, *, is_unknown: bool) -> KeptlogError:
@@ -135,6 +144,6 @@ def _gave_up(topic: str, failure: Exception | None, *, is_unknown: bool) -> Kept
         )
     if isinstance(failure, CommitFailedException | ValidationException):
         return StalePlan(
-            f"topic {topic}: others committed first {MAX_ATTEMPTS} times in a row ({why}); nothing is lost, try again"
+            f"topic {topic}: others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
         )
     return StorageUnavailable(f"topic {topic}: catalog or storage can't be reached ({why}); nothing landed, try again")

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
 from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import MAX_ATTEMPTS
+from keptlog.table.commit import MAX_LOST_RACES, MAX_OUTAGES
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,
@@ -115,29 +115,44 @@ def test_a_lost_response_whose_snapshot_has_expired_since_is_reported_as_unknown
 
 
 @pytest.mark.parametrize(
-    ("fault", "error"), [(refused, StalePlan), (lost_request, CommitStateUnknown), (locked, StorageUnavailable)]
+    ("fault", "error", "attempts"),
+    [
+        (refused, StalePlan, MAX_LOST_RACES),
+        (lost_request, CommitStateUnknown, MAX_OUTAGES),
+        (locked, StorageUnavailable, MAX_OUTAGES),
+    ],
 )
 def test_attempts_are_bounded_and_the_error_says_whether_it_may_have_landed(
-    store: LogStore, faulty: FaultyCatalog, fault: object, error: type[KeptlogError]
+    store: LogStore, faulty: FaultyCatalog, fault: object, error: type[KeptlogError], attempts: int
 ) -> None:
     faulty.faults = [fault] * 1000  # type: ignore[list-item]
     with pytest.raises(error):
         store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
-    assert faulty.commits == MAX_ATTEMPTS
+    assert faulty.commits == attempts
     assert values(store) == []
 
 
-def test_pauses_grow_and_differ_between_runs(faulty: FaultyCatalog) -> None:
-    pauses: dict[str, list[float]] = {}
-    for run_id in ("one", "two"):
-        faulty.faults = [refused] * 1000
-        slept: list[float] = []
-        with pytest.raises(StalePlan):
-            LogStore(faulty, {}, slept.append, new_id).append(TOPIC, new_records(("a", "1")), run_id, NOW_MS)
-        pauses[run_id] = slept
-    assert pauses["one"] != pauses["two"]
-    assert all(0 < seconds <= 2 for slept in pauses.values() for seconds in slept)
-    assert pauses["one"][0] < 0.1 < pauses["one"][-1]
+def pauses_of(faulty: FaultyCatalog, fault: object, run_id: str) -> list[float]:
+    """How long an append waits between its attempts, in seconds, if every one of them meets this fault."""
+    faulty.faults = [fault] * 1000  # type: ignore[list-item]
+    slept: list[float] = []
+    with pytest.raises(KeptlogError):
+        LogStore(faulty, {}, slept.append, new_id).append(TOPIC, new_records(("a", "1")), run_id, NOW_MS)
+    return slept
+
+
+def test_pauses_of_an_outage_grow_and_differ_between_runs(faulty: FaultyCatalog) -> None:
+    one, two = (pauses_of(faulty, locked, run_id) for run_id in ("one", "two"))
+    assert one != two
+    assert one[0] < 0.1 < one[-1] <= 2
+
+
+def test_a_lost_race_is_tried_again_soon_or_a_slow_swap_would_starve_beside_busy_writers(
+    faulty: FaultyCatalog,
+) -> None:
+    one, two = (pauses_of(faulty, refused, run_id) for run_id in ("one", "two"))
+    assert one != two
+    assert all(0 < seconds <= 0.05 for seconds in one + two)
 
 
 def test_an_alteration_that_gets_no_answer_is_made_once_more_and_holds(store: LogStore, faulty: FaultyCatalog) -> None:
