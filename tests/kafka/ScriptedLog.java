@@ -1,0 +1,202 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.SimpleRecord;
+import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.Cleaner;
+import org.apache.kafka.storage.internals.log.LogCleanerManager;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
+import org.apache.kafka.storage.internals.log.LogToClean;
+import org.apache.kafka.storage.internals.log.PreCleanStats;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.log.VerificationGuard;
+import org.apache.kafka.storage.internals.utils.Throttler;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+/**
+ * One log of one script. Times are ms, sizes bytes; keys and values are text.
+ *
+ * <pre>
+ * create          config, now_ms                        first of every script
+ * append          records: [{key, value, timestamp, headers?}], one batch; producer? makes it part of a transaction
+ * end_transaction producer, commit
+ * roll                                                  close the active segment
+ * clock           now_ms
+ * clean           max_keys?, range?: [first dirty, end] without a range Kafka decides whether and what; says "cleaned"
+ * retain                                                retention; says how many segments were "deleted"
+ * delete_records  offset                                moves the log start offset
+ * alter           config                                these settings change, the others stay
+ * checkpoint      offset                                as if a clean had ended there
+ * </pre>
+ *
+ * The high watermark is the log end offset after every append, unless the append says "high_watermark": false.
+ */
+final class ScriptedLog implements AutoCloseable {
+    private static final double LOAD_FACTOR = 0.9;
+    private static final int BYTES_OF_A_SLOT = 24;
+    private static final int KEYS_FOR_ALL = 10_000;
+    private static final int BUFFER_BYTES = 1 << 16;
+    private static final short EPOCH = 0;
+    private static final short TRANSACTION_VERSION = 1;
+
+    /** Indexes are created at full size; a small one costs less, and no script fills it. */
+    private static final Map<String, String> DEFAULTS = Map.of(
+        "segment.index.bytes", "65536",
+        "message.timestamp.after.max.ms", String.valueOf(Long.MAX_VALUE));
+
+    private final ManualTime time;
+    private final Map<String, String> settings = new HashMap<>(DEFAULTS);
+    private final Map<Long, Integer> nextSequence = new HashMap<>();
+    private final UnifiedLog log;
+    private final LogCleanerManager manager;
+    private final Throttler throttler;
+
+    ScriptedLog(Path home, JsonNode create) throws IOException {
+        time = new ManualTime(create.get("now_ms").asLong());
+        LogDirFailureChannel failures = new LogDirFailureChannel(1);
+        log = UnifiedLog.create(new File(home.toFile(), "t-0"), config(create), 0, 0,
+            new ManualTime.ImmediateScheduler(), new BrokerTopicStats(), time, 900_000,
+            new ProducerStateManagerConfig(86_400_000, false), 600_000, failures, true, Optional.empty());
+        ConcurrentMap<TopicPartition, UnifiedLog> logs = new ConcurrentHashMap<>(Map.of(log.topicPartition(), log));
+        manager = new LogCleanerManager(List.of(home.toFile()), logs, failures);
+        throttler = new Throttler(Double.MAX_VALUE, 300, "cleaner-io", "bytes", time);
+        touch();
+    }
+
+    ObjectNode apply(JsonNode operation) throws Exception {
+        ObjectNode outcome = JsonNodeFactory.instance.objectNode();
+        switch (operation.get("op").asText()) {
+            case "append" -> append(operation);
+            case "end_transaction" -> endTransaction(operation);
+            case "roll" -> log.roll();
+            case "clock" -> time.set(operation.get("now_ms").asLong());
+            case "clean" -> outcome.put("cleaned", clean(operation));
+            case "retain" -> outcome.put("deleted", log.deleteOldSegments());
+            case "delete_records" -> log.maybeIncrementLogStartOffset(operation.get("offset").asLong(),
+                LogStartOffsetIncrementReason.ClientRecordDeletion);
+            case "alter" -> log.updateConfig(config(operation));
+            case "checkpoint" -> checkpoint(operation.get("offset").asLong());
+            default -> throw new IllegalArgumentException("no such operation");
+        }
+        touch();
+        return outcome;
+    }
+
+    ObjectNode observe() throws Exception {
+        Optional<Long> checkpoint = Optional.ofNullable(manager.allCleanerCheckpoints().get(log.topicPartition()));
+        return new Observation(log, checkpoint, time.milliseconds()).toJson();
+    }
+
+    /** A file's modification time stands in where a segment has no timestamp; here it is the script's clock. */
+    private void touch() throws IOException {
+        LogSegment active = log.activeSegment();
+        if (!active.log().file().setLastModified(time.milliseconds())) {
+            throw new IOException("can't set the time of " + active.log().file());
+        }
+    }
+
+    private LogConfig config(JsonNode operation) {
+        operation.path("config").properties().forEach(each -> settings.put(each.getKey(), each.getValue().asText()));
+        return new LogConfig(settings);
+    }
+
+    private void append(JsonNode operation) throws IOException {
+        JsonNode records = operation.get("records");
+        SimpleRecord[] batch = new SimpleRecord[records.size()];
+        for (int index = 0; index < batch.length; index++) {
+            batch[index] = record(records.get(index));
+        }
+        if (operation.has("producer")) {
+            long producer = operation.get("producer").asLong();
+            int sequence = nextSequence.merge(producer, batch.length, Integer::sum) - batch.length;
+            log.appendAsLeader(MemoryRecords.withTransactionalRecords(Compression.NONE, producer, EPOCH, sequence, batch), 0);
+        } else {
+            log.appendAsLeader(MemoryRecords.withRecords(Compression.NONE, batch), 0);
+        }
+        if (operation.path("high_watermark").asBoolean(true)) {
+            log.updateHighWatermark(log.logEndOffset());
+        }
+    }
+
+    private static SimpleRecord record(JsonNode record) {
+        JsonNode named = record.path("headers");
+        Header[] headers = new Header[named.size()];
+        for (int index = 0; index < headers.length; index++) {
+            headers[index] = new RecordHeader(named.get(index).get(0).asText(), bytes(named.get(index).get(1)));
+        }
+        return new SimpleRecord(record.get("timestamp").asLong(), bytes(record.get("key")), bytes(record.get("value")), headers);
+    }
+
+    private static byte[] bytes(JsonNode text) {
+        return text == null || text.isNull() ? null : text.asText().getBytes(StandardCharsets.UTF_8);
+    }
+
+    private void endTransaction(JsonNode operation) throws IOException {
+        ControlRecordType type = operation.get("commit").asBoolean() ? ControlRecordType.COMMIT : ControlRecordType.ABORT;
+        MemoryRecords marker = MemoryRecords.withEndTransactionMarker(time.milliseconds(),
+            operation.get("producer").asLong(), EPOCH, new EndTransactionMarker(type, 0));
+        log.appendAsLeader(marker, 0, AppendOrigin.COORDINATOR, RequestLocal.noCaching(), VerificationGuard.SENTINEL,
+            TRANSACTION_VERSION);
+        log.updateHighWatermark(log.logEndOffset());
+    }
+
+    private boolean clean(JsonNode operation) throws Exception {
+        JsonNode range = operation.path("range");
+        Optional<LogToClean> chosen = range.isArray()
+            ? Optional.of(new LogToClean(log, range.get(0).asLong(), range.get(1).asLong(), false))
+            : manager.grabFilthiestCompactedLog(time, new PreCleanStats());
+        if (chosen.isEmpty()) {
+            return false;
+        }
+        SkimpyOffsetMap map = offsetMap(operation.path("max_keys").asInt(KEYS_FOR_ALL));
+        Cleaner cleaner = new Cleaner(0, map, BUFFER_BYTES, BUFFER_BYTES, LOAD_FACTOR, throttler, time, aborted -> { });
+        long end = cleaner.clean(chosen.get()).getKey();
+        if (range.isArray()) {
+            checkpoint(end);
+        } else {
+            manager.doneCleaning(log.topicPartition(), log.parentDirFile(), end);
+        }
+        return true;
+    }
+
+    private static SkimpyOffsetMap offsetMap(int maxKeys) throws Exception {
+        int slots = maxKeys;
+        while ((int) (slots * LOAD_FACTOR) < maxKeys) {
+            slots++;
+        }
+        return new SkimpyOffsetMap(slots * BYTES_OF_A_SLOT);
+    }
+
+    private void checkpoint(long offset) {
+        manager.updateCheckpoints(log.parentDirFile(), Optional.of(Map.entry(log.topicPartition(), offset)), Optional.empty());
+    }
+
+    @Override
+    public void close() {
+        manager.removeMetrics();
+        log.closeHandlers();
+    }
+}

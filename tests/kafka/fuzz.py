@@ -1,0 +1,109 @@
+"""Send random scripts through Kafka and through keptlog, and show where they differ: ``make fuzz N=10000 SEED=...``.
+
+A difference is shown with the smallest script that has it, ready to be pasted into ``test_cases.py`` under a name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import SystemRandom
+
+from tests.kafka.jars import VERSION
+from tests.kafka.oracle import KafkaOracle, KafkaRefused, Script, State, kafka_oracle
+from tests.kafka.replay import states
+from tests.kafka.scripts import pasteable, random_script, shrunk
+
+_EVERY = 500
+
+
+@dataclass
+class Outcome:
+    """What a run of scripts came to."""
+
+    scripts: int = 0
+    operations: int = 0
+    cleans: int = 0
+    """Passes that cleaned something."""
+    differences: int = 0
+
+
+def differing(script: Script, answer: list[State] | KafkaRefused) -> str | None:
+    """The first thing in which keptlog differs from what Kafka answered; null if nothing."""
+    if isinstance(answer, KafkaRefused):
+        return f"Kafka refused: {answer}"
+    ours = states(script)
+    observed = [index for index, operation in enumerate(script) if operation.get("observe")]
+    for index, kafka, keptlog in zip(observed, answer, ours, strict=True):
+        for name, value in keptlog.items():
+            if kafka[name] != value:
+                where = f"operation {index} ({script[index]['op']}), {name}"
+                return f"{where}:\n    Kafka    {kafka[name]}\n    keptlog  {value}"
+    return None
+
+
+def told(script: Script, oracle: KafkaOracle) -> str:
+    """A difference with the smallest part of the script that has one; what Kafka only refuses is not looked at."""
+
+    def difference(smaller: Script) -> str | None:
+        try:
+            return differing(smaller, oracle.states(smaller))
+        except KafkaRefused:
+            return None
+
+    smallest = shrunk(script, lambda smaller: difference(smaller) is not None)
+    return f"\n{difference(smallest) or 'Kafka refused a part of it'}\n{pasteable(smallest)}"
+
+
+def compared(scripts: Iterable[Script], oracle: KafkaOracle, outcome: Outcome) -> Iterator[tuple[Script, str]]:
+    """Put scripts through both; yields each that differs, with the first difference."""
+    for script, answer in oracle.answers(scripts):
+        difference = differing(script, answer)
+        outcome.scripts += 1
+        outcome.operations += len(script)
+        outcome.cleans += sum(state.get("cleaned", False) for state in answer) if isinstance(answer, list) else 0
+        if difference:
+            outcome.differences += 1
+            yield script, difference
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make fuzz", description=f"Compare keptlog with Apache Kafka {VERSION}.")
+    parser.add_argument("--scripts", type=int, default=1_000, metavar="N")
+    parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6), metavar="SEED")
+    parser.add_argument("--differences", type=int, default=5, metavar="D", help="stop after so many")
+    wanted = parser.parse_args()
+    outcome, began = Outcome(), time.monotonic()
+
+    def scripts() -> Iterator[Script]:
+        for number in range(wanted.scripts):
+            if number and number % _EVERY == 0:
+                _tell(f"{number} scripts, {number / (time.monotonic() - began):.0f} a second")
+            yield random_script(f"{wanted.seed}-{number}")
+
+    found: list[tuple[Script, str]] = []
+    with kafka_oracle() as oracle:
+        for each in compared(scripts(), oracle, outcome):
+            found.append(each)
+            if len(found) == wanted.differences:
+                break
+    with kafka_oracle() as oracle:  # a new one: the other may have an answer waiting that nobody asked for
+        for script, _ in found:
+            _tell(told(script, oracle))
+    _tell(
+        f"seed {wanted.seed}: {outcome.scripts} scripts, {outcome.operations} operations, {outcome.cleans} cleans, "
+        f"{outcome.scripts / (time.monotonic() - began):.0f} scripts a second: {outcome.differences} differences"
+    )
+    return 1 if found else 0
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

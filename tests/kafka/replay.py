@@ -1,0 +1,218 @@
+"""What keptlog does with a script: its own rules, on records that lie as Kafka would lay them out.
+
+    operation   who decides
+    append      keptlog.log.roll          whether the active segment is closed first
+    clean       keptlog.log.selection     whether, and keptlog.log.sections: from where to where
+                keptlog.log.clean         where a pass ends whose map is full, and what becomes of each record
+    retain      keptlog.log.retention     which segments go
+
+The states have the form of the oracle's, so that a difference is a difference. keptlog differs from Kafka on purpose in
+some things; where such a thing would show, it is taken out of the comparison here, at a line that names its ADR. Not
+visible here at all: the order of several logs (ADR 4), and that what does not change is not copied (ADR 7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from keptlog.log.clean import clean
+from keptlog.log.config import TopicConfig
+from keptlog.log.offset_map import MapCapacity
+from keptlog.log.plan import plan_step
+from keptlog.log.record import Record
+from keptlog.log.retention import log_start_after_deletion, retention_of
+from keptlog.log.segment import Log, Segment
+from keptlog.log.selection import Assessment, assess
+from keptlog.log.setting import LONG_MAX
+from keptlog.log.topic_partition import TopicPartition
+from tests.kafka.layout import KafkaSegment, Layout
+from tests.kafka.oracle import Operation, Script, State
+
+_LOG = TopicPartition("t", 0)
+_KEYS_FOR_ALL = 2**63 - 1
+
+
+def states(script: Script) -> list[State]:
+    """Replay a script; one state for each operation with ``"observe": true``."""
+    replay = Replay(script[0])
+    observed = []
+    for index, operation in enumerate(script):
+        outcome = replay.apply(operation) if index else {}
+        if operation.get("observe"):
+            observed.append(outcome | replay.observe())
+    return observed
+
+
+@dataclass
+class Replay:
+    """One log in the middle of a script. Times are ms."""
+
+    create: Operation
+    settings: dict[str, str] = field(init=False)
+    now_ms: int = field(init=False)
+    layout: Layout = field(init=False)
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    checkpoint: int | None = None
+
+    def __post_init__(self) -> None:
+        self.settings = dict(self.create["config"])
+        self.now_ms = self.create["now_ms"]
+        self.layout = Layout([KafkaSegment(0, self.now_ms)])
+
+    def apply(self, operation: Operation) -> State:
+        """Carry out one operation and say what it did, as the oracle does."""
+        outcome: State = {}
+        match operation["op"]:
+            case "append":
+                self.layout.append([_record(each) for each in operation["records"]], self._config, self.now_ms)
+                if operation.get("high_watermark", True):
+                    self.high_watermark = self.layout.log_end_offset
+            case "roll":
+                self.layout.roll(self.now_ms)
+            case "clock":
+                self.now_ms = operation["now_ms"]
+            case "clean":
+                outcome["cleaned"] = self._clean(operation.get("max_keys", _KEYS_FOR_ALL))
+            case "retain":
+                outcome["deleted"] = self._retain()
+            case "delete_records":
+                self._delete_records(operation["offset"])
+            case "alter":
+                self.settings |= operation["config"]
+            case "checkpoint":
+                self.checkpoint = operation["offset"]
+            case unknown:
+                raise ValueError(f"no such operation: {unknown}")
+        self.layout.active.modified_ms = self.now_ms
+        return outcome
+
+    def observe(self) -> State:
+        assessment = self._assess()
+        sections = assessment.sections
+        return {
+            "log_start_offset": self.log_start_offset,
+            "log_end_offset": self.layout.log_end_offset,
+            "last_stable_offset": self.high_watermark,
+            "active_base_offset": self.layout.active.base_offset,
+            "checkpoint": self.checkpoint,
+            "first_dirty_offset": sections.first_dirty_offset,
+            "first_uncleanable_dirty_offset": sections.first_uncleanable_dirty_offset,
+            "first_uncleanable_offset": max(sections.first_dirty_offset, sections.first_uncleanable_offset),
+            "cleanable_ratio": assessment.cleanable_ratio,
+            "max_compaction_delay_ms": assessment.max_compaction_delay_ms,
+            "segments": [[s.base_offset, s.size_bytes, s.largest_timestamp_ms] for s in self.layout.segments],
+            "records": [_row(record) for segment in self.layout.segments for record in segment.records],
+        }
+
+    @property
+    def _config(self) -> TopicConfig:
+        return TopicConfig.of(self.settings)
+
+    def _log(self) -> Log:
+        """The log as keptlog would see it, if its files were Kafka's segments."""
+        segments = tuple(self._segment(index) for index in range(len(self.layout.segments)))
+        return Log(
+            _LOG,
+            self._config,
+            segments,
+            self.log_start_offset,
+            self.layout.log_end_offset,
+            self.checkpoint,
+            last_stable_offset=self.high_watermark,
+        )
+
+    def _segment(self, index: int) -> Segment:
+        segment = self.layout.segments[index]
+        # ADR 9: keptlog measures a lag from the smallest timestamp of a segment, Kafka from the largest one of its
+        # first batch; and where that is missing from nothing, keptlog from the largest.
+        first_timestamp_ms = segment.batches[0].max_timestamp_ms if segment.batches else LONG_MAX
+        return Segment(
+            path=f"segment-{segment.base_offset}",
+            base_offset=segment.base_offset,
+            last_offset=self.layout.last_offset(index),
+            first_timestamp_ms=first_timestamp_ms,
+            # Kafka counts the timestamp of an emptied batch, and the file's where a segment has none; keptlog counts
+            # what is there. It is given what Kafka counts.
+            largest_timestamp_ms=segment.largest_timestamp_ms,
+            record_count=len(segment.records),
+            size_bytes=segment.size_bytes,
+            # ADR 6: keptlog expires tombstones without new data. A segment that tells no horizon never is due for it.
+            earliest_delete_horizon_ms=None,
+        )
+
+    def _assess(self) -> Assessment:
+        # ADR 5: keptlog derives the active segment from what was appended, and the clock closes it. Kafka's is given.
+        log = self._log()
+        return assess(log, self.now_ms, log.segments[-1:])
+
+    def _clean(self, max_keys: int) -> bool:
+        assessment = self._assess()
+        if self._config.is_compacted and assessment.sections.checkpoint_reset:
+            # ADR 1: Kafka writes a reset at once; keptlog's state only moves together with files, and it comes to the
+            # same reset each time it looks.
+            self.checkpoint = assessment.sections.first_dirty_offset
+        step = plan_step(assessment)
+        if step is None:
+            return False
+        inputs = self.layout.segments[: len(step.segments)]
+        planned = replace(step, map_capacity=MapCapacity(max_keys))
+        cleaned = clean(planned, [_with_ends_of_batches(segment) for segment in inputs])
+        survivors = {record.offset: record for record in cleaned.records}
+        self.checkpoint = cleaned.step.end_offset
+
+        def survivor(record: Record) -> Record | None:
+            if record.offset >= cleaned.step.end_offset and record.is_tombstone and record.delete_horizon_ms is None:
+                # Kafka visits the whole of the last segment, and stamps its tombstones also behind the end of the
+                # pass, before older records of their keys are gone. keptlog stamps them when it cleans them.
+                return replace(record, delete_horizon_ms=step.bounds.new_delete_horizon_ms)
+            return survivors.get(record.offset)
+
+        self.layout.rewrite(cleaned.step.end_offset, step.end_offset, step.segment_bytes, survivor)
+        return True
+
+    def _retain(self) -> int:
+        log = self._log()
+        if self.layout.active.batches:
+            # Kafka keeps the active segment when all of it lies below the log start, until time or size take it.
+            # On the lake it is a file like the others, and what was deleted goes.
+            log = replace(log, log_start_offset=min(log.log_start_offset, log.log_end_offset - 1))
+        retention = retention_of(log, self.now_ms, high_watermark=self.high_watermark)
+        count = len(retention.old)
+        if count == len(self.layout.segments) and not self.layout.active.batches:
+            count -= 1  # Kafka never deletes an empty active segment; keptlog has no such file
+        if count:
+            self.layout.delete_first(count, self.now_ms)
+            self.log_start_offset = max(self.log_start_offset, self.layout.segments[0].base_offset)
+        return count
+
+    def _delete_records(self, offset: int) -> None:
+        if offset > self.log_start_offset:  # below it Kafka does nothing, keptlog says so
+            self.log_start_offset = log_start_after_deletion(self._log(), offset)
+
+
+def _with_ends_of_batches(segment: KafkaSegment) -> list[Record]:
+    """The segment's records. Where the end of a batch was cleaned away, a record without a key stands in its place.
+
+    In Kafka a mapped batch carries the end of the pass across such a gap, as a mapped segment does; keptlog has no
+    batches. It only matters for what is cleaned again after its checkpoint was reset.
+    """
+    records: list[Record] = []
+    for batch in segment.batches:
+        records += batch.records
+        if not batch.records or batch.records[-1].offset < batch.last_offset:
+            records.append(Record(batch.last_offset, None, b"", batch.max_timestamp_ms))
+    return records
+
+
+def _record(given: Operation) -> Record:
+    headers = tuple((name, value.encode()) for name, value in given.get("headers", []))
+    key, value = (None if given[name] is None else given[name].encode() for name in ("key", "value"))
+    return Record(-1, key, value, given["timestamp"], headers=headers)
+
+
+def _row(record: Record) -> list[object]:
+    """As the oracle writes it."""
+    key, value = (None if each is None else each.decode() for each in (record.key, record.value))
+    headers = [[name, None if value is None else value.decode()] for name, value in record.headers]
+    return [record.offset, key, value, record.timestamp_ms, headers, record.delete_horizon_ms]

@@ -1,0 +1,63 @@
+"""The same random scripts through Apache Kafka's own classes and through keptlog's rules: they leave the same log.
+
+``make fuzz N=10000`` does it for longer.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kafka.fuzz import differing, told
+from tests.kafka.oracle import KafkaOracle, KafkaRefused, Script, State
+from tests.kafka.scripts import random_script
+
+Answered = tuple[Script, list[State] | KafkaRefused]
+SEED = 4
+SCRIPTS = 300
+
+ONE_OFF = (
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+    "delete.retention.ms",
+    "segment.ms",
+    "internal.segment.bytes",
+    "retention.ms",
+    "retention.bytes",
+)
+
+
+@pytest.fixture(scope="module")
+def answered(oracle: KafkaOracle) -> list[Answered]:
+    return list(oracle.answers(random_script(f"{SEED}-{number}") for number in range(SCRIPTS)))
+
+
+def with_one_more(script: Script, setting: str) -> Script:
+    """The script with a setting one higher wherever it is set."""
+    changed = []
+    for operation in script:
+        config = operation.get("config", {})
+        if setting in config:
+            operation = operation | {"config": config | {setting: str(min(int(config[setting]) + 1, 2**63 - 1))}}
+        changed.append(operation)
+    return changed
+
+
+def test_random_scripts_leave_the_same_log_in_kafka_and_in_keptlog(
+    oracle: KafkaOracle, answered: list[Answered]
+) -> None:
+    different = next((script for script, answer in answered if differing(script, answer)), None)
+    assert different is None, told(different, oracle)
+
+
+@pytest.mark.parametrize("setting", ONE_OFF)
+def test_a_setting_that_is_one_off_would_be_noticed(answered: list[Answered], setting: str) -> None:
+    """Each boundary is met exactly: one millisecond or byte more, and keptlog does something else than Kafka."""
+    asked = ((with_one_more(script, setting), answer) for script, answer in answered)
+    assert any(differing_at_all(script, answer) for script, answer in asked)
+
+
+def differing_at_all(script: Script, answer: list[State] | KafkaRefused) -> bool:
+    try:
+        return differing(script, answer) is not None
+    except ValueError:  # the minimum lag is now above the maximum
+        return False
