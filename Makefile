@@ -2,6 +2,7 @@
 
 PORT ?= 3000
 PYTHON ?= python3
+N ?= 1000
 export PYTHON
 
 # Dagster keeps its runs and events here between starts.
@@ -13,7 +14,7 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test dev lint bench clean java
+.PHONY: help demo test dev lint fuzz bench clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,6 +35,9 @@ lint: $(venv) ## check style, types and layers only
 	@$(bin)/ruff format --check
 	@$(bin)/mypy
 	@$(bin)/lint-imports
+
+fuzz: java $(venv) ## compare keptlog with Apache Kafka on random histories; longer: make fuzz N=10000 SEED=1
+	@$(bin)/python -m tests.kafka.fuzz --scripts $(N) $(if $(SEED),--seed $(SEED))
 
 bench: java $(venv) ## measure a clean against a plain copy of the same bytes
 	@$(bin)/python -m benchmarks.clean_vs_copy
