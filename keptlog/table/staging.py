@@ -194,6 +194,7 @@ class Stager:
             raise self._refused("it has no key, but the topic is compacted; give it one")
         if not -1 <= new.timestamp_ms <= _LARGEST_TIMESTAMP_MS:
             raise self._refused(f"timestamp {new.timestamp_ms} is no time in ms between 1970 and 9999, nor -1 for none")
+        self._check_distance_to_clock(new.timestamp_ms)
         try:
             headers_bytes = sum(len(name.encode()) + len(value or b"") for name, value in new.headers)
         except UnicodeEncodeError as error:
@@ -202,6 +203,18 @@ class Stager:
         if size_bytes > config.max_message_bytes:
             raise self._refused(f"it has {size_bytes} bytes, above max.message.bytes={config.max_message_bytes}")
         return size_bytes
+
+    def _check_distance_to_clock(self, timestamp_ms: int) -> None:
+        config = self.topic.config
+        if timestamp_ms < 0 or config.message_timestamp_type != "CreateTime":
+            return
+        ahead_ms = timestamp_ms - self.now_ms
+        if ahead_ms > config.message_timestamp_after_max_ms:
+            limit = f"message.timestamp.after.max.ms={config.message_timestamp_after_max_ms}"
+            raise self._refused(f"timestamp {timestamp_ms} lies {ahead_ms} ms after the clock, above {limit}")
+        if -ahead_ms > config.message_timestamp_before_max_ms:
+            limit = f"message.timestamp.before.max.ms={config.message_timestamp_before_max_ms}"
+            raise self._refused(f"timestamp {timestamp_ms} lies {-ahead_ms} ms before the clock, above {limit}")
 
     def _refused(self, why: str) -> InvalidRecord:
         where = f"topic {self.topic.name}: record {self._count}"

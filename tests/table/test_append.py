@@ -98,16 +98,31 @@ def test_an_empty_batch_commits_nothing(tmp_path: Path) -> None:
         (NewRecord(b"k", b"v", NOW_MS, 2), "record 3 .* partition 2 does not exist"),
         (NewRecord(b"k", b"v", NOW_MS, -1), "record 3 .* partition -1 does not exist"),
         (NewRecord(b"k", b"v", 10**17), "record 3 .* timestamp"),
+        (NewRecord(b"k", b"v", NOW_MS + 3_600_001), "3600001 ms after the clock, above message.timestamp.after.max.ms"),
+        (NewRecord(b"k", b"v", NOW_MS - 51), "51 ms before the clock, above message.timestamp.before.max.ms=50"),
         (NewRecord(b"k", b"v", NOW_MS, 0, (("\ud800", b""),)), "record 3 .* header"),
     ],
 )
 def test_one_bad_record_refuses_the_whole_batch_by_its_number(tmp_path: Path, bad: NewRecord, said: str) -> None:
-    store = create(tmp_path, partitions=2, config={"max.message.bytes": "100"})
+    store = create(tmp_path, partitions=2, config={"max.message.bytes": "100", "message.timestamp.before.max.ms": "50"})
     before = store.metadata_locations()
     with pytest.raises(InvalidRecord, match=said):
         store.append(TOPIC, [*new_records(("a", "1"), ("b", "2")), bad, *new_records(("c", "3"))], "run", NOW_MS)
     assert store.metadata_locations() == before
     assert files_below(tmp_path) == set()
+
+
+def test_timestamps_as_far_from_the_clock_as_allowed_and_none_at_all_are_taken(tmp_path: Path) -> None:
+    store = create(tmp_path, config={"message.timestamp.before.max.ms": "50"})
+    times = [NOW_MS - 50, NOW_MS + 3_600_000, -1]
+    store.append(TOPIC, [NewRecord(b"k", b"v", time_ms) for time_ms in times], "run", NOW_MS)
+    assert [record.timestamp_ms for _, record in store.read(TOPIC)] == times
+
+
+def test_the_time_of_the_append_is_never_too_far_away(tmp_path: Path) -> None:
+    store = create(tmp_path, config={"message.timestamp.type": "LogAppendTime"})
+    store.append(TOPIC, [NewRecord(b"k", b"v", NOW_MS + 10**9)], "run", NOW_MS)
+    assert [record.timestamp_ms for _, record in store.read(TOPIC)] == [NOW_MS]
 
 
 def test_a_source_that_fails_in_the_middle_leaves_nothing_behind(

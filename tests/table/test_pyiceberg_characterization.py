@@ -16,7 +16,7 @@ from pyiceberg.table import Table, Transaction
 from keptlog.log.segment import Segment
 from keptlog.table.metrics import data_file_of
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
-from tests.table.stores import TOPIC, append_each, clean, create, new_records
+from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_records
 
 NAME = ("keptlog", "a.topic-x")
 
@@ -191,7 +191,7 @@ def test_no_byte_of_a_key_or_value_is_in_the_metadata(tmp_path: Path) -> None:
     store = create(tmp_path)
     append_each(store, [("alice@example.com", "secret-1")], [("alice@example.com", "secret-2")])
     clean(store)
-    store.append(TOPIC, new_records(("bob@example.com", "secret-3")), "run", 0)
+    store.append(TOPIC, new_records(("bob@example.com", "secret-3")), "run", NOW_MS)
     table = store._load(TOPIC)
     for path in (tmp_path / "warehouse").rglob("metadata/**/*"):
         content = path.read_bytes() if path.is_file() else b""

@@ -1,0 +1,45 @@
+"""What is remembered of a deleted key."""
+
+from keptlog.log.record import Record
+from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.log.watermark import Watermark, watermark_of, watermarks_after
+
+BY_TIMESTAMP = Strategy(StrategyKind.TIMESTAMP)
+HORIZON_MS = 1000
+
+
+def tombstone(time_ms: int = 9) -> Record:
+    return Record(4, b"a", None, time_ms, delete_horizon_ms=HORIZON_MS)
+
+
+def test_a_tombstone_leaves_its_version_until_some_time_after_its_horizon() -> None:
+    assert watermark_of(tombstone(), BY_TIMESTAMP, 50) == Watermark(b"a", 9, HORIZON_MS + 50)
+
+
+def test_a_tombstone_without_a_version_leaves_nothing() -> None:
+    assert watermark_of(tombstone(), Strategy(), 50) is None
+    assert watermark_of(tombstone(), Strategy(StrategyKind.HEADER, "version"), 50) is None
+
+
+def test_a_watermark_wins_against_lower_versions_and_against_none_and_loses_a_tie() -> None:
+    order = Watermark(b"a", 9, 0).order
+    assert order > BY_TIMESTAMP.order_of(Record(70, b"a", b"late", 8))
+    assert order < BY_TIMESTAMP.order_of(Record(70, b"a", b"same", 9))
+    assert order > Strategy().order_of(Record(70, b"a", b"none", 99))
+
+
+def test_a_watermark_goes_when_a_record_has_won_against_it() -> None:
+    mark = Watermark(b"a", 9, 2000)
+    assert watermarks_after([mark], [], {b"a": mark.order, b"b": (True, 99, 1)}, 1000) == [mark]
+    assert watermarks_after([mark], [], {b"a": (True, 9, 70)}, 1000) == []
+
+
+def test_a_watermark_goes_at_its_time() -> None:
+    mark = Watermark(b"a", 9, 2000)
+    assert watermarks_after([mark], [], {}, 1999) == [mark]
+    assert watermarks_after([mark], [], {}, 2000) == []
+
+
+def test_a_tombstone_that_goes_takes_the_place_of_its_keys_old_watermark() -> None:
+    old, new, other = Watermark(b"b", 1, 9999), Watermark(b"b", 7, 9999), Watermark(b"a", 3, 9999)
+    assert watermarks_after([old], [new, other], {b"b": (True, 7, 4)}, 1000) == [other, new]
