@@ -114,7 +114,10 @@ class _Writer:
         return {"offset": self.random.randint(0, self.high_watermark)}
 
     def _checkpoint(self) -> Operation:
-        return {"offset": self.random.randint(0, self.log_end_offset + 3)}
+        """Often back to the beginning, so that what was cleaned, and has gaps, is cleaned again."""
+        return {
+            "offset": self.random.choice([0, 0, self.random.randint(0, self.log_end_offset), self.log_end_offset + 3])
+        }
 
 
 def shrunk(script: Script, still_differs: Callable[[Script], bool]) -> Script:
