@@ -12,7 +12,7 @@ Which record survives is not decided here. All of it is uncompressed format v2 (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ from keptlog.log.segment import Segment
 
 NO_TIMESTAMP = -1
 _HEADER_BYTES = 61
+_MARKER_BYTES = 78
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,13 @@ class Layout:
     def append(self, records: Sequence[Record], config: TopicConfig, now_ms: int) -> None:
         """Append one batch; offsets are assigned."""
         numbered = [replace(record, offset=self.log_end_offset + index) for index, record in enumerate(records)]
-        batch = Batch.of(numbered[0].offset, numbered[-1].offset, numbered)
+        self._append(Batch.of(numbered[0].offset, numbered[-1].offset, numbered), config, now_ms)
+
+    def append_marker(self, config: TopicConfig, now_ms: int) -> None:
+        """Append the batch that ends a transaction; its record is nobody's."""
+        self._append(Batch(self.log_end_offset, self.log_end_offset, (), now_ms, _MARKER_BYTES), config, now_ms)
+
+    def _append(self, batch: Batch, config: TopicConfig, now_ms: int) -> None:
         run = [_as_appended_file(each) for each in self.active.batches]
         if run and is_rolled_before(run, _as_appended_file(batch), config):
             self.roll(now_ms)
@@ -115,6 +122,13 @@ class Layout:
         if not self.active.batches:
             self.segments.pop()
         self.segments.append(KafkaSegment(self.log_end_offset, now_ms))
+
+    def hide(self, base_offsets: Collection[int]) -> None:
+        """Take the records out of batches that were aborted; the batches stay where and as large as they are."""
+        for segment in self.segments:
+            segment.batches = [
+                replace(batch, records=()) if batch.base_offset in base_offsets else batch for batch in segment.batches
+            ]
 
     def delete_first(self, count: int, now_ms: int) -> None:
         """Delete the oldest segments; if that is all of them, the log goes on in a new one."""

@@ -6,6 +6,8 @@
                 keptlog.log.clean         where a pass ends whose map is full, and what becomes of each record
     retain      keptlog.log.retention     which segments go
 
+Transactions are resolved before keptlog sees a record: what was aborted only takes up room here, as it does in Kafka.
+
 The states have the form of the oracle's, so that a difference is a difference. keptlog differs from Kafka on purpose in
 some things; where such a thing would show, it is taken out of the comparison here, at a line that names its ADR. Not
 visible here at all: the order of several logs (ADR 4), and that what does not change is not copied (ADR 7).
@@ -54,6 +56,10 @@ class Replay:
     log_start_offset: int = 0
     high_watermark: int = 0
     checkpoint: int | None = None
+    open_batches: dict[int, list[range]] = field(default_factory=dict)
+    """Of every producer with an open transaction, the offsets of its batches."""
+    aborted: set[int] = field(default_factory=set)
+    """Offsets of all records that were aborted."""
 
     def __post_init__(self) -> None:
         self.settings = dict(self.create["config"])
@@ -65,9 +71,9 @@ class Replay:
         outcome: State = {}
         match operation["op"]:
             case "append":
-                self.layout.append([_record(each) for each in operation["records"]], self._config, self.now_ms)
-                if operation.get("high_watermark", True):
-                    self.high_watermark = self.layout.log_end_offset
+                self._append(operation)
+            case "end_transaction":
+                self._end_transaction(operation)
             case "roll":
                 self.layout.roll(self.now_ms)
             case "clock":
@@ -90,10 +96,11 @@ class Replay:
     def observe(self) -> State:
         assessment = self._assess()
         sections = assessment.sections
+        undecided = {offset for batches in self.open_batches.values() for offsets in batches for offset in offsets}
         return {
             "log_start_offset": self.log_start_offset,
             "log_end_offset": self.layout.log_end_offset,
-            "last_stable_offset": self.high_watermark,
+            "last_stable_offset": self._last_stable_offset,
             "active_base_offset": self.layout.active.base_offset,
             "checkpoint": self.checkpoint,
             "first_dirty_offset": sections.first_dirty_offset,
@@ -102,8 +109,19 @@ class Replay:
             "cleanable_ratio": assessment.cleanable_ratio,
             "max_compaction_delay_ms": assessment.max_compaction_delay_ms,
             "segments": [[s.base_offset, s.size_bytes, s.largest_timestamp_ms] for s in self.layout.segments],
-            "records": [_row(record) for segment in self.layout.segments for record in segment.records],
+            "records": [
+                _row(record)
+                for segment in self.layout.segments
+                for record in segment.records
+                if record.offset not in undecided
+            ],
+            "uncommitted": undecided | self.aborted,
         }
+
+    @property
+    def _last_stable_offset(self) -> int:
+        """Where the first open transaction begins."""
+        return min([self.high_watermark, *(batches[0].start for batches in self.open_batches.values())])
 
     @property
     def _config(self) -> TopicConfig:
@@ -119,7 +137,7 @@ class Replay:
             self.log_start_offset,
             self.layout.log_end_offset,
             self.checkpoint,
-            last_stable_offset=self.high_watermark,
+            last_stable_offset=self._last_stable_offset,
         )
 
     def _segment(self, index: int) -> Segment:
@@ -185,6 +203,24 @@ class Replay:
             self.layout.delete_first(count, self.now_ms)
             self.log_start_offset = max(self.log_start_offset, self.layout.segments[0].base_offset)
         return count
+
+    def _append(self, operation: Operation) -> None:
+        base_offset = self.layout.log_end_offset
+        self.layout.append([_record(each) for each in operation["records"]], self._config, self.now_ms)
+        if "producer" in operation:
+            offsets = range(base_offset, self.layout.log_end_offset)
+            self.open_batches.setdefault(operation["producer"], []).append(offsets)
+        if operation.get("high_watermark", True):
+            self.high_watermark = self.layout.log_end_offset
+
+    def _end_transaction(self, operation: Operation) -> None:
+        """keptlog's sources bring in neither markers nor what was aborted; only their bytes lie here, as in Kafka."""
+        self.layout.append_marker(self._config, self.now_ms)
+        batches = self.open_batches.pop(operation["producer"], [])
+        if not operation["commit"]:
+            self.layout.hide({offsets.start for offsets in batches})
+            self.aborted.update(offset for offsets in batches for offset in offsets)
+        self.high_watermark = self.layout.log_end_offset
 
     def _delete_records(self, offset: int) -> None:
         if offset > self.log_start_offset:  # below it Kafka does nothing, keptlog says so

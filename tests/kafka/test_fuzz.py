@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from tests.kafka.fuzz import differing, told
-from tests.kafka.oracle import KafkaOracle, KafkaRefused, Script, State
+from tests.kafka.layout import Layout
+from tests.kafka.oracle import KafkaOracle, KafkaRefused, Operation, Script, State
 from tests.kafka.scripts import random_script
 
 Answered = tuple[Script, list[State] | KafkaRefused]
@@ -54,6 +55,20 @@ def test_a_setting_that_is_one_off_would_be_noticed(answered: list[Answered], se
     """Each boundary is met exactly: one millisecond or byte more, and keptlog does something else than Kafka."""
     asked = ((with_one_more(script, setting), answer) for script, answer in answered)
     assert any(differing_at_all(script, answer) for script, answer in asked)
+
+
+def test_a_map_with_room_for_one_more_key_would_be_noticed(answered: list[Answered]) -> None:
+    def with_room(operation: Operation) -> Operation:
+        return operation | {"max_keys": operation["max_keys"] + 1} if "max_keys" in operation else operation
+
+    assert any(differing([with_room(each) for each in script], answer) for script, answer in answered)
+
+
+def test_an_aborted_record_that_came_in_would_be_noticed(
+    answered: list[Answered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Layout, "hide", lambda *_: None)
+    assert any(differing(script, answer) for script, answer in answered)
 
 
 def differing_at_all(script: Script, answer: list[State] | KafkaRefused) -> bool:
