@@ -1,0 +1,79 @@
+"""Cases from a file: JSON with the cases under ``cases``, each of one kind.
+
+Whatever a case says must be understood: a field, an operation or an expectation that nobody here knows is an error, for
+a case that is only half understood proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Fields = Mapping[str, Any]
+
+_ABOUT = {"name", "kind", "source_test", "notes", "derived", "kafka_versions", "last_batch_rule"}
+"""What a case says of itself. ``last_batch_rule`` is about empty batches, which do not exist here."""
+
+
+class NotUnderstoodError(ValueError):
+    """A case says something that this runner does not know."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs from Kafka on purpose in one case: a property of the case, and the decision that says why."""
+
+    adr: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"ADR {self.adr}: {self.why}"
+
+
+def load(path: Path) -> list[Fields]:
+    """The cases of a file.
+
+    Raises:
+        NotUnderstoodError: it is no file of cases.
+    """
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not isinstance(content.get("cases"), list):
+        raise NotUnderstoodError(f"{path} has no list of cases under 'cases'")
+    return list(content["cases"])
+
+
+def understood(fields: Fields, where: str, known: Collection[str], required: Collection[str] = ()) -> Fields:
+    """The fields, if all of them are known and none is missing.
+
+    Raises:
+        NotUnderstoodError: naming those that are not.
+    """
+    unknown = sorted(set(fields) - set(known) - set(required))
+    missing = sorted(set(required) - set(fields))
+    if unknown or missing:
+        raise NotUnderstoodError(f"{where}: unknown {unknown}, missing {missing}")
+    return fields
+
+
+def case_fields(case: Fields, known: Collection[str], required: Collection[str] = ()) -> Fields:
+    """The same for a whole case."""
+    return understood(case, str(case.get("name", case)), {*_ABOUT, *known}, required)
+
+
+def settings_of(config: Fields) -> dict[str, str]:
+    """A case's configuration as the text that a topic is created with; sizes may be as small as one likes."""
+    settings = {name: _as_text(value) for name, value in config.items()}
+    if "segment.bytes" in settings:
+        settings["internal.segment.bytes"] = settings.pop("segment.bytes")
+    return settings
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value)

@@ -1,0 +1,274 @@
+"""``clean``: appends, rolls and passes, against a log of the product.
+
+keptlog has records where Kafka has batches. What a case expects of batches is asked of the records in them: a batch is
+there if a record of it is. A batch that Kafka keeps although it is empty is a difference (ADR 15), as are producers'
+sequences and the index of aborted transactions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from keptlog.log.config import TopicConfig
+from keptlog.log.record import Record
+from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, settings_of, understood
+from tests.conformance.logs import CaseLog, Pass, PassResult, RuleLog
+from tests.conformance.transactions import Batch, Source, batch_of
+
+_EXPECT = {
+    "keys_with_value",
+    "value_and_marker_offsets",
+    "data",
+    "next_dirty",
+    "delete_horizons",
+    "batch_last_offsets",
+    "batch_base_offsets",
+    "first_batch_last_offset",
+    "messages_read",
+    "messages_written",
+    "invalid",
+    "last_sequences",
+    "aborted_txns",
+}
+_NOT_HERE = {
+    "last_sequences": Difference(15, "producers and their sequences stay in Kafka"),
+    "aborted_txns": Difference(15, "there is no index of aborted transactions, for none enters"),
+}
+_AT_THE_DOOR = Difference(15, "transactions are resolved at the door: compared is what a read_committed consumer sees")
+_KEPT_EMPTY = Difference(15, "an empty batch is not kept: the log end offset is stored")
+
+
+def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Difference]:
+    fields = case_fields(case, {"config"}, {"steps"})
+    settings = {"cleanup.policy": "compact"} | settings_of(fields.get("config", {}))
+    history = History(open_log(settings), TopicConfig.of(settings))
+    for step in fields["steps"]:
+        history.apply(step)
+    return list(dict.fromkeys(history.differences))
+
+
+def has_bounded_map(case: Fields) -> bool:
+    """Whether a pass of the case may map only so many keys."""
+    return any("max_keys" in step and step["op"] == "clean" for step in case["steps"])
+
+
+@dataclass
+class History:
+    """A case on its way."""
+
+    log: CaseLog
+    config: TopicConfig
+    source: Source = field(default_factory=Source)
+    entered_offset: int = 0
+    not_stamped: set[int] = field(default_factory=set)
+    """Tombstones that Kafka stamped behind the end of a pass, and keptlog on purpose did not (ADR 12)."""
+    differences: list[Difference] = field(default_factory=list)
+
+    def apply(self, step: Fields) -> None:
+        match step["op"]:
+            case "append":
+                understood(step, "append", set(), {"op", "batches"})
+                self.source.batches += [batch_of(each) for each in step["batches"]]
+            case "roll":
+                understood(step, "roll", {"base"}, {"op"})
+                self.source.roll(step.get("base"))
+            case "set_hw":
+                understood(step, "set_hw", set(), {"op", "value"})
+            case "expire_producers":
+                understood(step, "expire_producers", set(), {"op", "pids"})
+            case "clean":
+                self._clean(step)
+            case "build_map":
+                self._build_map(step)
+            case unknown:
+                raise NotUnderstoodError(f"there is no step {unknown!r}")
+
+    def _enter(self) -> None:
+        """Bring in what may come in by now, a segment for each of Kafka's."""
+        new = [record for record in self.source.entered() if record.offset >= self.entered_offset]
+        for segment in self.source.by_segment(new):
+            self.log.append(segment)
+            self.entered_offset = segment[-1].offset + 1
+
+    def _clean(self, step: Fields) -> None:
+        known = {"max_keys", "latest_offset_override", "expect"}
+        understood(step, "clean", known, {"op", "first_dirty", "upper", "now"})
+        expect = understood(step.get("expect", {}), "expect", _EXPECT)
+        self._enter()
+        end_offset = self.source.segment_base_at(step["upper"])
+        asked = Pass(step["first_dirty"], end_offset, step["now"], step.get("max_keys"))
+        result = self.log.clean(asked)
+        self._note_partial(asked, result)
+        if self.source.has_transactions:
+            self.differences.append(_AT_THE_DOOR)
+        for name, wanted in expect.items():
+            if name in _NOT_HERE:
+                self.differences.append(_NOT_HERE[name])
+            else:
+                Comparison(self, result).check(name, wanted)
+
+    def _note_partial(self, asked: Pass, result: PassResult) -> None:
+        """Kafka visits the rest of a segment that it mapped in part, and stamps the tombstones in it."""
+        last_base = self.source.segment_base_at(result.end_offset)
+        if asked.first_dirty_offset < result.end_offset < asked.end_offset and last_base < result.end_offset:
+            after = [base for base in self.source.segment_bases if base > last_base]
+            rest = range(result.end_offset, min([asked.end_offset, *after]))
+            self.not_stamped |= {
+                each.offset for each in self.log.records() if each.offset in rest and each.is_tombstone
+            }
+
+    def _build_map(self, step: Fields) -> None:
+        understood(step, "build_map", {"max_keys"}, {"op", "start", "end", "expect"})
+        expect = understood(step["expect"], "expect", {"map_size", "map", "map_messages_read", "latest_offset"})
+        mapping = RuleLog(self.config)
+        for segment in self.source.by_segment(list(self.source.entered())):
+            mapping.append(segment)
+        end_offset, latest = mapping.latest(Pass(step["start"], step["end"], 0, step.get("max_keys")))
+        actual = {
+            "map_size": len(latest),
+            "map": {key.decode(): offset for key, offset in latest.items()},
+            "latest_offset": end_offset - 1,
+        }
+        if "map_messages_read" in expect:
+            self.differences.append(Difference(12, "the key column is read, no messages are counted while mapping"))
+        assert {name: actual[name] for name in expect if name in actual} == {
+            name: value for name, value in expect.items() if name in actual
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The log after a pass, compared with what Kafka leaves."""
+
+    history: History
+    result: PassResult
+
+    @property
+    def found(self) -> list[Record]:
+        return self.history.log.records()
+
+    @property
+    def never_entered(self) -> list[Record]:
+        return list(self.history.source.never_entered())
+
+    def check(self, name: str, wanted: object) -> None:
+        getattr(self, f"_{name}")(wanted)
+
+    def _data(self, wanted: Sequence[Sequence[object]]) -> None:
+        outside = {record.offset for record in self.never_entered}
+        rows = [
+            [r.offset, _text(r.key), _text(r.value)] for r in self.found if r.offset not in self._kept_longer(wanted)
+        ]
+        assert rows == [list(row) for row in wanted if row[0] not in outside]
+
+    def _kept_longer(self, wanted: Sequence[Sequence[object]]) -> set[int]:
+        """Tombstones that Kafka has removed already, because it stamped them too early."""
+        there = {row[0] for row in wanted}
+        longer = {each.offset for each in self.found if each.offset in self.history.not_stamped - there}
+        if longer:
+            self.history.differences.append(
+                Difference(
+                    12, f"the tombstones at {sorted(longer)} stay until all older records of their keys are gone"
+                )
+            )
+        return longer
+
+    def _value_and_marker_offsets(self, wanted: Sequence[int]) -> None:
+        batches = self.history.source.batches
+        markers = {batch.base_offset for batch in batches if batch.control}
+        outside = markers | {record.offset for record in self.never_entered}
+        assert [record.offset for record in self.found if not record.is_tombstone] == [
+            offset for offset in wanted if offset not in outside
+        ]
+
+    def _keys_with_value(self, wanted: Sequence[str]) -> None:
+        """Without offsets a key that Kafka keeps besides ours must be that of a record which never entered."""
+        found = [_text(record.key) for record in self.found if not record.is_tombstone]
+        rest = iter(wanted)
+        assert all(any(key == other for other in rest) for key in found), (found, wanted)
+        besides: Counter[str | None] = Counter(wanted)
+        besides.subtract(found)
+        assert +besides <= Counter(_text(record.key) for record in self.never_entered), (found, wanted)
+
+    def _next_dirty(self, wanted: int) -> None:
+        """Offsets at which nothing ever entered make no difference."""
+        low, high = sorted((wanted, self.result.end_offset))
+        entered = {record.offset for record in self.history.source.entered()}
+        assert low == high or (self.history.source.has_transactions and not entered & set(range(low, high)))
+
+    def _delete_horizons(self, wanted: dict[str, int]) -> None:
+        """By the last offset of a batch; all tombstones of a batch have the same (ADR 3)."""
+        found: dict[str, int | None] = {}
+        tombstones = {record.offset: record for record in self.found if record.is_tombstone}
+        for batch in self._data_batches():
+            horizons = {tombstones[r.offset].delete_horizon_ms for r in batch.records if r.offset in tombstones}
+            if horizons - {None}:
+                (found[str(batch.last_offset)],) = horizons
+        besides = {key: value for key, value in wanted.items() if key not in found}
+        assert {key: value for key, value in wanted.items() if key in found} == found
+        with_tombstones = {
+            str(b.last_offset) for b in self._data_batches() if any(r.offset in tombstones for r in b.records)
+        }
+        for key in besides:
+            if key in with_tombstones:
+                assert set(self._offsets_in(key)) & self.history.not_stamped, key
+                self.history.differences.append(Difference(12, "a tombstone behind the end of a pass is not stamped"))
+            else:
+                self.history.differences.append(Difference(3, "a horizon belongs to a tombstone and goes with it"))
+
+    def _offsets_in(self, last_offset: str) -> list[int]:
+        (batch,) = [each for each in self._data_batches() if str(each.last_offset) == last_offset]
+        return [record.offset for record in batch.records]
+
+    def _batch_last_offsets(self, wanted: Sequence[int]) -> None:
+        self._check_batches(wanted, lambda batch: batch.last_offset)
+
+    def _batch_base_offsets(self, wanted: Sequence[int]) -> None:
+        self._check_batches(wanted, lambda batch: batch.base_offset)
+
+    def _first_batch_last_offset(self, wanted: int) -> None:
+        offsets = [batch.last_offset for batch in self._batches_with_records()]
+        if offsets[:1] != [wanted]:
+            self._require_empty(wanted, lambda batch: batch.last_offset)
+
+    def _check_batches(self, wanted: Sequence[int], place: Callable[[Batch], int]) -> None:
+        found = [place(batch) for batch in self._batches_with_records()]
+        assert [offset for offset in wanted if offset in found] == found
+        for offset in wanted:
+            if offset not in found:
+                self._require_empty(offset, place)
+
+    def _require_empty(self, offset: int, place: Callable[[Batch], int]) -> None:
+        """A batch of Kafka's that is not here has no record that a reader sees."""
+        (batch,) = [each for each in self.history.source.batches if place(each) == offset]
+        outside = {record.offset for record in self.never_entered}
+        if batch.control or all(record.offset in outside for record in batch.records):
+            self.history.differences.append(_AT_THE_DOOR)
+        else:
+            assert not {record.offset for record in batch.records} & {record.offset for record in self.found}
+            self.history.differences.append(_KEPT_EMPTY)
+
+    def _batches_with_records(self) -> list[Batch]:
+        there = {record.offset for record in self.found}
+        return [batch for batch in self._data_batches() if any(record.offset in there for record in batch.records)]
+
+    def _data_batches(self) -> list[Batch]:
+        return [batch for batch in self.history.source.batches if not batch.control]
+
+    def _messages_read(self, wanted: int) -> None:
+        self._check_count(self.result.counts.total, wanted)
+
+    def _messages_written(self, wanted: int) -> None:
+        self._check_count(self.result.counts.retained, wanted)
+
+    def _invalid(self, wanted: int) -> None:
+        self._check_count(self.result.counts.unkeyed, wanted)
+
+    def _check_count(self, found: int, wanted: int) -> None:
+        assert found == wanted or self.history.source.has_transactions
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()

@@ -1,0 +1,95 @@
+"""The small kinds: ``config``, ``offset_map``, ``grouping`` and ``state``."""
+
+from __future__ import annotations
+
+import hashlib
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
+from keptlog.log.config import NOT_APPLICABLE, SETTINGS, TopicConfig
+from keptlog.log.groups import groups_to_rewrite
+from keptlog.log.offset_map import SLOT_BYTES, keys_in, slots_in
+from keptlog.log.segment import Segment
+from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, understood
+from tests.conformance.cases import settings_of as _small_settings_of
+
+_OFFSET_BYTES = 8
+_STATE_OPS = {
+    "set",
+    "grab",
+    "deletable",
+    "done_cleaning",
+    "done_deleting",
+    "abort",
+    "abort_and_pause",
+    "pause_non_compacted",
+    "resume",
+    "check",
+}
+
+
+def run_config(case: Fields) -> list[Difference]:
+    """Whether a configuration is accepted, by ``TopicConfig`` or, for a broker's names, by ``BrokerConfig``."""
+    fields = case_fields(case, {"level"}, {"props", "expect"})
+    expect = understood(fields["expect"], "expect", set(), {"valid"})
+    settings = _small_settings_of(fields["props"])
+    if "internal.segment.bytes" in settings and "segment.bytes" in fields["props"]:
+        settings["segment.bytes"] = settings.pop("internal.segment.bytes")
+    foreign = sorted(settings.keys() & (NOT_APPLICABLE.keys() | BROKER_NOT_APPLICABLE.keys()))
+    of_topic = {setting.name for setting in SETTINGS} | NOT_APPLICABLE.keys()
+    try:
+        if settings.keys() <= of_topic:
+            TopicConfig.of(settings)
+        else:
+            BrokerConfig.of(settings)
+        is_valid = True
+    except InvalidConfig:
+        is_valid = False
+    if foreign and is_valid is not expect["valid"]:
+        return [Difference(18, f"{', '.join(foreign)} is refused, for it would mean nothing")]
+    assert is_valid is expect["valid"]
+    return []
+
+
+def run_offset_map(case: Fields) -> list[Difference]:
+    """How many keys an offset map takes."""
+    fields = case_fields(case, {"hash", "threads"}, {"memory", "load_factor", "expect"})
+    expect = understood(fields["expect"], "expect", {"bytes_per_entry", "slots", "max_keys"})
+    digest = fields.get("hash", "MD5")
+    slot_bytes = hashlib.new(digest.replace("-", "")).digest_size + _OFFSET_BYTES
+    slots = slots_in(fields["memory"] // fields.get("threads", 1), slot_bytes)
+    actual = {"bytes_per_entry": slot_bytes, "slots": slots, "max_keys": keys_in(slots, fields["load_factor"])}
+    assert {name: actual[name] for name in expect} == expect
+    if slot_bytes != SLOT_BYTES:
+        return [Difference(12, f"keys are compared as keys; a slot counts {SLOT_BYTES} bytes, whatever the hash")]
+    return []
+
+
+def run_grouping(case: Fields) -> list[Difference]:
+    """Which segments are rewritten together; all of them change."""
+    fields = case_fields(case, set(), {"segments", "max_size", "max_index", "first_uncleanable", "expect"})
+    expect = understood(fields["expect"], "expect", set(), {"groups"})
+    ends = [each["base"] for each in fields["segments"][1:]] + [fields["first_uncleanable"]]
+    segments = [_segment(each, end - 1) for each, end in zip(fields["segments"], ends, strict=True)]
+    every = [True] * len(segments)
+    groups = groups_to_rewrite(segments, every, every, fields["max_size"])
+    found = [[segments[index].base_offset for index in group] for group in groups]
+    if found == expect["groups"]:
+        return []
+    assert [base for group in found for base in group] == [base for group in expect["groups"] for base in group]
+    assert len(found) == 1
+    return [Difference(19, "neighbours that change are one group, and its output rolls; there are no indexes")]
+
+
+def _segment(fields: Fields, last_offset: int) -> Segment:
+    understood(fields, "segment", {"index", "time_index", "last"}, {"base", "size"})
+    return Segment(f"{fields['base']}.parquet", fields["base"], last_offset, 0, 0, 1, fields["size"])
+
+
+def run_state(case: Fields) -> list[Difference]:
+    """Kafka's cleaning states guard one process's threads against each other; here the commit does."""
+    fields = case_fields(case, {"config"}, {"ops"})
+    for each in fields["ops"]:
+        if each["op"] not in _STATE_OPS:
+            raise NotUnderstoodError(f"there is no operation {each['op']!r} on cleaning states")
+    return [Difference(13, "there are no cleaning states: whoever commits second is refused")]

@@ -1,0 +1,195 @@
+"""The product's two ways to clean a log, behind one interface: the pure rules, and the real table with the kernels.
+
+RuleLog    keptlog.log.clean on records in memory
+TableLog   an Iceberg table on a local disk, the engine's kernels in this process, a commit for each pass
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from keptlog.cleaner import Cleaner
+from keptlog.log.clean import clean, latest_orders
+from keptlog.log.config import TopicConfig
+from keptlog.log.offset_map import UNBOUNDED, MapCapacity
+from keptlog.log.plan import Plan, Step, StepKind
+from keptlog.log.record import Record
+from keptlog.log.result import Counts
+from keptlog.log.segment import Log, Segment
+from keptlog.log.selection import Trigger
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.watermark import Watermark
+from keptlog.table.metrics import data_file_of
+from keptlog.table.state import first_dirty_offset, log_end_offset
+from tests.in_process import in_process_engine
+from tests.table.stores import new_id, staged, store_at
+
+TOPIC = "t"
+_ACTIVE = Record(2**40, b"active", b"", timestamp_ms=253_000_000_000_000)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass as a case asks for it: the range that it cleans, the clock, and how many keys it may map."""
+
+    first_dirty_offset: int
+    end_offset: int
+    now_ms: int
+    max_keys: int | None = None
+
+    def step(self, log: Log) -> Step:
+        """The step of this pass; with nothing dirty it is the expiry of tombstones."""
+        is_expiry = self.first_dirty_offset >= self.end_offset
+        below = tuple(s for s in log.segments if s.base_offset < max(self.end_offset, self.first_dirty_offset))
+        expired = tuple(segment for segment in below if segment.has_expired_tombstone(self.now_ms))
+        return Step(
+            kind=StepKind.EXPIRE if is_expiry else StepKind.COMPACT,
+            trigger=Trigger.REQUESTED,
+            topic_partition=log.topic_partition,
+            segments=expired if is_expiry else below,
+            first_dirty_offset=self.first_dirty_offset,
+            end_offset=self.first_dirty_offset if is_expiry else self.end_offset,
+            checkpoint=log.checkpoint,
+            log_start_offset=log.log_start_offset,
+            now_ms=self.now_ms,
+            delete_retention_ms=log.config.delete_retention_ms,
+            segment_bytes=log.config.segment_bytes,
+            strategy=log.config.strategy,
+            cleanable_ratio=1.0,
+            earliest_uncompacted_ms=None,
+            map_capacity=UNBOUNDED if self.max_keys is None else MapCapacity(self.max_keys),
+            watermark_retention_ms=log.config.keptlog_watermark_retention_ms,
+        )
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """What a pass did: where it ended, and the records it judged, by verdict."""
+
+    end_offset: int
+    counts: Counts
+
+
+class CaseLog(Protocol):
+    """A log that a case appends to and cleans."""
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Take records with the offsets that they have, as one segment."""
+
+    def clean(self, asked: Pass) -> PassResult: ...
+
+    def records(self) -> list[Record]: ...
+
+
+@dataclass
+class RuleLog:
+    """The pure rules."""
+
+    config: TopicConfig
+    segments: list[list[Record]] = field(default_factory=list)
+    watermarks: tuple[Watermark, ...] = ()
+
+    def append(self, records: Sequence[Record]) -> None:
+        self.segments.append(list(records))
+
+    def clean(self, asked: Pass) -> PassResult:
+        step, judged = self._step(asked)
+        if not judged:
+            return PassResult(step.end_offset, Counts())
+        cleaned = clean(step, judged, self.watermarks)
+        self.watermarks = cleaned.watermarks
+        inputs = {segment.path for segment in cleaned.step.segments}
+        others = [each for each in self.segments if _described(each).path not in inputs]
+        kept = [list(cleaned.records)] if cleaned.records else []
+        self.segments = sorted(kept + others, key=lambda each: each[0].offset)
+        return PassResult(cleaned.step.end_offset, cleaned.counts)
+
+    def records(self) -> list[Record]:
+        return [record for segment in self.segments for record in segment]
+
+    def latest(self, asked: Pass) -> tuple[int, dict[bytes, int]]:
+        """Where the mapping of a pass ends, and of each key that it maps the offset of its latest record."""
+        step, judged = self._step(asked)
+        ended = clean(step, judged).step
+        dirty = [each for each in self.records() if asked.first_dirty_offset <= each.offset < ended.end_offset]
+        orders = latest_orders(ended, self.records(), dirty, self.watermarks)
+        return ended.end_offset, {key: order[-1] for key, order in orders.items()}
+
+    def _step(self, asked: Pass) -> tuple[Step, list[list[Record]]]:
+        described = tuple(map(_described, self.segments))
+        end_offset = self.segments[-1][-1].offset + 1 if self.segments else 0
+        log = Log(TopicPartition(TOPIC, 0), self.config, described, 0, end_offset)
+        step = asked.step(log)
+        inputs = {segment.path for segment in step.segments}
+        return step, [each for each in self.segments if _described(each).path in inputs]
+
+
+def _described(records: Sequence[Record]) -> Segment:
+    horizons = [record.delete_horizon_ms for record in records if record.delete_horizon_ms is not None]
+    times = [record.timestamp_ms for record in records]
+    return Segment(
+        path=f"{records[0].offset}",
+        base_offset=records[0].offset,
+        last_offset=records[-1].offset,
+        first_timestamp_ms=min(times),
+        largest_timestamp_ms=max(times),
+        record_count=len(records),
+        size_bytes=1,
+        tombstone_count=sum(record.is_tombstone for record in records),
+        stamped_count=len(horizons),
+        earliest_delete_horizon_ms=min(horizons, default=None),
+    )
+
+
+@dataclass
+class TableLog:
+    """The real table. Records come with the offsets that they have, so they are landed without an append.
+
+    A case says which segments are closed. Here that is derived, so one record far ahead, in offsets and in time, stands
+    for Kafka's active segment: it closes all that lies before it.
+    """
+
+    home: Path
+    settings: dict[str, str]
+
+    def __post_init__(self) -> None:
+        self.store = store_at(self.home)
+        self.store.create_topic(TOPIC, 1, self.settings)
+        self.append([_ACTIVE])
+
+    @property
+    def cleaner(self) -> Cleaner:
+        return Cleaner(self.store, in_process_engine(self.store.files))
+
+    def append(self, records: Sequence[Record]) -> None:
+        transaction = self.store._load(TOPIC).transaction()
+        snapshot = transaction.update_snapshot().merge_append()
+        for segment in staged(self.store, TOPIC, 0, records):
+            snapshot.append_data_file(data_file_of(0, segment))
+        snapshot.commit()
+        transaction.set_properties({log_end_offset(0): str(_ACTIVE.offset + 1)})
+        transaction.commit_transaction()
+
+    def step(self, asked: Pass) -> Step:
+        """Set the checkpoint to where the case says that the dirty section begins, and plan the pass."""
+        transaction = self.store._load(TOPIC).transaction()
+        transaction.set_properties({first_dirty_offset(0): str(asked.first_dirty_offset)})
+        transaction.commit_transaction()
+        (log,) = self.store.logs(TOPIC)
+        return asked.step(log)
+
+    def clean(self, asked: Pass) -> PassResult:
+        step = self.step(asked)
+        if not step.segments:
+            return PassResult(step.end_offset, Counts())
+        run_id = new_id()
+        (outcome,) = self.cleaner.rewrite([step], run_id)
+        result = self.cleaner.commit(Plan(asked.now_ms, (step,), {}), [outcome], run_id)
+        assert not result.failed, result.failed
+        return PassResult(outcome.step.end_offset, outcome.counts)
+
+    def records(self) -> list[Record]:
+        return [record for _, record in self.store.read(TOPIC, 0) if record.offset < _ACTIVE.offset]

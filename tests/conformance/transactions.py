@@ -1,0 +1,125 @@
+"""What a case appends, and what of it comes in at the door: records that are committed, below the last stable offset.
+
+keptlog's sources bring what a consumer with ``isolation.level=read_committed`` would get: aborted records, records of
+transactions that are still open, and control batches never enter a log (ADR 15).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from keptlog.log.record import Header, Record
+from tests.conformance.cases import Fields, understood
+
+_PRODUCER = {"pid", "epoch", "seq", "txn"}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch as it is appended; a control batch has no records."""
+
+    base_offset: int
+    last_offset: int
+    records: tuple[Record, ...]
+    producer_id: int | None = None
+    is_transactional: bool = False
+    control: str | None = None
+
+
+@dataclass
+class Source:
+    """Kafka's log as a case tells it: segments of batches, the last of them active."""
+
+    segment_bases: list[int] = field(default_factory=lambda: [0])
+    batches: list[Batch] = field(default_factory=list)
+
+    @property
+    def log_end_offset(self) -> int:
+        return max(self.segment_bases[-1], self.batches[-1].last_offset + 1 if self.batches else 0)
+
+    @property
+    def has_producers(self) -> bool:
+        return any(batch.producer_id is not None for batch in self.batches)
+
+    @property
+    def has_transactions(self) -> bool:
+        return any(batch.is_transactional or batch.control for batch in self.batches)
+
+    def roll(self, base_offset: int | None) -> None:
+        """Begin a new active segment; an empty one is replaced."""
+        base_offset = self.log_end_offset if base_offset is None else base_offset
+        if base_offset > self.segment_bases[-1]:
+            self.segment_bases.append(base_offset)
+
+    def segment_base_at(self, offset: int) -> int:
+        """The base of the segment that holds this offset."""
+        return max((base for base in self.segment_bases if base <= offset), default=self.segment_bases[0])
+
+    def by_segment(self, records: Sequence[Record]) -> Iterator[list[Record]]:
+        """The records, a list for each segment that holds any of them."""
+        for base_offset, after in zip(self.segment_bases, [*self.segment_bases[1:], 2**63], strict=True):
+            here = [record for record in records if base_offset <= record.offset < after]
+            if here:
+                yield here
+
+    def entered(self) -> Iterator[Record]:
+        """All records that may come in by now."""
+        decided, last_stable_offset = self._decisions()
+        for batch in self.batches:
+            if batch.last_offset < last_stable_offset and decided.get(batch.base_offset, True):
+                yield from batch.records
+
+    def never_entered(self) -> Iterator[Record]:
+        """Records that an abort, or an open transaction, keeps out by now."""
+        entered = {record.offset for record in self.entered()}
+        for batch in self.batches:
+            yield from (record for record in batch.records if record.offset not in entered)
+
+    def _decisions(self) -> tuple[dict[int, bool], int]:
+        """Of every transactional batch, by its base offset, whether it was committed; and the last stable offset."""
+        decided: dict[int, bool] = {}
+        undecided: dict[int | None, list[int]] = {}
+        for batch in self.batches:
+            if batch.control:
+                for base_offset in undecided.pop(batch.producer_id, []):
+                    decided[base_offset] = batch.control == "COMMIT"
+            elif batch.is_transactional:
+                undecided.setdefault(batch.producer_id, []).append(batch.base_offset)
+        open_offsets = [base_offset for bases in undecided.values() for base_offset in bases]
+        return decided, min(open_offsets, default=self.log_end_offset)
+
+
+def batch_of(fields: Fields) -> Batch:
+    """Read a batch: ``{base, last?, records, pid?, epoch?, seq?, txn?}`` or ``{base, pid, epoch, control, ts}``."""
+    if "control" in fields:
+        understood(fields, "control batch", {"epoch", "ts", "pid"}, {"base", "control"})
+        return Batch(fields["base"], fields["base"], (), fields.get("pid"), control=fields["control"])
+    understood(fields, "batch", {"last", *_PRODUCER}, {"base", "records"})
+    records = tuple(record_of(row) for row in fields["records"])
+    last_offset = fields.get("last", records[-1].offset if records else fields["base"])
+    return Batch(fields["base"], last_offset, records, fields.get("pid"), bool(fields.get("txn")))
+
+
+def record_of(row: Sequence[object]) -> Record:
+    """Read ``[offset, key, value|null, timestamp, headers?]``."""
+    offset, key, value, timestamp_ms, *headers = row
+    assert isinstance(offset, int)
+    assert isinstance(timestamp_ms, int)
+    return Record(
+        offset, in_bytes(key), in_bytes(value), timestamp_ms, headers=headers_of(headers[0] if headers else [])
+    )
+
+
+def headers_of(pairs: object) -> tuple[Header, ...]:
+    """Headers as pairs of name and value."""
+    assert isinstance(pairs, list)
+    return tuple((name, in_bytes(value)) for name, value in pairs)
+
+
+def in_bytes(value: object) -> bytes | None:
+    """Text as UTF-8, a number as an 8-byte big-endian long."""
+    if isinstance(value, int):
+        return struct.pack(">q", value)
+    return None if value is None else str(value).encode()
