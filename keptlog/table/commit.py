@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableUpdate
 from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
@@ -91,6 +93,22 @@ class Committer:
             else:
                 return None
         raise _gave_up(topic, failure, is_unknown=unanswered is not None) from failure
+
+
+def commit_without_snapshot(catalog: Catalog, table: Table, update: TableUpdate) -> None:
+    """Commit a change of the metadata alone, and only while the table's current snapshot is the one that was loaded.
+
+    Raises:
+        CommitFailedException: another one is.
+    """
+    current = table.current_snapshot()
+    requirements = (
+        AssertTableUUID(uuid=table.metadata.table_uuid),
+        AssertRefSnapshotId.model_validate(
+            {"ref": MAIN_BRANCH, "snapshot-id": current.snapshot_id if current else None}
+        ),
+    )
+    catalog.commit_table(table, requirements, (update,))
 
 
 def find_commit(table: Table, commit_id: str) -> Snapshot | None:

@@ -87,7 +87,16 @@ def _log(
             f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
             f"ends at {state.log_end_offset}: another program appended it; roll the table back to the snapshot before"
         )
-    return Log(topic_partition, config, segments, state.log_start_offset, state.log_end_offset, state.checkpoint)
+    return Log(
+        topic_partition=topic_partition,
+        config=config,
+        segments=segments,
+        log_start_offset=state.log_start_offset,
+        log_end_offset=state.log_end_offset,
+        checkpoint=state.checkpoint,
+        uncleanable=state.uncleanable,
+        watermarks_path=state.watermarks_path,
+    )
 
 
 def _parse(topic: str, table: Table, manifest: ManifestFile) -> tuple[LiveFile, ...]:

@@ -24,12 +24,11 @@ from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
+from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from keptlog.storage.files import StoredFile
-from keptlog.table.commit import Committer, Land
+from keptlog.table.commit import Committer, Land, commit_without_snapshot
 from keptlog.table.files import TableFiles
 from keptlog.table.references import all_references, comparable, references_of
 from keptlog.table.topics import Topic, load_topic_table
@@ -155,16 +154,9 @@ class Purge:
 
     def _land(self, table: Table, numbers: list[int]) -> None:
         """Commit on exactly the snapshot that was looked at: a rollback meanwhile could have revived an expired one."""
-        current = table.current_snapshot()
-        requirements = (
-            AssertTableUUID(uuid=table.metadata.table_uuid),
-            AssertRefSnapshotId.model_validate(
-                {"ref": MAIN_BRANCH, "snapshot-id": current.snapshot_id if current else None}
-            ),
-        )
         expiry = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": numbers})
         try:
-            self.committer.catalog.commit_table(table, requirements, (expiry,))
+            commit_without_snapshot(self.committer.catalog, table, expiry)
         except ValueError as error:
             raise CommitFailedException("another purge has expired the same snapshots") from error
 

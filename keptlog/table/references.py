@@ -10,6 +10,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.table.files import local_path
+from keptlog.table.state import watermarks_paths
 
 
 @dataclass
@@ -42,8 +43,13 @@ def references_of(table: Table, snapshots: Iterable[Snapshot]) -> References:
 
 
 def all_references(table: Table) -> References:
-    """Everything that the table's metadata, current and logged, refers to."""
+    """Everything that the table's metadata, current and logged, refers to.
+
+    Watermarks stand in its properties, which snapshots don't keep: replaced ones are orphans at once, and are swept
+    when they are older than the grace.
+    """
     found = references_of(table, table.metadata.snapshots)
+    found.metadata_bytes |= dict.fromkeys(watermarks_paths(table.properties), 0)
     found.metadata_bytes[table.metadata_location] = 0
     found.metadata_bytes |= {entry.metadata_file: 0 for entry in table.metadata.metadata_log}
     found.metadata_bytes |= {file.statistics_path: 0 for file in table.metadata.statistics}

@@ -4,15 +4,24 @@ log.partitions                    how many partitions the topic has
 log.p<N>.log-start-offset         the first offset that readers see
 log.p<N>.log-end-offset           the next offset; never derived from the files: the last record may be cleaned away
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
+log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
+log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
+log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
 kafka.<name>                      the topic's own configuration, with Kafka's names
+
+All but the last two move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1).
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.metrics import LastPass
+from keptlog.log.uncleanable import Uncleanable
 
 PARTITIONS = "log.partitions"
 CONFIG_PREFIX = "kafka."
@@ -33,6 +42,21 @@ def log_end_offset(partition: int) -> str:
     return f"log.p{partition}.log-end-offset"
 
 
+def watermarks(partition: int) -> str:
+    """Name of the property that says where the watermarks lie."""
+    return f"log.p{partition}.watermarks"
+
+
+def last_pass(partition: int) -> str:
+    """Name of the last clean's property."""
+    return f"log.p{partition}.last-pass"
+
+
+def uncleanable(partition: int) -> str:
+    """Name of the mark's property."""
+    return f"log.p{partition}.uncleanable"
+
+
 @dataclass(frozen=True, slots=True)
 class LogState:
     """The stored state of one topic-partition. ``log_end_offset`` is exclusive; no checkpoint means never cleaned."""
@@ -40,19 +64,51 @@ class LogState:
     log_start_offset: int
     log_end_offset: int
     checkpoint: int | None
+    watermarks_path: str | None = None
+    uncleanable: Uncleanable | None = None
 
     @classmethod
     def read(cls, topic: str, partition: int, properties: Mapping[str, str]) -> LogState:
         """Read it from a table's properties; a new partition is empty and starts at 0.
 
         Raises:
-            LogCorrupt: a value is no number.
+            LogCorrupt: a value is no number, or no mark.
         """
+        mark = properties.get(uncleanable(partition))
         return cls(
             _number(topic, properties, log_start_offset(partition)) or 0,
             _number(topic, properties, log_end_offset(partition)) or 0,
             _number(topic, properties, first_dirty_offset(partition)),
+            properties.get(watermarks(partition)) or None,
+            Uncleanable.from_json(mark) if mark else None,
         )
+
+
+def last_pass_to_json(numbers: LastPass) -> str:
+    """As it is stored."""
+    return json.dumps(asdict(numbers), separators=(",", ":"))
+
+
+def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) -> LastPass | None:
+    """What the last clean of a log cost; null if it was never cleaned.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    name = last_pass(partition)
+    text = properties.get(name)
+    if not text:
+        return None
+    try:
+        return LastPass(**json.loads(text))
+    except (TypeError, ValueError):
+        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no record of a clean; remove it") from None
+
+
+def watermarks_paths(properties: Mapping[str, str]) -> list[str]:
+    """The files with watermarks of all topic-partitions."""
+    name = re.compile(r"log\.p\d+\.watermarks")
+    return [path for key, path in properties.items() if name.fullmatch(key) and path]
 
 
 def partition_count(topic: str, properties: Mapping[str, str]) -> int:

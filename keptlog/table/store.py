@@ -6,6 +6,7 @@ catalog, in two processes or on two machines, are as good as one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pyiceberg.catalog import Catalog
@@ -14,19 +15,25 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.log.config import TopicConfig
+from keptlog.log.metrics import LastPass
+from keptlog.log.plan import Step
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff
 from keptlog.table.append import Append, AppendResult
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
+from keptlog.table.retain import Deleted, DeleteRecords, Retain
 from keptlog.table.staging import SegmentPaths
-from keptlog.table.state import CONFIG_PREFIX
+from keptlog.table.state import CONFIG_PREFIX, partition_count, read_last_pass
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
     Topic,
@@ -162,15 +169,70 @@ class LogStore:
         paths = SegmentPaths(described.data_location, run_id, self._new_id)
         return Append(described, self._committer, self.files, paths, now_ms).run(table, records)
 
-    def swap(self, topic: str, rewritten: Sequence[Rewritten], run_id: str) -> None:
+    def swap(
+        self,
+        topic: str,
+        rewritten: Sequence[Rewritten],
+        run_id: str,
+        last_passes: Mapping[TopicPartition, LastPass] | None = None,
+    ) -> None:
         """Make the outcomes of a run live: all topic-partitions of the topic in one commit.
+
+        ``last_passes`` is what the run cost, stored with the logs. A mark of an earlier failure is cleared.
 
         Raises:
             StalePlan: the log is no longer what the plan was made from; nothing landed, nothing is lost.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
-        Swap(topic, rewritten, run_id).run(self._committer, self.files, self._live_files, self._broker)
+        swap = Swap(topic, rewritten, run_id, last_passes or {})
+        swap.run(self._committer, self.files, self._live_files, self._broker)
+
+    def retain(self, topic: str, steps: Sequence[Step], run_id: str) -> None:
+        """Carry out what retention has planned for the logs of a topic, in one commit.
+
+        Raises:
+            StalePlan: a log, or its settings, are no longer what the plan was made from; nothing landed.
+            CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
+        """
+        with reaching(f"topic {topic} can't be read"):
+            Retain(topic, steps, run_id).run(self._committer, self._live_files, self._broker)
+
+    def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str) -> Deleted:
+        """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
+
+        No reader sees them from now on. Segments that lie below it go at once; what is left of one goes with it.
+
+        Raises:
+            InvalidConfig: the offset lies outside of the log.
+            CommitStateUnknown: the catalog did not say whether it landed; the same call again is harmless.
+        """
+        with reaching(f"topic {topic_partition.topic} can't be read"):
+            deletion = DeleteRecords(topic_partition, before_offset, run_id)
+            return deletion.run(self._committer, self._live_files, self._broker)
+
+    def mark_uncleanable(self, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
+        """Remember that cleans failed, in one commit a topic.
+
+        Raises:
+            StalePlan, StorageUnavailable: some marks could not be set.
+        """
+        by_topic: dict[str, list[Failure]] = defaultdict(list)
+        for failure in failures:
+            by_topic[failure.topic_partition.topic].append(failure)
+        for topic, of_topic in by_topic.items():
+            mark_uncleanable(self._committer, topic, of_topic, now_ms, backoff)
+
+    def last_passes(self, topic: str) -> dict[TopicPartition, LastPass]:
+        """What the last clean of each log of a topic cost; logs that were never cleaned are not in it.
+
+        Raises:
+            LogCorrupt: what is stored contradicts itself.
+        """
+        properties = self._load(topic).properties
+        numbers = range(partition_count(topic, properties))
+        found = {TopicPartition(topic, number): read_last_pass(topic, number, properties) for number in numbers}
+        return {name: last for name, last in found.items() if last}
 
     def read(
         self,

@@ -6,7 +6,9 @@ was made from. Whoever comes second, a zombie or another cleaner, finds that it 
     plan      [ a ][ b ][ c ]           removes a, b, c, adds d, checkpoint 0 -> 30
     now       [ a ][ x ]                b and c are not live: somebody else has cleaned them
 
-Appends that came meanwhile lie behind the planned range and disturb nobody: the next round builds on them.
+Appends that came meanwhile lie behind the planned range and disturb nobody: the next round builds on them. Settings
+that were altered meanwhile count as they are now: a topic that is no longer compacted, that has another strategy, or
+whose minimum lag now protects what was cleaned, keeps its segments. So does one that was deleted.
 """
 
 from __future__ import annotations
@@ -14,19 +16,23 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyiceberg.table import Table
 
-from keptlog.errors import InvariantViolated, StalePlan
+from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
+from keptlog.log.metrics import LastPass
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.result import Rewritten
+from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.append import require_staged
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
 from keptlog.table.files import TableFiles
-from keptlog.table.live_files import LiveFiles
+from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.metrics import LiveFile, data_file_of
-from keptlog.table.state import LogState, first_dirty_offset
+from keptlog.table.state import first_dirty_offset, last_pass, last_pass_to_json, uncleanable, watermarks
 from keptlog.table.topics import topic_of
 
 
@@ -37,6 +43,8 @@ class Swap:
     topic: str
     rewritten: Sequence[Rewritten]
     run_id: str
+    last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
+    """What the run cost, stored with each log."""
 
     def run(self, committer: Committer, files: TableFiles, live_files: LiveFiles, broker: Mapping[str, str]) -> None:
         """Check and commit.
@@ -48,18 +56,29 @@ class Swap:
         self._require_sound()
 
         def prepare(table: Table) -> Land:
-            if not topic_of(table, broker).config.is_compacted:
+            config = topic_of(table, broker).config
+            if not config.is_compacted:
                 raise StalePlan(f"topic {self.topic} is no longer compacted (cleanup.policy); nothing lost, plan again")
             live = live_files.of(table)
+            logs = logs_of(self.topic, table.properties, live, config)
             for outcome in self.rewritten:
-                partition = outcome.step.topic_partition.partition
-                state = LogState.read(self.topic, partition, table.properties)
-                _require_fresh(outcome.step, state, live.get(partition, []))
+                _require_fresh(outcome.step, logs[outcome.step.topic_partition.partition])
             self._require_log_afterwards(live)
-            require_staged(files, (segment.path for outcome in self.rewritten for segment in outcome.added))
+            require_staged(files, self._staged_paths)
             return lambda: self._land(table, live)
 
-        committer.commit(self.topic, prepare, self._commit_id)
+        try:
+            committer.commit(self.topic, prepare, self._commit_id)
+        except UnknownTopic:
+            raise StalePlan(f"topic {self.topic} was deleted while it was cleaned; there is nothing to do") from None
+
+    @property
+    def _staged_paths(self) -> list[str]:
+        paths = [segment.path for outcome in self.rewritten for segment in outcome.added]
+        new_watermarks = (
+            each.watermarks_path for each in self.rewritten if each.watermarks_path != each.step.watermarks_path
+        )
+        return paths + [path for path in new_watermarks if path]
 
     @property
     def _commit_id(self) -> str:
@@ -107,46 +126,68 @@ class Swap:
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "clean"}
         transaction = table.transaction()
         snapshot = transaction.update_snapshot(snapshot_properties=summary).overwrite()
-        moved: dict[str, str] = {}
+        changed: dict[str, str] = {}
         for outcome in self.rewritten:
-            partition = outcome.step.topic_partition.partition
+            step, partition = outcome.step, outcome.step.topic_partition.partition
             removed = {segment.path for segment in outcome.removed}
             for file in live[partition]:
                 if file.segment.path in removed:
                     snapshot.delete_data_file(file.data_file)
             for segment in outcome.added:
                 snapshot.append_data_file(data_file_of(partition, segment))
-            if outcome.step.kind is StepKind.COMPACT:
-                moved[first_dirty_offset(partition)] = str(outcome.step.end_offset)
+            if step.kind is StepKind.COMPACT:
+                changed[first_dirty_offset(partition)] = str(step.end_offset)
+            if outcome.watermarks_path != step.watermarks_path:
+                changed[watermarks(partition)] = outcome.watermarks_path or ""
+            if step.topic_partition in self.last_passes:
+                changed[last_pass(partition)] = last_pass_to_json(self.last_passes[step.topic_partition])
+            # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
+            changed[uncleanable(partition)] = ""
         snapshot.commit()
-        if moved:
-            transaction.set_properties(moved)
+        transaction.set_properties(changed)
         transaction.commit_transaction()
 
 
-def _require_fresh(step: Step, state: LogState, live: Sequence[LiveFile]) -> None:
-    """Whether the log still is what the step was planned from.
+def _require_fresh(step: Step, log: Log) -> None:
+    """Whether the log still is what the step was planned from, and may still be cleaned like that.
 
     Raises:
         StalePlan: naming what changed.
     """
-    if (state.checkpoint, state.log_start_offset) != (step.checkpoint, step.log_start_offset):
-        raise _stale(
-            step,
-            f"its first dirty offset was {step.checkpoint} and its log start offset {step.log_start_offset}, "
-            f"now they are {state.checkpoint} and {state.log_start_offset}",
-        )
-    live_paths = {file.segment.path for file in live}
+    require_state(step, log)
+    live_paths = {segment.path for segment in log.segments}
     for segment in step.segments:
         if segment.path not in live_paths:
-            raise _stale(step, f"segment {segment.path} is no longer live")
+            raise stale(step, f"segment {segment.path} is no longer live")
+    if step.strategy != log.config.strategy:
+        raise stale(step, f"compaction.strategy was {step.strategy}, now it is {log.config.strategy}")
     if step.kind is StepKind.EXPIRE:
         return
     planned = {segment.path for segment in step.segments}
-    for file in live:
-        if file.segment.base_offset < step.end_offset and file.segment.path not in planned:
-            raise _stale(step, f"segment {file.segment.path} came into the range that was cleaned")
+    for live in log.segments:
+        if live.base_offset < step.end_offset and live.path not in planned:
+            raise stale(step, f"segment {live.path} came into the range that was cleaned")
+    protected_from = sections_of(log, step.now_ms).first_uncleanable_offset
+    if protected_from < step.end_offset:
+        raise stale(step, f"its settings were altered and protect what lies behind offset {protected_from}")
 
 
-def _stale(step: Step, what: str) -> StalePlan:
+def require_state(step: Step, log: Log) -> None:
+    """Whether the log's stored state still is that of the step.
+
+    Raises:
+        StalePlan: naming what changed.
+    """
+    if (log.checkpoint, log.log_start_offset) != (step.checkpoint, step.log_start_offset):
+        raise stale(
+            step,
+            f"its first dirty offset was {step.checkpoint} and its log start offset {step.log_start_offset}, "
+            f"now they are {log.checkpoint} and {log.log_start_offset}",
+        )
+    if log.watermarks_path != step.watermarks_path:
+        raise stale(step, f"its watermarks were {step.watermarks_path}, now they are {log.watermarks_path}")
+
+
+def stale(step: Step, what: str) -> StalePlan:
+    """The error for a step that came too late."""
     return StalePlan(f"{step.topic_partition}: the log changed since it was planned: {what}; nothing lost, plan again")

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -273,3 +274,17 @@ def test_two_purges_at_once_do_the_work_once(tmp_path: Path, monkeypatch: pytest
     assert store.purge(TOPIC, clock_ms() + MINUTE_MS + 1).deleted_files == ()
     assert len(files_below(tmp_path)) == 1
     assert values(store) == [(0, 2, b"3"), (0, 3, b"4")]
+
+
+def test_watermarks_are_spared_while_a_log_refers_to_them_and_swept_when_replaced(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    folder = f"{store.data_location(TOPIC)}/partition=0"
+    for name in ("first", "second"):
+        store.files.write_bytes(f"{folder}/{name}", b"watermarks")
+        append_each(store, [("a", "1"), ("a", "2")])
+        outcome = rewritten(store, step_for(store.logs(TOPIC)[0]))
+        store.swap(TOPIC, [replace(outcome, watermarks_path=f"{folder}/{name}")], new_id())
+        assert not [each for each in store.purge(TOPIC, clock_ms()).deleted_orphans if name in each.path]
+    swept = store.purge(TOPIC, clock_ms() + DAY_MS + 1).deleted_orphans
+    assert f"{folder}/first" in {each.path for each in swept}
+    assert store.files.exists(f"{folder}/second")

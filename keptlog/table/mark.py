@@ -1,0 +1,58 @@
+"""Marks logs whose clean failed (``keptlog.log.uncleanable``), in their topic's properties.
+
+No segment moves, so no snapshot is made; the commit lands only while the current snapshot is the one that was looked
+at. A clean that heals a log makes a new one and empties the mark with it: whichever of the two comes first, the log
+ends without a mark, because the mark is not set on a log whose checkpoint is no longer the one that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+from pyiceberg.table.update import SetPropertiesUpdate
+
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff, after_failure
+from keptlog.table.commit import Committer, Land, commit_without_snapshot
+from keptlog.table.state import LogState, partition_count, uncleanable
+
+_LONGEST_REASON = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A clean that failed: why, and the checkpoint of the log that it was planned from."""
+
+    topic_partition: TopicPartition
+    reason: str
+    checkpoint: int | None
+
+
+def mark_uncleanable(
+    committer: Committer, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff
+) -> None:
+    """Mark logs of one topic; those that somebody else has cleaned meanwhile are left without.
+
+    Raises:
+        StalePlan, StorageUnavailable: the marks could not be set.
+    """
+    failures = tuple(failures)
+
+    def prepare(table: Table) -> Land | None:
+        marks: dict[str, str] = {}
+        partitions = partition_count(topic, table.properties)
+        for failure in failures:
+            partition = failure.topic_partition.partition
+            if partition >= partitions:
+                continue
+            state = LogState.read(topic, partition, table.properties)
+            if state.checkpoint == failure.checkpoint:
+                reason = failure.reason[:_LONGEST_REASON]
+                marks[uncleanable(partition)] = after_failure(state.uncleanable, reason, now_ms, backoff).to_json()
+        if not marks:
+            return None
+        return lambda: commit_without_snapshot(committer.catalog, table, SetPropertiesUpdate(updates=marks))
+
+    committer.commit(topic, prepare)
