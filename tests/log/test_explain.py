@@ -1,8 +1,11 @@
 """Why a log is cleaned or not, in words that name the rule and its values."""
 
+from dataclasses import replace
+
 from keptlog.log.explain import explain, iso_time
 from keptlog.log.segment import Log
 from keptlog.log.selection import assess
+from keptlog.log.uncleanable import Uncleanable
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS
@@ -55,3 +58,25 @@ def test_a_reset_checkpoint_is_told() -> None:
 def test_a_time_beyond_the_calendar_is_told_as_a_number() -> None:
     assert iso_time(0) == "1970-01-01T00:00:00.000Z"
     assert iso_time(2**62) == f"{2**62} ms"
+
+
+def test_versions_retention_and_old_segments_are_explained() -> None:
+    settings = config(
+        cleanup_policy="compact,delete", compaction_strategy="timestamp", retention_ms=1000, retention_bytes=10**6
+    )
+    rules = explain(assess(log([segment(0, 9, time_ms=NOW_MS - 2000)], settings), NOW_MS)).rules
+    assert "compaction.strategy=timestamp: the latest record of a key has the highest version" in rules
+    assert "retention.ms=1000, retention.bytes=1000000" in rules
+    old = "0-9.parquet is to be removed, retention_ms: its latest record is 2000 ms old, retention.ms=1000"
+    assert old in rules
+
+
+def test_a_log_whose_clean_failed_says_so_and_when_it_is_tried_again() -> None:
+    mark = Uncleanable("no space", since_ms=NOW_MS - 1000, attempts=3, retry_at_ms=NOW_MS + 5000)
+    found = explain(assess(replace(log([segment(0, 9)]), uncleanable=mark), NOW_MS))
+    assert found.verdict == "left alone: uncleanable: 3 cleans failed, the last with: no space"
+    assert found.due == "by 2023-11-14T22:13:25.000Z at the earliest, or when new records make it so"
+    assert found.rules[-1] == (
+        "uncleanable since 2023-11-14T22:13:19.000Z, tried again from 2023-11-14T22:13:25.000Z on: "
+        "3 cleans failed, the last with: no space"
+    )

@@ -1,12 +1,18 @@
 """What a plan holds, and that it is data."""
 
+import dataclasses
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.log.plan import Plan, Step, StepKind, describe_step, make_plan, plan_step, why_left_alone
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
+from keptlog.log.plan import Plan, Step, StepKind, describe_step, make_plan, plan_step, step_from_dict, why_left_alone
 from keptlog.log.segment import Log
 from keptlog.log.selection import Trigger, assess
+from keptlog.log.strategy import Strategy, StrategyKind
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_selection import logs_with_tombstones
 
@@ -151,3 +157,32 @@ def test_a_step_is_told_in_one_line() -> None:
     assert describe_step(planned(log([EXPIRED], checkpoint=10))) == (
         "t-0: expire tombstones in 1 segments (100 bytes), tombstone_expiry"
     )
+
+
+def test_a_step_may_map_as_many_keys_as_its_broker_allows_for_its_strategy() -> None:
+    broker = BrokerConfig.of({"keptlog.offset.map.overflow": "shuffle"})
+    by_offset, by_timestamp = compacted(), compacted(compaction_strategy="timestamp")
+    steps = make_plan([assess(by_offset, NOW_MS)], NOW_MS, broker).steps
+    assert steps[0].map_capacity == MapCapacity(5_033_164, MapOverflow.SHUFFLE)
+    step = plan_step(assess(by_timestamp, NOW_MS), broker)
+    assert step is not None
+    assert step.strategy == Strategy(StrategyKind.TIMESTAMP)
+    assert step.map_capacity.max_keys == BrokerConfig().max_keys(step.strategy)
+    assert planned(by_offset).map_capacity == UNBOUNDED
+    assert step_from_dict(dataclasses.asdict(step)) == step
+
+
+def test_a_step_whose_map_is_full_ends_early_without_what_lies_behind() -> None:
+    step = planned(log([CLEAN, DIRTY, replace(ACTIVE, first_timestamp_ms=OLD_MS)], config(segment_ms=1), checkpoint=10))
+    assert step.end_offset == 30
+    assert step.ended_at(30) is step
+    shorter = step.ended_at(15)
+    assert (shorter.end_offset, shorter.ends_early, step.ends_early) == (15, True, False)
+    assert shorter.segments == (CLEAN, DIRTY)
+    assert shorter.must_rewrite(DIRTY)
+    assert step.ended_at(20).segments == (CLEAN, DIRTY)
+
+
+def test_a_log_waits_for_a_transaction_that_is_still_open() -> None:
+    waiting = assess(replace(compacted(), last_stable_offset=10), NOW_MS)
+    assert why_left_alone(waiting) == "all dirty records wait for the transaction that begins at offset 10"

@@ -1,5 +1,7 @@
 """Where a log is clean, cleanable, uncleanable and active."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,3 +176,40 @@ def test_no_cleanable_record_is_younger_than_the_minimum_lag(judged: Log, now_ms
     assert all(
         lag_ms == 0 or now_ms - each.largest_timestamp_ms >= lag_ms for each in sections_of(judged, now_ms).cleanable
     )
+
+
+@pytest.mark.parametrize(
+    ("stable", "cleanable", "bound"), [(30, 3, 30), (29, 2, 29), (20, 2, 20), (19, 1, 19), (0, 0, 0)]
+)
+def test_nothing_is_cleaned_beyond_the_last_stable_offset(stable: int, cleanable: int, bound: int) -> None:
+    judged = replace(log(three(), CLOSED), last_stable_offset=stable)
+    sections = sections_of(judged, NOW_MS)
+    assert [segment.base_offset for segment in sections.cleanable] == [0, 10, 20][:cleanable]
+    assert sections.first_uncleanable_offset == [0, 10, 20, 30][cleanable]
+    assert sections.first_uncleanable_dirty_offset == bound
+
+
+def test_the_bound_of_the_next_clean_is_the_smallest_of_all() -> None:
+    settings = config(segment_ms=HOUR_MS, min_compaction_lag_ms=1000)
+    segments = [segment(0, 9, time_ms=OLD_MS), segment(10, 19, time_ms=OLD_MS, until_ms=NOW_MS), segment(20, 29)]
+    judged = log(segments, settings)
+    assert sections_of(judged, NOW_MS).first_uncleanable_dirty_offset == 10
+    assert sections_of(replace(judged, last_stable_offset=5), NOW_MS).first_uncleanable_dirty_offset == 5
+    assert sections_of(replace(judged, checkpoint=15), NOW_MS).first_uncleanable_dirty_offset == 15
+
+
+def test_a_caller_may_know_which_segments_are_active() -> None:
+    judged = log(three(), CLOSED)
+    assert sections_of(judged, NOW_MS, judged.segments[-1:]).first_uncleanable_offset == 20
+    assert sections_of(judged, NOW_MS, ()).first_uncleanable_offset == 30
+
+
+def test_a_segment_that_was_cleaned_in_part_is_closed_however_small_it_is() -> None:
+    young = [segment(0, 9), segment(10, 19)]
+    assert divided(log(young, CLOSED, checkpoint=5)) == ([0], [0], [], [10])
+    assert divided(log(young, CLOSED)) == ([], [], [], [0, 10])
+
+
+def test_a_log_start_inside_of_the_active_segment_leaves_it_active() -> None:
+    assert divided(log([segment(0, 9)], CLOSED, start=5)) == ([0], [], [], [0])
+    assert divided(log([segment(0, 9)], CLOSED, start=5, checkpoint=2)) == ([0], [], [], [0])
