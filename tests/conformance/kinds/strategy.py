@@ -24,7 +24,7 @@ def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Dif
     if dialect is not None and dialect not in _DIALECTS:
         raise NotUnderstoodError(f"there is no dialect {dialect!r}")
     if dialect and found != expect["surviving_offsets"]:
-        return [Difference(10, _DIALECTS[dialect])]
+        return [Difference(20, _DIALECTS[dialect])]
     assert found == expect["surviving_offsets"]
     return []
 
