@@ -1,7 +1,9 @@
 """The rules of the log, pure: no clock, no storage, no table, no Spark.
 
-Read in this order: ``record``, ``segment``, ``config`` (what there is), ``roll``, ``sections``, ``selection`` (which
-log is due and how far), ``verdict``, ``plan``, ``groups``, ``result`` (what a clean does and what it must have done).
-``reference`` tells the same in the plainest way and is what all of it is tested against. Retention by time and size
-will be the next module here.
+What there is: ``record``, ``segment``, ``config`` and ``broker``. Which log is due, and how far: ``roll``,
+``sections``, ``selection``, ``uncleanable``. What a clean does: ``verdict``, ``strategy`` (which record is the latest),
+``offset_map`` (where a pass ends), ``watermark``, and ``clean``, all of them together in memory. What is done to a log:
+``plan``, ``groups``, ``result``; and ``retention``, which knows no keys. What is told of it: ``explain``, ``metrics``.
+
+``reference`` tells the same in the plainest way and is what all of it is tested against.
 """

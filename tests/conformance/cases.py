@@ -65,13 +65,14 @@ def case_fields(case: Fields, known: Collection[str], required: Collection[str] 
 
 def settings_of(config: Fields) -> dict[str, str]:
     """A case's configuration as the text that a topic is created with; sizes may be as small as one likes."""
-    settings = {name: _as_text(value) for name, value in config.items()}
+    settings = {name: as_text(value) for name, value in config.items()}
     if "segment.bytes" in settings:
         settings["internal.segment.bytes"] = settings.pop("segment.bytes")
     return settings
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A setting's value as Kafka's properties have it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from keptlog.cleaner import Cleaner
 from keptlog.log.clean import clean, latest_orders
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
-from keptlog.log.plan import Plan, Step, StepKind
+from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
-from keptlog.log.result import Counts
+from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.segment import Log, Segment
 from keptlog.log.selection import Trigger
 from keptlog.log.topic_partition import TopicPartition
@@ -160,10 +159,6 @@ class TableLog:
         self.store.create_topic(TOPIC, 1, self.settings)
         self.append([_ACTIVE])
 
-    @property
-    def cleaner(self) -> Cleaner:
-        return Cleaner(self.store, in_process_engine(self.store.files))
-
     def append(self, records: Sequence[Record]) -> None:
         transaction = self.store._load(TOPIC).transaction()
         snapshot = transaction.update_snapshot().merge_append()
@@ -185,11 +180,21 @@ class TableLog:
         step = self.step(asked)
         if not step.segments:
             return PassResult(step.end_offset, Counts())
-        run_id = new_id()
-        (outcome,) = self.cleaner.rewrite([step], run_id)
-        result = self.cleaner.commit(Plan(asked.now_ms, (step,), {}), [outcome], run_id)
-        assert not result.failed, result.failed
+        outcome = self.rewrite(step)
+        self.commit(outcome)
         return PassResult(outcome.step.end_offset, outcome.counts)
+
+    def rewrite(self, step: Step) -> Rewritten:
+        """Stage the step's outcome with the real kernels."""
+        engine = in_process_engine(self.store.files)
+        (outcome,) = engine.rewrite([step], {TOPIC: self.store.data_location(TOPIC)}, new_id())
+        verify(outcome)
+        return outcome
+
+    def commit(self, outcome: Rewritten) -> None:
+        """Make it live, if there is anything to commit."""
+        if not outcome.is_empty:
+            self.store.swap(TOPIC, [outcome], new_id())
 
     def records(self) -> list[Record]:
         return [record for _, record in self.store.read(TOPIC, 0) if record.offset < _ACTIVE.offset]

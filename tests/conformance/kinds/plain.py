@@ -10,8 +10,7 @@ from keptlog.log.config import NOT_APPLICABLE, SETTINGS, TopicConfig
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.offset_map import SLOT_BYTES, keys_in, slots_in
 from keptlog.log.segment import Segment
-from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, understood
-from tests.conformance.cases import settings_of as _small_settings_of
+from tests.conformance.cases import Difference, Fields, NotUnderstoodError, as_text, case_fields, understood
 
 _OFFSET_BYTES = 8
 _STATE_OPS = {
@@ -21,10 +20,11 @@ _STATE_OPS = {
     "done_cleaning",
     "done_deleting",
     "abort",
+    "abort_cleaning",
     "abort_and_pause",
+    "check_done",
     "pause_non_compacted",
     "resume",
-    "check",
 }
 
 
@@ -32,9 +32,7 @@ def run_config(case: Fields) -> list[Difference]:
     """Whether a configuration is accepted, by ``TopicConfig`` or, for a broker's names, by ``BrokerConfig``."""
     fields = case_fields(case, {"level"}, {"props", "expect"})
     expect = understood(fields["expect"], "expect", set(), {"valid"})
-    settings = _small_settings_of(fields["props"])
-    if "internal.segment.bytes" in settings and "segment.bytes" in fields["props"]:
-        settings["segment.bytes"] = settings.pop("internal.segment.bytes")
+    settings = {name: as_text(value) for name, value in fields["props"].items()}
     foreign = sorted(settings.keys() & (NOT_APPLICABLE.keys() | BROKER_NOT_APPLICABLE.keys()))
     of_topic = {setting.name for setting in SETTINGS} | NOT_APPLICABLE.keys()
     try:

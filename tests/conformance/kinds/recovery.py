@@ -17,11 +17,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from keptlog.log.plan import Plan
 from keptlog.log.record import Record
 from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, understood
 from tests.conformance.logs import TOPIC, Pass, TableLog
-from tests.table.stores import new_id, store_at
+from tests.table.stores import store_at
 
 _FILE = re.compile(r"(\d+)\.(log|index|timeindex|txnindex)(?:\.(cleaned|swap|deleted))?")
 _STEP = 10
@@ -81,11 +80,9 @@ def _cleans(
 
 def _carry_out(log: TableLog, clean: Clean) -> None:
     step = log.step(Pass(clean.base_offset, clean.end_offset, now_ms=0))
-    run_id = new_id()
-    (outcome,) = log.cleaner.rewrite([step], run_id)
+    outcome = log.rewrite(step)
     if clean.is_committed:
-        result = log.cleaner.commit(Plan(0, (outcome.step,), {}), [outcome], run_id)
-        assert not result.failed, result.failed
+        log.commit(outcome)
 
 
 def _logs(files: list[str], suffix: str | None) -> list[int]:

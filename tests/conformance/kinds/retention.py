@@ -13,12 +13,12 @@ from tests.conformance.kinds.select import segments_of
 
 
 def run(case: Fields) -> list[Difference]:
-    fields = case_fields(case, {"config", "start"}, {"segments", "leo", "steps"})
+    fields = case_fields(case, {"config", "log_start"}, {"segments", "leo", "steps"})
     log = Log(
         TopicPartition("t", 0),
         TopicConfig.of(settings_of(fields.get("config", {}))),
         segments_of(fields["segments"], fields["leo"]),
-        fields.get("start", 0),
+        fields.get("log_start", 0),
         fields["leo"],
     )
     differences: list[Difference] = []
