@@ -14,6 +14,7 @@ from typing import Any
 
 Fields = Mapping[str, Any]
 
+_DECISIONS = Path(__file__).parents[2] / "docs" / "adr"
 _ABOUT = {"name", "kind", "source_test", "notes", "derived", "kafka_versions", "last_batch_rule"}
 """What a case says of itself. ``last_batch_rule`` is about empty batches, which do not exist here."""
 
@@ -28,6 +29,10 @@ class Difference:
 
     adr: int
     why: str
+
+    def __post_init__(self) -> None:
+        if not list(_DECISIONS.glob(f"{self.adr:04}-*.md")):
+            raise NotUnderstoodError(f"there is no decision {self.adr} to explain: {self.why}")
 
     def __str__(self) -> str:
         return f"ADR {self.adr}: {self.why}"

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from keptlog.log.explain import explain, iso_time
+from keptlog.log.explain import explain
+from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
 from keptlog.log.selection import assess
 from keptlog.log.uncleanable import Uncleanable

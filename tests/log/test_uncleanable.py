@@ -45,8 +45,9 @@ def test_a_log_that_failed_is_left_alone_until_its_time() -> None:
     waiting = assess(FAILED, NOW_MS)
     assert waiting.trigger is None
     assert waiting.due_ms == NOW_MS + 1
-    plan = make_plan([waiting], NOW_MS)
-    assert plan.left_alone == {"t-0": "uncleanable: 2 cleans failed, the last with: segment 0-9.parquet can't be read"}
+    reason = make_plan([waiting], NOW_MS).left_alone["t-0"]
+    assert reason.startswith("uncleanable")
+    assert reason.endswith("2 cleans failed, the last with: segment 0-9.parquet can't be read")
     assert assess(FAILED, NOW_MS + 1).trigger is Trigger.DIRTY_RATIO
 
 
