@@ -1,0 +1,239 @@
+"""One Kafka broker, for as long as a block lasts: KRaft, a single process, on loopback, in a folder of its own.
+
+    kafka.tools.StorageTool format     gives the folder its cluster id
+    kafka.Kafka                        answers after some seconds
+    SIGKILL                            to its process group, whatever happened; the folder goes too
+
+It runs from the same jars as the comparison with Kafka's classes (``tests.kafka.jars``). Its cleaner looks for work ten
+times a second, in real time: a broker has no clock that a test could set, so a test waits for what it is to see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from keptlog.log.record import Header, NewRecord, Record, TimestampType
+from tests.kafka.jars import VERSION, classpath
+
+DEADLINE_SECONDS = 30.0
+"""What takes longer than this never comes."""
+_BATCH_RECORDS = 100
+_JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.dedupe.buffer.size": str(2**21 + 1),
+}
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A running broker, and what tests do with one. ``folder`` is its log directory."""
+
+    bootstrap: str
+    folder: Path
+
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Create a topic with its own settings."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config))
+        admin.create_topics([topic])[name].result(DEADLINE_SECONDS)
+
+    def produce(self, topic: str, records: Sequence[NewRecord]) -> list[tuple[int | None, int | None]]:
+        """Append records in their order, in several batches; the partition and the offset that each of them got."""
+        got: list[tuple[int | None, int | None]] = [(None, None)] * len(records)
+
+        def delivery_of(index: int) -> Callable[[KafkaError | None, Message], None]:
+            def delivered(error: KafkaError | None, message: Message) -> None:
+                assert error is None, f"record {index}: {error}"
+                got[index] = message.partition(), message.offset()
+
+            return delivered
+
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "enable.idempotence": True,
+                "batch.num.messages": _BATCH_RECORDS,
+            }
+        )
+        for index, record in enumerate(records):
+            assert record.partition is not None, f"record {index} has no partition"
+            producer.produce(
+                topic,
+                key=record.key,
+                value=record.value,
+                partition=record.partition,
+                timestamp=record.timestamp_ms,
+                headers=list(record.headers),
+                on_delivery=delivery_of(index),
+            )
+        waiting = producer.flush(DEADLINE_SECONDS)
+        assert not waiting, f"{waiting} records were not acknowledged within {DEADLINE_SECONDS} s"
+        return got
+
+    def records(self, topic: str, partitions: int) -> dict[int, list[Record]]:
+        """By partition, what a consumer sees that reads all committed records from the beginning to the end."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "tests",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+            }
+        )
+        found: dict[int, list[Record]] = {partition: [] for partition in range(partitions)}
+        with contextlib.closing(consumer):
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in found])
+            reading = set(found)
+            deadline = time.monotonic() + DEADLINE_SECONDS
+            while reading:
+                assert time.monotonic() < deadline, f"{topic}: no end of partitions {reading} in sight"
+                for message in consumer.consume(500, timeout=0.2):
+                    partition, error = message.partition(), message.error()
+                    assert partition is not None, error
+                    if error is None:
+                        found[partition].append(_record(message))
+                    else:
+                        assert error.code() == KafkaError._PARTITION_EOF, error
+                        reading.discard(partition)
+        return found
+
+    def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
+        """The offset that the next record of each partition gets."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "tests"})
+        with contextlib.closing(consumer):
+            names = [TopicPartition(topic, partition) for partition in range(partitions)]
+            ends = [consumer.get_watermark_offsets(name, timeout=DEADLINE_SECONDS)[1] for name in names]
+        return dict(enumerate(ends))
+
+    def wait_until_cleaned(self, topic: str, checkpoints: Mapping[int, int]) -> None:
+        """Wait until the broker's cleaner has cleaned each of these partitions up to its offset."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while (reached := self.checkpoints(topic)) != checkpoints:
+            assert time.monotonic() < deadline, f"{topic} is cleaned up to {reached}, not up to {checkpoints}"
+            time.sleep(0.05)
+
+    def checkpoints(self, topic: str) -> dict[int, int]:
+        """The cleaner's checkpoints of the partitions that it has cleaned, by partition."""
+        # Two lines, its version and the number of entries, come first; before the first clean it is empty.
+        entries = (self.folder / "cleaner-offset-checkpoint").read_text().splitlines()[2:]
+        parts = [entry.rsplit(" ", 2) for entry in entries]
+        return {int(partition): int(offset) for name, partition, offset in parts if name == topic}
+
+
+@contextmanager
+def running_broker() -> Iterator[Broker]:
+    """Start a broker; its process and its folder are gone when the block ends.
+
+    Raises:
+        KafkaMissing: this machine has no Maven or no Java compiler.
+    """
+    java = ["java", *_JAVA_OPTIONS, "-cp", classpath()]
+    with tempfile.TemporaryDirectory(prefix="kafka-broker-") as temporary:
+        folder = Path(temporary)
+        port, controller_port = _free_ports(2)
+        config = folder / "server.properties"
+        config.write_text(_properties(port, controller_port, folder / "logs"))
+        formatting = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER_ID, "-c", str(config)]
+        outcome = subprocess.run([*java, *formatting], capture_output=True, timeout=DEADLINE_SECONDS, check=False)
+        assert outcome.returncode == 0, (outcome.stdout + outcome.stderr).decode()
+        command = [*java, "kafka.Kafka", str(config)]
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            _wait_until_ready(process, port)
+            yield Broker(f"127.0.0.1:{port}", folder / "logs")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(DEADLINE_SECONDS)
+
+
+def _record(message: Message) -> Record:
+    offset = message.offset()
+    assert offset is not None
+    kind, timestamp_ms = message.timestamp()
+    is_log_append_time = kind == TIMESTAMP_LOG_APPEND_TIME
+    return Record(
+        offset,
+        message.key(),
+        message.value(),
+        timestamp_ms,
+        TimestampType.LOG_APPEND_TIME if is_log_append_time else TimestampType.CREATE_TIME,
+        tuple(cast("list[Header]", message.headers() or [])),
+    )
+
+
+def _properties(port: int, controller_port: int, folder: Path) -> str:
+    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
+    here = {
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "log.dirs": str(folder),
+    }
+    return "".join(f"{name}={value}\n" for name, value in (_SETTINGS | here).items())
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as opened:
+        probes = [opened.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not _is_ready(port):
+        assert process.poll() is None, f"Kafka {VERSION} ended with {process.returncode}"
+        assert time.monotonic() < deadline, f"Kafka {VERSION} is not ready after {DEADLINE_SECONDS} s"
+        time.sleep(0.05)
+
+
+def _is_ready(port: int) -> bool:
+    """Whether it listens, and its controller, a little later, lets it have topics."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    return bool(admin.list_topics(timeout=DEADLINE_SECONDS).brokers)
