@@ -65,6 +65,7 @@ def test_a_segment_that_was_mapped_whole_carries_the_end_to_the_next_one() -> No
 def test_what_is_clean_or_not_cleanable_takes_no_room() -> None:
     assert end("abcab", 2, first=3) == 5
     assert end("abcd", 2, first=1, until=3) == 3
+    assert end("a    b", 1, until=5) == 5
 
 
 def test_the_end_of_a_full_map_lies_in_the_segment_of_the_record_that_ended_it() -> None:

@@ -39,6 +39,7 @@ def test_a_segment_goes_when_its_latest_record_is_older_than_allowed() -> None:
     assert outcome(kept(three(101, 100, 99), retention_ms=100)) == ([TIME], 10)
     assert outcome(kept(three(100, 100, 99), retention_ms=100)) == ([], 0)
     assert outcome(kept(three(999, 999, 999), retention_ms=-1)) == ([], 0)
+    assert outcome(kept(three(1, 0, 0), retention_ms=0)) == ([TIME], 10)
 
 
 def test_a_young_segment_keeps_the_older_ones_behind_it() -> None:

@@ -208,6 +208,7 @@ def test_a_segment_that_was_cleaned_in_part_is_closed_however_small_it_is() -> N
     young = [segment(0, 9), segment(10, 19)]
     assert divided(log(young, CLOSED, checkpoint=5)) == ([0], [0], [], [10])
     assert divided(log(young, CLOSED)) == ([], [], [], [0, 10])
+    assert divided(log(young, CLOSED, checkpoint=10)) == ([0], [], [], [10])
 
 
 def test_a_log_start_inside_of_the_active_segment_leaves_it_active() -> None:

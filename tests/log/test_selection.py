@@ -192,3 +192,9 @@ def test_whoever_only_looks_at_due_ms_finds_every_dirty_log_due_in_the_end(judge
         pytest.fail("due_ms never ends")
     if assessment.sections.dirty:
         assert assessment.trigger is not None
+
+
+def test_where_a_missing_timestamp_hides_the_first_one_the_largest_stands_for_it() -> None:
+    for missing_ms in (0, -1):
+        hidden = segment(0, 9, time_ms=missing_ms, until_ms=NOW_MS - 1500)
+        assert assess(log([hidden], config(max_compaction_lag_ms=1000)), NOW_MS).max_compaction_delay_ms == 500
