@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -28,25 +29,25 @@ _Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class _Row:
-    task_id: int
-    result: str
+class _Frame:
+    """What ``range`` gives, and what ``mapInArrow`` and ``repartition`` make of it: a list of batches for each task."""
 
+    tasks: list[list[pa.RecordBatch]]
 
-@dataclass(frozen=True)
-class _Numbers:
-    """What ``range`` gives, and what ``mapInArrow`` makes of it."""
+    def mapInArrow(self, work: _Work, _schema: str) -> _Frame:  # noqa: N802  # Spark's name
+        return _Frame([list(work(iter(task))) for task in self.tasks])
 
-    count: int
-    work: _Work | None = None
+    def repartition(self, parts: int, column: str) -> _Frame:
+        """Rows with the same value come together, in an order that mixes those of the tasks."""
+        cut: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
+        for batch in (batch for task in reversed(self.tasks) for batch in task if batch.num_rows):
+            part_of_row = [hash(value) % parts for value in batch.column(column).to_pylist()]
+            for part in range(parts):
+                cut[part].append(batch.filter(pa.array([each == part for each in part_of_row])))
+        return _Frame(cut)
 
-    def mapInArrow(self, work: _Work, _schema: str) -> _Numbers:  # noqa: N802  # Spark's name
-        return _Numbers(self.count, work)
-
-    def collect(self) -> list[_Row]:
-        assert self.work
-        batches = (pa.record_batch([[number]], names=["id"]) for number in range(self.count))
-        return [_Row(**row) for batch in self.work(batches) for row in batch.to_pylist()]
+    def collect(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(**row) for task in self.tasks for batch in task for row in batch.to_pylist()]
 
 
 class _Conf:
@@ -72,8 +73,8 @@ class InProcessSession:
         self.conf = _Conf()
         self.sparkContext = _Context()
 
-    def range(self, _start: int, end: int, _step: int, _partitions: int) -> _Numbers:
-        return _Numbers(end)
+    def range(self, _start: int, end: int, _step: int, _partitions: int) -> _Frame:
+        return _Frame([[pa.record_batch([[number]], names=["id"])] for number in range(end)])
 
 
 def in_process_engine(files: Files, sizes: Sizes = SMALL_CUTS) -> SparkEngine:

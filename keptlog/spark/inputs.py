@@ -1,17 +1,51 @@
-"""Opens the segments that a step was planned from; one that is gone means that the plan is stale."""
+"""Opens the segments that a step was planned from, and reads their keys; a file that is gone means a stale plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keptlog.errors import StalePlan
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
+from keptlog.log.strategy import Strategy
+from keptlog.spark.versions import version_columns, with_versions
 from keptlog.storage.files import Files
 from keptlog.storage.segment_reader import open_segment
+
+_KEY_FIELDS = [pa.field("key", pa.binary()), pa.field("offset", pa.int64())]
+_VERSION_FIELDS = [pa.field("version", pa.int64()), pa.field("is_malformed", pa.bool_())]
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Offsets from ``first_offset`` up to ``end_offset``, which is exclusive."""
+
+    first_offset: int
+    end_offset: int
+
+    @classmethod
+    def dirty(cls, step: Step) -> Between:
+        """What a step maps."""
+        return cls(step.first_dirty_offset, step.end_offset)
+
+    @classmethod
+    def clean(cls, step: Step) -> Between:
+        """What has a say beside it where records have versions."""
+        return cls(step.log_start_offset, step.first_dirty_offset)
+
+    def holds(self, segment: Segment) -> bool:
+        """Whether all records of a segment lie in it."""
+        return self.first_offset <= segment.base_offset and segment.last_offset < self.end_offset
+
+    def meets(self, segment: Segment) -> bool:
+        """Whether a record of a segment may lie in it."""
+        return self.first_offset <= segment.last_offset and segment.base_offset < self.end_offset
 
 
 @contextmanager
@@ -30,3 +64,30 @@ def open_input(files: Files, step: Step, segment: Segment) -> Iterator[pq.Parque
                 "clean was planned; nothing was committed, plan again"
             ) from error
         yield parquet
+
+
+def keys_schema(strategy: Strategy) -> pa.Schema:
+    """``key`` and ``offset``; where records have versions ``version`` and ``is_malformed`` too."""
+    return pa.schema(_KEY_FIELDS + _VERSION_FIELDS if strategy.has_versions else _KEY_FIELDS)
+
+
+def read_keys(files: Files, step: Step, segments: Iterable[Segment], between: Between) -> Iterator[pa.Table]:
+    """The keys of the records that lie between two offsets, in offset order, as tables of ``keys_schema``.
+
+    Raises:
+        StalePlan: a segment is gone.
+    """
+    columns = ["key", "offset", *version_columns(step.strategy)]
+    for segment in segments:
+        if not between.meets(segment):
+            continue
+        with open_input(files, step, segment) as parquet:
+            for index in range(parquet.num_row_groups):
+                table = parquet.read_row_group(index, columns=columns, use_threads=False)
+                if not between.holds(segment):
+                    offset = pc.field("offset")
+                    table = table.filter((offset >= between.first_offset) & (offset < between.end_offset))
+                if step.strategy.has_versions:
+                    table = with_versions(table, step.strategy)
+                schema = keys_schema(step.strategy)
+                yield table.select(schema.names).cast(schema)

@@ -3,12 +3,13 @@
 Most segments are judged without their values, many without their keys, some without being opened:
 
 1. **Dirty** segments: a record survives if its offset is one of the map's. No key is read.
-2. **Clean** segments: the key is looked up in the map; a record below its key's latest offset is superseded.
+2. **Clean** segments: the key is looked up in the map; a record at another offset than its key's latest is superseded.
 3. Nothing is mapped, but the file metrics know of a tombstone past its horizon: only the horizons are read.
 4. The metrics prove that nothing can go: not opened.
 
 A segment that holds both clean and dirty records, or records beyond the end, goes the second way, which is right for
-every segment.
+every segment. Where the keys were judged by a shuffle (``key_shuffle``) there is no map, but a list of offsets for each
+run, and no key is read at all.
 
 Values are never read here. A tombstone that still lacks its horizon always gets one, so the metrics say enough: its
 segment changes, and the stamp is set when the segment is rewritten. Expiry needs the horizon alone, for only tombstones
@@ -20,9 +21,9 @@ An expire step removes tombstones past their horizon and nothing else.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +31,8 @@ import pyarrow.compute as pc
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
-from keptlog.spark.inputs import open_input
+from keptlog.spark.inputs import Between, open_input
+from keptlog.spark.judged_offsets import JudgedAs, JudgedOffsets
 from keptlog.spark.offset_map import OffsetMap
 from keptlog.storage.files import Files
 
@@ -40,13 +42,27 @@ CHUNK_RECORDS = 8_000_000
 _US_PER_MS = 1000
 
 
-class Way(Enum):
-    """What has to be read to judge a segment."""
+Latest = OffsetMap | JudgedOffsets
+"""Which records are the latest of their keys: by key, or by offset where a shuffle has looked at the keys."""
 
-    BY_OFFSET = ("offset",)
-    BY_KEY = ("key", "offset")
-    BY_HORIZON = ("offset", "delete_horizon")
-    UNREAD = ()
+
+class Way(Enum):
+    """How a segment is judged."""
+
+    BY_OFFSET = auto()
+    BY_KEY = auto()
+    BY_LIST = auto()
+    BY_HORIZON = auto()
+    UNREAD = auto()
+
+
+_COLUMNS = {
+    Way.BY_OFFSET: ("offset",),
+    Way.BY_KEY: ("key", "offset"),
+    Way.BY_LIST: ("offset",),
+    Way.BY_HORIZON: ("offset", "delete_horizon"),
+}
+"""What is read for it; horizons too if one may have passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,8 @@ class Judged:
 
     survives: Sequence[pa.ChunkedArray | None]
     """For each segment one boolean a record; null for a segment of which every record survives."""
+    expired: Sequence[pa.ChunkedArray | None]
+    """The same for the tombstones that go by their horizon, where they leave watermarks; null if there are none."""
     counts: Counts
     winners_found: int
 
@@ -64,18 +82,20 @@ class Judged:
         return mask is not None and not pc.all(mask, min_count=0).as_py()
 
 
-def way_to_judge(step: Step, segment: Segment, offset_map: OffsetMap) -> Way:
-    """What has to be read of a segment."""
-    has_expired = segment.has_expired_tombstone(step.now_ms)
+def way_to_judge(step: Step, segment: Segment, latest: Latest) -> Way:
+    """How a segment is judged at the least cost."""
     if step.kind is StepKind.COMPACT:
-        if step.first_dirty_offset <= segment.base_offset and segment.last_offset < step.end_offset:
+        if isinstance(latest, JudgedOffsets):
+            if latest.has_any_between(segment.base_offset, segment.last_offset):
+                return Way.BY_LIST
+        elif Between.dirty(step).holds(segment):
             return Way.BY_OFFSET
-        if len(offset_map) or segment.unkeyed_count:
+        elif len(latest) or segment.unkeyed_count:
             return Way.BY_KEY
-    return Way.BY_HORIZON if has_expired else Way.UNREAD
+    return Way.BY_HORIZON if segment.has_expired_tombstone(step.now_ms) else Way.UNREAD
 
 
-def judge(files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap) -> Judged:
+def judge(files: Files, step: Step, segments: Sequence[Segment], latest: Latest) -> Judged:
     """Judge a run of a step's segments.
 
     Raises:
@@ -83,58 +103,63 @@ def judge(files: Files, step: Step, segments: Sequence[Segment], offset_map: Off
     """
     by_way: dict[Way, list[int]] = defaultdict(list)
     for index, segment in enumerate(segments):
-        by_way[way_to_judge(step, segment, offset_map)].append(index)
+        by_way[way_to_judge(step, segment, latest)].append(index)
     counts = Counts(kept=sum(segments[index].record_count for index in by_way.pop(Way.UNREAD, [])))
     masks: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
+    expired: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
     winners_found = 0
     for way, indexes in by_way.items():
         pieces = _pieces(files, step, [(index, segments[index]) for index in indexes], way)
         for chunk in _chunks(pieces):
-            judged = _judge_chunk(pa.concat_tables(table for _, table in chunk), step, offset_map, way)
+            judged = _judge_chunk(pa.concat_tables(table for _, table in chunk), step, latest, way)
             counts, winners_found = counts + judged.counts, winners_found + judged.winners_found
             position = 0
             for index, table in chunk:
                 masks[index].append(judged.survives.slice(position, table.num_rows))
+                if step.strategy.has_versions and segments[index].has_expired_tombstone(step.now_ms):
+                    expired[index].append(judged.expired.slice(position, table.num_rows))
                 position += table.num_rows
     # Without keys the unkeyed can't be told from the superseded one by one, but the metrics know how many they are.
     unkeyed = sum(segments[index].unkeyed_count for index in by_way[Way.BY_OFFSET])
     counts += Counts(superseded=-unkeyed, unkeyed=unkeyed)
-    joined = [_joined(masks[index]) if index in masks else None for index in range(len(segments))]
-    return Judged(joined, counts, winners_found)
+    return Judged(_joined(masks, len(segments)), _joined(expired, len(segments)), counts, winners_found)
 
 
 @dataclass(frozen=True, slots=True)
 class _JudgedChunk:
     survives: pa.ChunkedArray
+    expired: pa.ChunkedArray
     counts: Counts
     winners_found: int = 0
 
 
-def _judge_chunk(table: pa.Table, step: Step, offset_map: OffsetMap, way: Way) -> _JudgedChunk:
+def _judge_chunk(table: pa.Table, step: Step, latest: Latest, way: Way) -> _JudgedChunk:
     offsets = table["offset"]
-    expired = _expired(table, step)
+    due = _due(table, step)
     if way is Way.BY_HORIZON:
-        survives = pc.invert(expired)
-        return _JudgedChunk(survives, Counts(kept=_count(survives), expired=_count(expired)))
-    if way is Way.BY_OFFSET:
-        winners = offset_map.offsets_between(offsets[0].as_py(), offsets[-1].as_py())
-        is_winner = pc.is_in(offsets, value_set=winners)
-        survives = pc.and_not(is_winner, expired)
+        survives = pc.invert(due)
+        return _JudgedChunk(survives, due, Counts(kept=_count(survives), expired=_count(due)))
+    if way is Way.BY_OFFSET and isinstance(latest, OffsetMap):
+        is_winner = pc.is_in(offsets, value_set=latest.offsets_between(offsets[0].as_py(), offsets[-1].as_py()))
+        survives, expired = pc.and_not(is_winner, due), pc.and_(is_winner, due)
         found, kept = _count(is_winner), _count(survives)
-        return _JudgedChunk(survives, Counts(kept=kept, superseded=len(offsets) - found, expired=found - kept), found)
-    latest = offset_map.latest_offset_of(table["key"])
-    superseded = _true(pc.less(offsets, latest))
-    unkeyed = pc.and_(pc.is_null(table["key"]), pc.less(offsets, step.end_offset))
-    expired = pc.and_not(pc.and_not(expired, superseded), unkeyed)
+        counts = Counts(kept=kept, superseded=len(offsets) - found, expired=found - kept)
+        return _JudgedChunk(survives, expired, counts, found)
+    if isinstance(latest, JudgedOffsets):
+        is_winner, superseded, unkeyed = (latest.are(judged, offsets) for judged in JudgedAs)
+    else:
+        is_inside = pc.less(offsets, step.end_offset)
+        latest_offsets = latest.latest_offset_of(table["key"])
+        is_winner = _true(pc.equal(offsets, latest_offsets))
+        superseded = pc.and_(_true(pc.not_equal(offsets, latest_offsets)), is_inside)
+        unkeyed = pc.and_(pc.is_null(table["key"]), is_inside)
+    expired = pc.and_not(pc.and_not(due, superseded), unkeyed)
     survives = pc.invert(pc.or_(pc.or_(superseded, unkeyed), expired))
-    return _JudgedChunk(
-        survives,
-        Counts(kept=_count(survives), superseded=_count(superseded), expired=_count(expired), unkeyed=_count(unkeyed)),
-        _count(_true(pc.equal(offsets, latest))),
-    )
+    counts = Counts(_count(survives), 0, _count(superseded), _count(expired), _count(unkeyed))
+    return _JudgedChunk(survives, expired, counts, _count(is_winner))
 
 
-def _expired(table: pa.Table, step: Step) -> pa.ChunkedArray:
+def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
     """Tombstones whose horizon has passed, of the records before the end of the clean."""
     horizons = table["delete_horizon"]
     if horizons.null_count == table.num_rows:
@@ -149,7 +174,7 @@ def _pieces(
     """Row groups of the segments, each with the index of its segment; horizons are null where none can have passed."""
     for index, segment in segments:
         has_expired = segment.has_expired_tombstone(step.now_ms)
-        columns = list(dict.fromkeys((*way.value, "delete_horizon") if has_expired else way.value))
+        columns = list(dict.fromkeys((*_COLUMNS[way], "delete_horizon") if has_expired else _COLUMNS[way]))
         with open_input(files, step, segment) as parquet:
             for row_group in range(parquet.num_row_groups):
                 table = parquet.read_row_group(row_group, columns=columns, use_threads=False).select(columns)
@@ -172,8 +197,14 @@ def _chunks(pieces: Iterable[tuple[int, pa.Table]]) -> Iterator[list[tuple[int, 
         yield chunk
 
 
-def _joined(masks: list[pa.ChunkedArray]) -> pa.ChunkedArray:
-    return pa.chunked_array([chunk for mask in masks for chunk in mask.chunks], pa.bool_())
+def _joined(masks: Mapping[int, list[pa.ChunkedArray]], segments: int) -> list[pa.ChunkedArray | None]:
+    """The masks of each segment as one; null for a segment that has none."""
+    return [
+        pa.chunked_array([chunk for mask in masks[index] for chunk in mask.chunks], pa.bool_())
+        if index in masks
+        else None
+        for index in range(segments)
+    ]
 
 
 def _true(mask: pa.ChunkedArray) -> pa.ChunkedArray:

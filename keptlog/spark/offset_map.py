@@ -10,63 +10,77 @@ key and offset columns are read. Records without a key are not in the map.
 
 A large dirty section is mapped in parts, which are merged: the map of a whole is the latest of its parts. Memory is
 that of the distinct keys, about 0.2 GB for a million of them while the map is made, 25 bytes a key after.
+
+Two complications. A map **may be full**: then records are mapped in offset order up to the row where it is, and the
+pass ends before the next record that has a key (``keptlog.log.offset_map``). And where records have **versions**, the
+map has a column for them, and is not complete before the clean records of its keys, and the watermarks of deleted ones,
+had their say: the latest may be one of those. A key whose watermark wins has no latest record: its offset is
+``NO_OFFSET``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keptlog.log.offset_map import UNBOUNDED, end_of_full_map
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
-from keptlog.spark.inputs import open_input
+from keptlog.log.strategy import Strategy
+from keptlog.log.watermark import NO_OFFSET
+from keptlog.spark.inputs import Between, keys_schema, read_keys
+from keptlog.spark.versions import latest_of_each_key
 from keptlog.storage.files import Files
 
-_SCHEMA = pa.schema([pa.field("key", pa.binary()), pa.field("offset", pa.int64())])
-_FOLD_RECORDS = 1_000_000
+FOLD_RECORDS = 1_000_000
 """Records that wait before they are folded into the map; more cost memory, fewer cost time."""
 
 
 @dataclass(frozen=True)
 class OffsetMap:
-    """Columns ``key`` (binary, distinct, no nulls) and ``offset`` (int64)."""
+    """Columns ``key`` (binary, distinct, no nulls), ``offset`` (int64) and, with versions, ``version`` (int64)."""
 
     latest: pa.Table
 
     def __len__(self) -> int:
         return int(self.latest.num_rows)
 
-    @classmethod
-    def empty(cls) -> OffsetMap:
-        return cls(_SCHEMA.empty_table())
+    @property
+    def winners(self) -> int:
+        """Keys of which a record, and no watermark, is the latest."""
+        return int(pc.sum(pc.not_equal(self.latest["offset"], NO_OFFSET)).as_py() or 0)
 
     @classmethod
-    def of(cls, files: Files, step: Step, segments: Iterable[Segment]) -> OffsetMap:
-        """Map the records of these segments that lie in the step's ``[first_dirty_offset, end_offset)``.
+    def empty(cls, strategy: Strategy) -> OffsetMap:
+        return cls(_without_malformed(keys_schema(strategy).empty_table()))
+
+    @classmethod
+    def merged(cls, parts: Sequence[OffsetMap]) -> OffsetMap:
+        """The map of the whole from maps of its parts, in any order; there is at least one."""
+        return cls(_folded(parts[0].latest, (part.latest for part in parts[1:])))
+
+    def latest_clean(self, files: Files, step: Step, segments: Iterable[Segment]) -> OffsetMap:
+        """Of the keys of this map their latest records in the clean part of these segments.
 
         Raises:
             StalePlan: a segment is gone.
         """
-        return cls._folded(_keyed_records(files, step, segments))
+        tables = read_keys(files, step, segments, Between.clean(step))
+        found = (self._records_of_keys(_without_malformed(table)) for table in _all_joined(tables, len(self)))
+        return OffsetMap(_folded(OffsetMap.empty(step.strategy).latest, found))
 
-    @classmethod
-    def merged(cls, parts: Iterable[OffsetMap]) -> OffsetMap:
-        """The map of the whole from maps of its parts, in any order."""
-        return cls._folded(part.latest for part in parts)
+    def latest_watermarks(self, watermarks: pa.Table) -> OffsetMap:
+        """Of the keys of this map their watermarks, as records at no offset."""
+        offsets = pa.array(np.full(watermarks.num_rows, NO_OFFSET))
+        records = pa.table({"key": watermarks["key"], "offset": offsets, "version": watermarks["version"]})
+        return OffsetMap(self._records_of_keys(records))
 
-    @classmethod
-    def _folded(cls, tables: Iterable[pa.Table]) -> OffsetMap:
-        latest, waiting, waiting_rows = _SCHEMA.empty_table(), [], 0
-        for table in tables:
-            waiting.append(table)
-            waiting_rows += table.num_rows
-            # A fold costs as much as the map is large, so what waits grows with the map.
-            if waiting_rows >= max(_FOLD_RECORDS, latest.num_rows):
-                latest, waiting, waiting_rows = _latest_of_each_key([latest, *waiting]), [], 0
-        return cls(_latest_of_each_key([latest, *waiting]) if waiting else latest)
+    def _records_of_keys(self, records: pa.Table) -> pa.Table:
+        return records.filter(pc.is_in(records["key"], value_set=self.latest["key"]))
 
     def latest_offset_of(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each key its latest offset; null for a key that the map lacks, and for no key."""
@@ -79,7 +93,7 @@ class OffsetMap:
 
     def write(self, files: Files, path: str) -> None:
         """Store the map as an Arrow IPC file."""
-        with files.open_output(path) as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+        with files.open_output(path) as sink, pa.ipc.new_file(sink, self.latest.schema) as writer:
             writer.write_table(self.latest)
 
     @classmethod
@@ -89,20 +103,85 @@ class OffsetMap:
             return cls(pa.ipc.open_file(source).read_all())
 
 
-def _keyed_records(files: Files, step: Step, segments: Iterable[Segment]) -> Iterator[pa.Table]:
-    for segment in segments:
-        straddles = segment.base_offset < step.first_dirty_offset or segment.last_offset >= step.end_offset
-        with open_input(files, step, segment) as parquet:
-            for index in range(parquet.num_row_groups):
-                table = parquet.read_row_group(index, columns=["key", "offset"], use_threads=False)
-                if straddles:
-                    offset = pc.field("offset")
-                    table = table.filter((offset >= step.first_dirty_offset) & (offset < step.end_offset))
-                if table["key"].null_count:
-                    table = table.filter(pc.field("key").is_valid())
-                yield table.select(["key", "offset"]).cast(_SCHEMA)
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A part of the dirty section, mapped up to ``end_offset``, which is exclusive."""
+
+    offset_map: OffsetMap
+    end_offset: int
+    malformed: int
+    """Records whose version header holds no version."""
 
 
-def _latest_of_each_key(tables: list[pa.Table]) -> pa.Table:
-    grouped = pa.TableGroupBy(pa.concat_tables(tables), ["key"], use_threads=False).aggregate([("offset", "max")])
-    return grouped.select(["key", "offset_max"]).rename_columns(["key", "offset"])
+def map_dirty(files: Files, step: Step, segments: Sequence[Segment], max_keys: int = UNBOUNDED.max_keys) -> Mapped:
+    """Map the dirty records of these segments in offset order, until the map is full.
+
+    Raises:
+        StalePlan: a segment is gone.
+    """
+    latest, malformed = OffsetMap.empty(step.strategy).latest, 0
+    previous_offset = step.first_dirty_offset - 1
+    tables = read_keys(files, step, segments, Between.dirty(step))
+    while records := next_joined(tables, latest.num_rows):
+        folded = latest_of_each_key([latest, _without_malformed(records)])
+        row = _row_after_full(latest, records, max_keys) if folded.num_rows >= max_keys else None
+        if row is not None:
+            inside = records.slice(0, row)
+            previous_offset = inside["offset"][-1].as_py() if row else previous_offset
+            bases = [segment.base_offset for segment in segments]
+            end_offset = end_of_full_map(previous_offset, records["offset"][row].as_py(), bases)
+            latest = latest_of_each_key([latest, _without_malformed(inside)])
+            return Mapped(OffsetMap(latest), end_offset, malformed + _malformed(inside))
+        latest, malformed = folded, malformed + _malformed(records)
+        previous_offset = records["offset"][-1].as_py()
+    return Mapped(OffsetMap(latest), step.end_offset, malformed)
+
+
+def _row_after_full(latest: pa.Table, records: pa.Table, max_keys: int) -> int | None:
+    """The row of the first record with a key after the one by which the map is full; null if there is none."""
+    keys = records["key"]
+    room, row_that_fills = max_keys - latest.num_rows, -1
+    if room > 0:
+        is_new = pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=latest["key"])))
+        new = pa.table({"key": keys, "row": np.arange(len(keys))}).filter(is_new)
+        first_rows = pa.TableGroupBy(new, ["key"], use_threads=False).aggregate([("row", "min")])["row_min"]
+        row_that_fills = np.partition(first_rows.to_numpy(), room - 1)[room - 1]
+    with_key = np.flatnonzero(pc.is_valid(keys).to_numpy())
+    after = with_key[np.searchsorted(with_key, row_that_fills, side="right") :]
+    return int(after[0]) if len(after) else None
+
+
+def _folded(latest: pa.Table, tables: Iterable[pa.Table]) -> pa.Table:
+    tables = iter(tables)
+    while records := next_joined(tables, latest.num_rows):
+        latest = latest_of_each_key([latest, records])
+    return latest
+
+
+def _all_joined(tables: Iterator[pa.Table], map_rows: int) -> Iterator[pa.Table]:
+    while records := next_joined(tables, map_rows):
+        yield records
+
+
+def next_joined(tables: Iterator[pa.Table], map_rows: int) -> pa.Table | None:
+    """The next of the tables together, as many as pay for one look at a map of this size; null after the last.
+
+    A fold costs as much as the map is large, so what waits for it grows with the map.
+    """
+    waiting: list[pa.Table] = []
+    waiting_rows = 0
+    for table in tables:
+        if table.num_rows:
+            waiting.append(table)
+            waiting_rows += table.num_rows
+        if waiting_rows >= max(FOLD_RECORDS, map_rows):
+            break
+    return pa.concat_tables(waiting) if waiting else None
+
+
+def _without_malformed(records: pa.Table) -> pa.Table:
+    return records.drop_columns(["is_malformed"]) if "is_malformed" in records.column_names else records
+
+
+def _malformed(records: pa.Table) -> int:
+    return int(pc.sum(records["is_malformed"]).as_py() or 0) if "is_malformed" in records.column_names else 0

@@ -23,16 +23,24 @@ from keptlog.log.plan import Step, StepKind
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
 from keptlog.spark.inputs import open_input
-from keptlog.spark.judge import Judged, judge
-from keptlog.spark.offset_map import OffsetMap
+from keptlog.spark.judge import Judged, Latest, judge
+from keptlog.spark.watermarks import no_watermarks, watermarks_of_expired
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA
-from keptlog.storage.segment_writer import SegmentWriter
+from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
 
 _LAST_HORIZON_MS = 253_402_300_799_999
 """The end of the year 9999: ``delete.retention.ms`` may mean "never", and no reader can show later times."""
 
 _US_PER_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How new segments are written: ``path_for`` names one by its base offset."""
+
+    path_for: Callable[[int], str]
+    row_group_bytes: int = ROW_GROUP_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +51,22 @@ class RewrittenRun:
     added: tuple[Segment, ...]
     counts: Counts
     winners_found: int
+    watermarks: pa.Table
+    """What the tombstones left that went by their horizon; empty unless records have versions."""
 
 
-def rewrite_run(
-    files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap, path_for: Callable[[int], str]
-) -> RewrittenRun:
-    """Judge neighbouring segments of a step and write those that change; ``path_for`` names a file by base offset.
+def rewrite_run(files: Files, step: Step, segments: Sequence[Segment], latest: Latest, output: Output) -> RewrittenRun:
+    """Judge neighbouring segments of a step and write those that change.
 
     Raises:
         StalePlan: a segment is gone.
     """
-    judged = judge(files, step, segments, offset_map)
+    judged = judge(files, step, segments, latest)
     removed: list[Segment] = []
     added: list[Segment] = []
     stamped = 0
     for group in _groups(step, segments, judged):
-        writer = SegmentWriter(files, path_for, step.segment_bytes)
+        writer = SegmentWriter(files, output.path_for, step.segment_bytes, output.row_group_bytes)
         try:
             for index in group:
                 for table in _survivors(files, step, segments[index], judged.survives[index]):
@@ -71,7 +79,9 @@ def rewrite_run(
             raise
         removed += [segments[index] for index in group]
     counts = judged.counts + Counts(kept=-stamped, stamped=stamped)
-    return RewrittenRun(tuple(removed), tuple(added), counts, judged.winners_found)
+    has_versions = step.strategy.has_versions
+    watermarks = watermarks_of_expired(files, step, segments, judged.expired) if has_versions else no_watermarks()
+    return RewrittenRun(tuple(removed), tuple(added), counts, judged.winners_found, watermarks)
 
 
 def _groups(step: Step, segments: Sequence[Segment], judged: Judged) -> list[range]:

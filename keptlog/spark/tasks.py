@@ -1,15 +1,15 @@
-"""How the work is cut into tasks, and what a task does where it runs.
+"""How the work is cut into tasks.
 
-A **run** is a part of one step: neighbouring segments, judged and rewritten together. A small log is one run and makes
-its offset map by itself:
+A small log is one **run** (``run``) and makes its offset map by itself:
 
     orders-0   [ map + rewrite ]
     orders-1   [ map + rewrite ]   a few tasks, each with many such runs: thousands of logs in one job
     orders-2   [ map + rewrite ]
 
-A large log is cut. Its dirty section is mapped in parts, the parts are merged, and each run reads the merged map:
+A large log is cut. Its dirty section is mapped in parts, the parts are merged (``map_tasks``), and each run reads the
+merged map; with versions, what the runs leave of tombstones becomes the log's watermarks:
 
-    events-0   [ map part ][ map part ] -> [ merge ] -> [ rewrite ][ rewrite ]
+    events-0   [ map part ][ map part ] -> [ merge ] -> [ rewrite ][ rewrite ] ( -> [ watermarks ])
 
 A lookup hashes the whole map, so there are as few runs as keep all cores busy, and a Python task costs about 40 ms, so
 small runs are bundled.
@@ -25,11 +25,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keptlog.log.offset_map import MapOverflow
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.spark.offset_map import OffsetMap
-from keptlog.spark.rewrite import rewrite_run
-from keptlog.storage.files import Files
+from keptlog.spark.attempt import Attempt
+from keptlog.spark.inputs import Between
+from keptlog.spark.map_tasks import CleanMapTask, MapTask, MergeTask
+from keptlog.spark.run import Run, WatermarksTask, mapped_keys, may_be_full
+from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,78 +46,10 @@ class Sizes:
     run_bytes: int = 4 * 2**30
     """At most, so that a task that fails repeats no more than that."""
     bundles_per_core: int = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One try of one task: what sets its paths apart from those of every other try."""
-
-    files: Files
-    run_id: str
-    task_id: int
-    attempt_id: str
-
-    def path(self, folder: str, prefix: str, suffix: str) -> str:
-        return f"{folder}/{prefix}-{self.run_id}-{self.task_id}-{self.attempt_id}.{suffix}"
-
-
-@dataclass(frozen=True, slots=True)
-class MapTask:
-    """Map a part of one log's dirty section."""
-
-    step_index: int
-    step: Step
-    segments: tuple[Segment, ...]
-    folder: str
-
-    def run(self, attempt: Attempt) -> dict[str, Any]:
-        offset_map = OffsetMap.of(attempt.files, self.step, self.segments)
-        path = attempt.path(self.folder, "part", "arrow")
-        offset_map.write(attempt.files, path)
-        return {"step_index": self.step_index, "path": path, "keys": len(offset_map)}
-
-
-@dataclass(frozen=True, slots=True)
-class MergeTask:
-    """Merge the parts of one log's map."""
-
-    step_index: int
-    parts: tuple[str, ...]
-    folder: str
-
-    def run(self, attempt: Attempt) -> dict[str, Any]:
-        offset_map = OffsetMap.merged(OffsetMap.read(attempt.files, part) for part in self.parts)
-        path = attempt.path(self.folder, "map", "arrow")
-        offset_map.write(attempt.files, path)
-        return {"step_index": self.step_index, "path": path, "keys": len(offset_map)}
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbouring segments of one step."""
-
-    step_index: int
-    step: Step
-    segments: tuple[Segment, ...]
-    folder: str
-    map_path: str | None = None
-    """Where the offset map lies; null if the task makes it from the step's dirty segments."""
-
-    def rewrite(self, attempt: Attempt) -> dict[str, Any]:
-        offset_map = self._offset_map(attempt.files)
-
-        def path_for(base_offset: int) -> str:
-            return attempt.path(self.folder, f"{base_offset:020d}", "parquet")
-
-        rewritten = rewrite_run(attempt.files, self.step, self.segments, offset_map, path_for)
-        return dataclasses.asdict(rewritten) | {"step_index": self.step_index, "keys": len(offset_map)}
-
-    def _offset_map(self, files: Files) -> OffsetMap:
-        if self.step.kind is StepKind.EXPIRE:
-            return OffsetMap.empty()
-        if self.map_path is None:
-            return OffsetMap.of(files, self.step, self.step.dirty)
-        return OffsetMap.read(files, self.map_path)
+    shuffled_part_records: int = 250_000
+    """At least so many in one part of a shuffle, however small the offset map may be: fewer are not worth a task."""
+    row_group_bytes: int = ROW_GROUP_BYTES
+    """What a run holds of the records that it writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +62,43 @@ class RewriteTask:
         return {"runs": [run.rewrite(attempt) for run in self.runs]}
 
 
-Task = MapTask | MergeTask | RewriteTask
+Task = MapTask | CleanMapTask | MergeTask | RewriteTask | WatermarksTask
 
 
 def is_cut(step: Step, sizes: Sizes) -> bool:
     """Whether a step is too large for one run."""
-    return sum(segment.record_count for segment in step.segments) > sizes.whole_log_records
+    return is_shuffled(step) or sum(segment.record_count for segment in step.segments) > sizes.whole_log_records
 
 
-def map_tasks(run: Run, folder: str, cores: int, sizes: Sizes) -> list[MapTask]:
+def is_shuffled(step: Step) -> bool:
+    """Whether a step's keys may be more than memory takes, and are not to end it early."""
+    return step.map_capacity.overflow is MapOverflow.SHUFFLE and may_be_full(step)
+
+
+def has_keys_to_map(step: Step) -> bool:
+    """Whether there is a record that may supersede others."""
+    return step.kind is StepKind.COMPACT and bool(step.dirty)
+
+
+def map_tasks(run: Run, cores: int, sizes: Sizes) -> list[MapTask]:
     """The tasks that map the dirty section of a step that is cut; none if nothing is to be mapped."""
-    if run.step.kind is StepKind.EXPIRE:
+    if not has_keys_to_map(run.step):
         return []
     dirty = run.step.dirty
+    if may_be_full(run.step):
+        return [MapTask(run.step_index, run.step, dirty, run.location, mapped_keys(run.step))]
     parts = min(cores, max(1, sum(segment.record_count for segment in dirty) // sizes.map_part_records))
     target_bytes = -(-total_bytes(dirty) // parts)
-    return [MapTask(run.step_index, run.step, part, folder) for part in contiguous_runs(dirty, target_bytes)]
+    return [MapTask(run.step_index, run.step, part, run.location) for part in contiguous_runs(dirty, target_bytes)]
+
+
+def clean_map_tasks(run: Run, map_path: str, cores: int) -> list[CleanMapTask]:
+    """The tasks that find the clean records which have a say on the keys that were mapped."""
+    if not run.step.strategy.has_versions:
+        return []
+    clean = [segment for segment in run.step.segments if Between.clean(run.step).meets(segment)]
+    parts = contiguous_runs(clean, -(-total_bytes(clean) // cores))
+    return [CleanMapTask(run.step_index, run.step, part, run.location, map_path) for part in parts]
 
 
 def contiguous_runs(segments: Iterable[Segment], target_bytes: int) -> list[tuple[Segment, ...]]:
@@ -164,11 +120,16 @@ def runs_of(run: Run, target_bytes: int) -> list[Run]:
     return [dataclasses.replace(run, segments=part) for part in contiguous_runs(run.segments, target_bytes)]
 
 
-def rewrite_tasks(cut: Sequence[Run], whole: Sequence[Run], cores: int, sizes: Sizes) -> list[RewriteTask]:
-    """Tasks for steps that are cut and for whole ones, largest first, so that the last to end is a small one."""
+def cut_into_runs(cut: Sequence[Run], cores: int, sizes: Sizes) -> list[Run]:
+    """The runs of all steps that are cut, large enough to keep every core busy with few of them."""
     large_bytes = sum(total_bytes(run.segments) for run in cut)
     target_bytes = min(-(-large_bytes // cores), sizes.run_bytes)
-    bundles: list[tuple[Run, ...]] = [(part,) for run in cut for part in runs_of(run, target_bytes)]
+    return [part for run in cut for part in runs_of(run, target_bytes)]
+
+
+def rewrite_tasks(parts: Sequence[Run], whole: Sequence[Run], cores: int, sizes: Sizes) -> list[RewriteTask]:
+    """Tasks for the runs of cut steps and for whole ones, largest first, so that the last to end is a small one."""
+    bundles: list[tuple[Run, ...]] = [(part,) for part in parts]
     bundles += bundled(whole, cores * sizes.bundles_per_core)
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
 

@@ -111,6 +111,8 @@ class SegmentWriter:
     path_for: Callable[[int], str]
     """The path of a new segment from its base offset; must never return the same path twice (invariant I2)."""
     target_bytes: int
+    row_group_bytes: int = field(default_factory=lambda: ROW_GROUP_BYTES)
+    """Bytes of records that wait, at most, for their row group to be written."""
     _waiting: list[pa.Table] = field(default_factory=list)
     _waiting_rows: int = 0
     _waiting_bytes: int = 0
@@ -127,11 +129,11 @@ class SegmentWriter:
         if table.num_rows == 0:
             return
         self._check_offsets(table["offset"])
-        for piece in _pieces(table):
+        for piece in _pieces(table, self.row_group_bytes):
             self._waiting.append(piece)
             self._waiting_rows += piece.num_rows
             self._waiting_bytes += piece.nbytes
-            while self._waiting_rows >= ROW_GROUP_ROWS or self._waiting_bytes >= ROW_GROUP_BYTES:
+            while self._waiting_rows >= ROW_GROUP_ROWS or self._waiting_bytes >= self.row_group_bytes:
                 self._write_row_group()
 
     @property
@@ -192,8 +194,8 @@ class SegmentWriter:
             self._open = None
 
 
-def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+def _pieces(table: pa.Table, row_group_bytes: int) -> Iterator[pa.Table]:
     """The table in slices of about a row group's bytes, so that large values don't make large row groups."""
-    rows = max(1, min(ROW_GROUP_ROWS, table.num_rows * ROW_GROUP_BYTES // max(table.nbytes, 1)))
+    rows = max(1, min(ROW_GROUP_ROWS, table.num_rows * row_group_bytes // max(table.nbytes, 1)))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from keptlog.log.offset_map import UNBOUNDED, MapCapacity
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.result import Rewritten
@@ -106,6 +107,10 @@ class Clean:
     segment_bytes: int = 2**30
     kind: StepKind = StepKind.COMPACT
     strategy: Strategy = Strategy()  # noqa: RUF009  # it is frozen
+    map_capacity: MapCapacity = UNBOUNDED
+    log_start_offset: int = 0
+    watermark_retention_ms: int = 2
+    watermarks_path: str | None = None
     topic: str = "server.schema.table"
     partition: int = 0
 
@@ -118,13 +123,16 @@ class Clean:
             first_dirty_offset=self.first_dirty_offset,
             end_offset=self.end_offset,
             checkpoint=self.first_dirty_offset,
-            log_start_offset=0,
+            log_start_offset=self.log_start_offset,
             now_ms=self.now_ms,
             delete_retention_ms=self.delete_retention_ms,
             segment_bytes=self.segment_bytes,
             strategy=self.strategy,
             cleanable_ratio=0.5,
             earliest_uncompacted_ms=None,
+            map_capacity=self.map_capacity,
+            watermark_retention_ms=self.watermark_retention_ms,
+            watermarks_path=self.watermarks_path,
         )
 
 

@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.errors import InvalidConfig, StalePlan, StorageUnavailable
+from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
-from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.spark.engine import SparkEngine
 from keptlog.spark.tasks import Sizes
 from keptlog.storage.files import Files
@@ -208,14 +207,6 @@ def test_no_job_has_a_shuffle(engine: Engine) -> None:
     jobs = [tracker.getJobInfo(job_id) for job_id in tracker.getJobIdsForGroup("one clean")]
     assert len(jobs) == 3
     assert all(job is not None and len(job.stageIds) == 1 for job in jobs)
-
-
-def test_a_strategy_that_the_engine_lacks_is_refused(engine: Engine) -> None:
-    step = Clean(0, 1, strategy=Strategy(StrategyKind.TIMESTAMP)).step(
-        write_segments(engine.root, [Record(0, b"a", b"1", 1)], 1)
-    )
-    with pytest.raises(InvalidConfig, match=r"server\.schema\.table-0: compaction\.strategy=timestamp is unknown"):
-        engine.rewrite([step])
 
 
 def test_nothing_to_do_starts_no_session(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.segment import Segment
 from keptlog.log.verdict import Verdict, verdict
 from keptlog.spark import judge, offset_map
-from keptlog.spark.offset_map import OffsetMap
-from keptlog.spark.rewrite import rewrite_run
+from keptlog.spark.offset_map import OffsetMap, map_dirty
+from keptlog.spark.rewrite import Output, rewrite_run
 from tests.spark.local_log import Clean, LocalFiles, live_records, live_segments, read, write_segment, write_segments
 
 FILES = LocalFiles()
@@ -74,8 +74,8 @@ class OnDisk:
             return str(self.folder / f"{base_offset}-{next(numbers)}.parquet")
 
         is_compact = step.kind is StepKind.COMPACT
-        latest = OffsetMap.of(FILES, step, step.dirty) if is_compact else OffsetMap.empty()
-        run = rewrite_run(FILES, step, step.segments, latest, path_for)
+        latest = map_dirty(FILES, step, step.dirty).offset_map if is_compact else OffsetMap.empty(step.strategy)
+        run = rewrite_run(FILES, step, step.segments, latest, Output(path_for))
         outcome = Rewritten(step, run.removed, run.added, run.counts, len(latest), run.winners_found)
         verify(outcome)
         return outcome
@@ -105,7 +105,7 @@ def expected(log: list[list[Record]], step: Step) -> tuple[list[Record], Counts]
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such that a log of a few records is judged in several chunks, and its map folded several times."""
     monkeypatch.setattr(judge, "CHUNK_RECORDS", 5)
-    monkeypatch.setattr(offset_map, "_FOLD_RECORDS", 4)
+    monkeypatch.setattr(offset_map, "FOLD_RECORDS", 4)
 
 
 FIXTURE_IS_CONSTANT = [HealthCheck.function_scoped_fixture]
@@ -174,10 +174,11 @@ def test_the_map_of_the_parts_merged_is_the_map_of_the_whole(
     with tempfile.TemporaryDirectory() as folder:
         disk = on_disk(folder, log, row_group_rows=4)
         step = Clean(2, log[-1][-1].offset).step(disk.segments)
-        parts = [OffsetMap.of(FILES, step, part) for part in (disk.segments[:split], disk.segments[split:])]
+        halves = (disk.segments[:split], disk.segments[split:])
+        parts = [map_dirty(FILES, step, part).offset_map for part in halves]
         for number, part in enumerate(parts):
             part.write(FILES, f"{folder}/{number}.arrow")
-        merged = OffsetMap.merged(OffsetMap.read(FILES, f"{folder}/{number}.arrow") for number in (1, 0))
+        merged = OffsetMap.merged([OffsetMap.read(FILES, f"{folder}/{number}.arrow") for number in (1, 0)])
         inside = [r for segment in log for r in segment if 2 <= r.offset < step.end_offset and r.key is not None]
         assert dict(zip(*merged.latest.to_pydict().values(), strict=True)) == {r.key: r.offset for r in inside}
         assert len(merged) == len({r.key for r in inside})

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from keptlog.log.plan import StepKind
 from keptlog.log.segment import Segment
-from keptlog.spark.tasks import MapTask, Run, Sizes, bundled, contiguous_runs, map_tasks, rewrite_tasks
+from keptlog.spark.map_tasks import MapTask
+from keptlog.spark.run import Run
+from keptlog.spark.tasks import Sizes, bundled, contiguous_runs, cut_into_runs, map_tasks, rewrite_tasks
 from tests.spark.local_log import Clean, LocalFiles
 
 
@@ -48,27 +50,27 @@ def test_bundles_hold_every_run_once_and_differ_by_no_more_than_one(sizes_bytes:
 
 def test_a_large_log_is_cut_into_as_many_runs_as_there_are_cores_beside_bundles_of_small_ones() -> None:
     large, small = run_of([10] * 40), [run_of([1], index) for index in range(1, 20)]
-    tasks = rewrite_tasks([large], small, cores=2, sizes=Sizes())
+    tasks = rewrite_tasks(cut_into_runs([large], 2, Sizes()), small, cores=2, sizes=Sizes())
     assert [[len(run.segments) for run in task.runs] for task in tasks[:2]] == [[20], [20]]
     assert len(tasks) == 2 + 2 * Sizes().bundles_per_core
 
 
 def test_a_run_is_never_larger_than_a_task_may_have_to_repeat() -> None:
-    tasks = rewrite_tasks([run_of([10] * 40)], [], cores=2, sizes=Sizes(run_bytes=50))
-    assert [len(task.runs[0].segments) for task in tasks] == [5] * 8
+    runs = cut_into_runs([run_of([10] * 40)], 2, Sizes(run_bytes=50))
+    assert [len(run.segments) for run in runs] == [5] * 8
 
 
 def test_only_a_large_dirty_section_is_mapped_in_parts() -> None:
     sizes = Sizes(map_part_records=100)
-    assert len(map_tasks(run_of([10] * 5, records_each=40), "folder", 4, sizes)) == 1
-    parts = map_tasks(run_of([10] * 13, records_each=25), "folder", 4, sizes)
+    assert len(map_tasks(run_of([10] * 5, records_each=40), 4, sizes)) == 1
+    parts = map_tasks(run_of([10] * 13, records_each=25), 4, sizes)
     assert [len(part.segments) for part in parts] == [4, 4, 4]
 
 
 def test_an_expiry_maps_nothing() -> None:
     segments = segments_of([10] * 4)
     step = Clean(400, 400, kind=StepKind.EXPIRE).step(segments)
-    assert map_tasks(Run(0, step, step.segments, "folder"), "folder", 4, Sizes()) == []
+    assert map_tasks(Run(0, step, step.segments, "folder"), 4, Sizes()) == []
 
 
 def test_descriptions_and_files_travel_by_pickle() -> None:

@@ -1,0 +1,61 @@
+"""What a shuffle has found out about the keys of one run, by offset: the keys stay where they were looked at.
+
+    offset   10          11        14            15
+    judged   superseded  unkeyed   the latest    superseded
+
+A record at an offset that is not listed has a key of which nothing was mapped, and stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.storage.files import Files
+
+JUDGED_SCHEMA = pa.schema([("offset", pa.int64()), ("judged", pa.int8())])
+
+
+class JudgedAs(IntEnum):
+    """What is known of a record."""
+
+    LATEST = 0
+    SUPERSEDED = 1
+    UNKEYED = 2
+
+
+@dataclass(frozen=True)
+class JudgedOffsets:
+    """Offsets of records of a run in three lists, one for each of ``JudgedAs``; each rises."""
+
+    lists: tuple[npt.NDArray[np.int64], ...]
+
+    @classmethod
+    def read(cls, files: Files, path: str | None) -> JudgedOffsets:
+        """Read a file of ``JUDGED_SCHEMA``; without one nothing is known of any record."""
+        if path is None:
+            table = JUDGED_SCHEMA.empty_table()
+        else:
+            with files.open_input(path) as source:
+                table = pa.ipc.open_file(source).read_all()
+        of_each = (table.filter(pc.field("judged") == int(judged))["offset"].to_numpy() for judged in JudgedAs)
+        return cls(tuple(np.sort(offsets) for offsets in of_each))
+
+    def has_any_between(self, first_offset: int, last_offset: int) -> bool:
+        """Whether something is known of a record in this range, both ends included."""
+        return any(len(self._between(judged, first_offset, last_offset)) for judged in JudgedAs)
+
+    def are(self, judged: JudgedAs, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
+        """For each of these rising offsets, of which there is at least one, whether its record is judged so."""
+        listed = self._between(judged, offsets[0].as_py(), offsets[-1].as_py())
+        return pc.is_in(offsets, value_set=pa.array(listed))
+
+    def _between(self, judged: JudgedAs, first_offset: int, last_offset: int) -> Any:
+        offsets = self.lists[judged]
+        return offsets[np.searchsorted(offsets, first_offset) : np.searchsorted(offsets, last_offset, side="right")]

@@ -1,0 +1,156 @@
+"""Keys beyond memory: what the tasks of a shuffle do with them (``shuffle`` is the query).
+
+    emit       of every record below the end: key, offset, version; no value is read
+    shuffle    all records of a key come together in one of many parts, through disk
+    settle     in each part: the latest record of every key, and which records it supersedes
+    shuffle    what was settled goes to the run that the offset lies in
+    list       one file of judged offsets for each run
+
+A part settles as it reads. It holds the latest record so far of each of its keys, and of every batch that comes in, the
+losers go out at once. So a part needs memory for its keys, not for their records, and there are as many parts as it
+takes to make that little. Only keys with a dirty record are mapped: a record that loses before a dirty one of its key
+came in has to wait.
+
+Rows carry the key itself, so keys are compared as keys. Watermarks are records at no offset: where they lose, their key
+is listed as beaten; where they win, nothing goes out but the losers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.log.plan import Step
+from keptlog.log.segment import Segment
+from keptlog.log.watermark import NO_OFFSET
+from keptlog.spark.inputs import Between, read_keys
+from keptlog.spark.judged_offsets import JUDGED_SCHEMA, JudgedAs
+from keptlog.spark.offset_map import next_joined
+from keptlog.spark.versions import ranks
+from keptlog.spark.watermarks import read_watermarks
+from keptlog.storage.files import Files
+
+KEYS = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("offset", pa.int64()),
+        ("version", pa.int64()),
+        ("is_mapped", pa.bool_()),
+        ("is_malformed", pa.bool_()),
+    ]
+)
+KEYS_TYPE = "key binary, offset long, version long, is_mapped boolean, is_malformed boolean"
+SETTLED = pa.schema([("run", pa.int32()), ("offset", pa.int64()), ("judged", pa.int8()), ("key", pa.binary())])
+SETTLED_TYPE = "run int, offset long, judged byte, key binary"
+BEATEN_WATERMARKS = -1
+"""In place of a run: the key is that of a watermark which lost."""
+_MALFORMED = len(JudgedAs)
+_BEATEN_SCHEMA = pa.schema([("key", pa.binary())])
+_BATCH_RECORDS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class EmitTask:
+    """A part of a step's segments whose keys are to be shuffled; the first one brings the watermarks along."""
+
+    step: Step
+    segments: tuple[Segment, ...]
+    with_watermarks: bool
+
+    def run(self, files: Files) -> Iterator[pa.RecordBatch]:
+        if self.with_watermarks:
+            watermarks = read_watermarks(files, self.step)
+            yield from _rows(watermarks["key"], NO_OFFSET, watermarks["version"], is_mapped=False, is_malformed=False)
+        everything = Between(0, self.step.end_offset)
+        for table in read_keys(files, self.step, self.segments, everything):
+            yield from self._rows_of(table)
+
+    def _rows_of(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        offsets = table["offset"]
+        is_dirty = pc.greater_equal(offsets, self.step.first_dirty_offset)
+        versions: Any = None
+        is_malformed: Any = False
+        if self.step.strategy.has_versions:
+            # What lies below the log start has no say: without a version it loses against every dirty record.
+            has_a_say = pc.greater_equal(offsets, self.step.log_start_offset)
+            versions = pc.if_else(has_a_say, table["version"], None)
+            is_malformed = pc.and_(table["is_malformed"], is_dirty)
+        return _rows(table["key"], offsets, versions, is_mapped=is_dirty, is_malformed=is_malformed)
+
+
+def _rows(key: pa.ChunkedArray, offset: Any, version: Any, *, is_mapped: Any, is_malformed: Any) -> Iterator[Any]:
+    """Batches of ``KEYS``; what is no column is the same for all."""
+    columns = [
+        column if isinstance(column, pa.ChunkedArray) else pa.repeat(pa.scalar(column, field.type), len(key))
+        for column, field in zip((key, offset, version, is_mapped, is_malformed), KEYS, strict=True)
+    ]
+    return iter(pa.table(columns, schema=KEYS).to_batches(max_chunksize=_BATCH_RECORDS))
+
+
+def settle(batches: Iterable[pa.RecordBatch], first_offsets: Sequence[int], step: Step) -> Iterator[pa.RecordBatch]:
+    """Settle the keys of one part; ``first_offsets`` are those of the runs, in order. Gives batches of ``SETTLED``."""
+    columns = ["key", "offset", *(["version"] if step.strategy.has_versions else []), "is_mapped"]
+    undecided = KEYS.empty_table().select(columns)
+    tables = (pa.Table.from_batches([batch]) for batch in batches)
+    while records := next_joined(tables, undecided.num_rows):
+        yield from _settled(records.filter(pc.field("is_malformed")), _MALFORMED, first_offsets)
+        yield from _settled(records.filter(pc.field("key").is_null()), JudgedAs.UNKEYED, first_offsets)
+        keyed = records.filter(pc.field("key").is_valid()).select(columns)
+        superseded, undecided = _divided(pa.concat_tables([undecided, keyed]))
+        yield from _settled(superseded, JudgedAs.SUPERSEDED, first_offsets)
+    winners = undecided.filter(pc.field("is_mapped") & (pc.field("offset") != NO_OFFSET))
+    yield from _settled(winners, JudgedAs.LATEST, first_offsets)
+
+
+def _divided(records: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Records that are superseded for sure, and the others, each of which knows whether its key is mapped."""
+    keys, rank = records["key"], ranks(records)
+    ranked = pa.table({"key": keys, "rank": rank, "is_mapped": records["is_mapped"]})
+    of_keys = pa.TableGroupBy(ranked, ["key"], use_threads=False).aggregate([("rank", "max"), ("is_mapped", "any")])
+    rows = pc.index_in(keys, value_set=of_keys["key"])
+    is_mapped = pc.take(of_keys["is_mapped_any"], rows)
+    superseded = pc.and_(is_mapped, pc.not_equal(rank, pc.take(of_keys["rank_max"], rows)))
+    others = records.set_column(records.column_names.index("is_mapped"), "is_mapped", is_mapped)
+    return records.filter(superseded), others.filter(pc.invert(superseded))
+
+
+def _settled(records: pa.Table, judged: int, first_offsets: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    offsets = records["offset"].to_numpy()
+    run = np.searchsorted(np.asarray(first_offsets), offsets, side="right").astype(np.int32) - 1
+    is_watermark = pa.array(offsets == NO_OFFSET)
+    columns = {
+        "run": pc.if_else(is_watermark, pa.scalar(BEATEN_WATERMARKS, pa.int32()), pa.array(run, pa.int32())),
+        "offset": records["offset"],
+        "judged": pa.repeat(pa.scalar(judged, pa.int8()), len(offsets)),
+        "key": pc.if_else(is_watermark, records["key"], pa.scalar(None, pa.binary())),
+    }
+    return iter(pa.table(columns, schema=SETTLED).to_batches(max_chunksize=_BATCH_RECORDS))
+
+
+def write_lists(
+    batches: Iterable[pa.RecordBatch], files: Files, path_for: Callable[[int], str]
+) -> Iterator[dict[str, Any]]:
+    """Write the lists of the runs that come in, in any order; tells of each its path and what was counted."""
+    counts: dict[int, dict[str, Any]] = {}
+    with ExitStack() as opened:
+        writers: dict[int, Any] = {}
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            for run in pc.unique(table["run"]).to_pylist():
+                rows = table.filter(pc.field("run") == run)
+                schema = _BEATEN_SCHEMA if run == BEATEN_WATERMARKS else JUDGED_SCHEMA
+                if run not in writers:
+                    counts[run] = {"run": run, "path": path_for(run), "keys": 0, "malformed": 0}
+                    sink = opened.enter_context(files.open_output(counts[run]["path"]))
+                    writers[run] = opened.enter_context(pa.ipc.new_file(sink, schema))
+                listed = rows.filter(pc.field("judged") != _MALFORMED)
+                counts[run]["malformed"] += rows.num_rows - listed.num_rows
+                counts[run]["keys"] += listed.filter(pc.field("judged") == int(JudgedAs.LATEST)).num_rows
+                writers[run].write_table(listed.select(schema.names))
+    yield from counts.values()

@@ -1,0 +1,128 @@
+"""A run: neighbouring segments of one step, judged and rewritten together in a task.
+
+The run of a small log is the whole step, and does all of it: maps, judges, writes, and stores the log's watermarks. The
+runs of a large one are told which records are the latest (``latest``), and hand on what their tombstones leave.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from keptlog.log.offset_map import UNBOUNDED, MapOverflow
+from keptlog.log.plan import Step, StepKind
+from keptlog.log.segment import Segment
+from keptlog.spark.attempt import Attempt
+from keptlog.spark.judge import Latest
+from keptlog.spark.latest import KnownLatest
+from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
+from keptlog.spark.rewrite import Output, RewrittenRun, rewrite_run
+from keptlog.spark.watermarks import (
+    beaten_keys,
+    no_watermarks,
+    read_watermarks,
+    store_watermarks,
+    write_watermarks,
+)
+from keptlog.storage.files import Files
+from keptlog.storage.segment_writer import ROW_GROUP_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring segments of one step."""
+
+    step_index: int
+    step: Step
+    segments: tuple[Segment, ...]
+    location: str
+    """Where the topic's data lies."""
+    latest: KnownLatest | None = None
+    """Where it stands which records are the latest; null if this run is the whole step and finds out by itself."""
+    row_group_bytes: int = ROW_GROUP_BYTES
+
+    def rewrite(self, attempt: Attempt) -> dict[str, Any]:
+        """Judge and rewrite; the result is fit for JSON."""
+        return self._rewrite_whole(attempt) if self.latest is None else self._rewrite_part(attempt, self.latest)
+
+    def _rewrite_part(self, attempt: Attempt, known: KnownLatest) -> dict[str, Any]:
+        rewritten = self._rewritten(attempt, self.step, self.segments, known.read(attempt.files, self.step))
+        part = None
+        if rewritten.watermarks.num_rows:
+            part = attempt.staged(self.location, f"watermarks-{self.segments[0].base_offset}")
+            write_watermarks(attempt.files, self.step, rewritten.watermarks, part)
+        found = {"end_offset": self.step.end_offset, "keys": known.keys, "malformed": known.malformed}
+        return self._described(rewritten) | found | {"watermarks_part": part}
+
+    def _rewrite_whole(self, attempt: Attempt) -> dict[str, Any]:
+        step, mapped = self._mapped(attempt.files)
+        rewritten = self._rewritten(attempt, step, step.segments, mapped.offset_map)
+        path = None
+        if step.strategy.has_versions:
+            beaten = beaten_keys(read_watermarks(attempt.files, step), mapped.offset_map)
+            new_path = attempt.watermarks(self.location, step.topic_partition)
+            path = store_watermarks(attempt.files, step, rewritten.watermarks, beaten, new_path)
+        found = {"end_offset": step.end_offset, "keys": mapped.offset_map.winners, "malformed": mapped.malformed}
+        return self._described(rewritten) | found | {"watermarks_path": path}
+
+    def _mapped(self, files: Files) -> tuple[Step, Mapped]:
+        """The step as far as its map reaches, and the map."""
+        if self.step.kind is StepKind.EXPIRE:
+            return self.step, Mapped(OffsetMap.empty(self.step.strategy), self.step.end_offset, 0)
+        mapped = map_dirty(files, self.step, self.step.dirty, mapped_keys(self.step))
+        step, offset_map = self.step.ended_at(mapped.end_offset), mapped.offset_map
+        if step.strategy.has_versions and len(offset_map):
+            clean = offset_map.latest_clean(files, step, step.segments)
+            watermarks = offset_map.latest_watermarks(read_watermarks(files, step))
+            mapped = dataclasses.replace(mapped, offset_map=OffsetMap.merged([offset_map, clean, watermarks]))
+        return step, mapped
+
+    def _rewritten(self, attempt: Attempt, step: Step, segments: Sequence[Segment], latest: Latest) -> RewrittenRun:
+        def path_for(base_offset: int) -> str:
+            return attempt.segment(self.location, step.topic_partition, base_offset)
+
+        return rewrite_run(attempt.files, step, segments, latest, Output(path_for, self.row_group_bytes))
+
+    def _described(self, rewritten: RewrittenRun) -> dict[str, Any]:
+        return {
+            "step_index": self.step_index,
+            "removed": [dataclasses.asdict(segment) for segment in rewritten.removed],
+            "added": [dataclasses.asdict(segment) for segment in rewritten.added],
+            "counts": dataclasses.asdict(rewritten.counts),
+            "winners_found": rewritten.winners_found,
+        }
+
+
+def mapped_keys(step: Step) -> int:
+    """How many keys the offset map of a step takes before it is full."""
+    return UNBOUNDED.max_keys if step.map_capacity.overflow is MapOverflow.SHUFFLE else step.map_capacity.max_keys
+
+
+def may_be_full(step: Step) -> bool:
+    """Whether a step may have more keys than its offset map takes: the metrics know its records, not its keys."""
+    dirty_records = sum(segment.record_count for segment in step.dirty)
+    return step.kind is StepKind.COMPACT and dirty_records > step.map_capacity.max_keys
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarksTask:
+    """Store the watermarks of a log that was rewritten in several runs, from what those left."""
+
+    step_index: int
+    step: Step
+    parts: tuple[str, ...]
+    latest: KnownLatest
+    location: str
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:
+        files = attempt.files
+        before = read_watermarks(files, self.step)
+        parts = [read_watermarks(files, dataclasses.replace(self.step, watermarks_path=part)) for part in self.parts]
+        new = pa.concat_tables([no_watermarks(), *parts])
+        new_path = attempt.watermarks(self.location, self.step.topic_partition)
+        path = store_watermarks(files, self.step, new, self.latest.beaten(files, before), new_path)
+        return {"step_index": self.step_index, "watermarks_path": path}

@@ -1,0 +1,105 @@
+"""The version of every record, and the latest of every key by it: ``keptlog.log.strategy``, a column at a time.
+
+By offset there is no version column at all. By timestamp or by header there is one, null for a record without a
+version, and the order of two records of a key is (has a version, version, offset).
+
+Headers are a list a record, and the last one of the topic's name counts. They are flattened, those of that name
+found, and of these the ones that no other of the same record follows:
+
+    record   headers                flattened, named v      last of its record    version
+    0        v=1, x=7               0: v=1                  0: v=1                1
+    1        -                                                                    null
+    2        v=1, v=2               2: v=1   2: v=2         2: v=2                2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.log.strategy import Strategy, StrategyKind
+
+_LONG_BYTES = 8
+_US_PER_MS = 1000
+
+
+def version_columns(strategy: Strategy) -> tuple[str, ...]:
+    """What has to be read of a segment to know its records' versions."""
+    match strategy.kind:
+        case StrategyKind.OFFSET:
+            return ()
+        case StrategyKind.TIMESTAMP:
+            return ("timestamp",)
+        case StrategyKind.HEADER:
+            return ("headers",)
+
+
+def with_versions(table: pa.Table, strategy: Strategy) -> pa.Table:
+    """The table with the columns ``version`` (int64) and ``is_malformed``: the header is there, but no version in it.
+
+    The strategy must have versions, and the table ``version_columns``.
+    """
+    if strategy.kind is StrategyKind.TIMESTAMP:
+        times_us = table["timestamp"].cast(pa.int64()).to_numpy()
+        versions = pa.array(times_us // _US_PER_MS, pa.int64())
+        is_malformed = pa.array(np.zeros(len(versions), dtype=bool))
+    else:
+        versions, is_malformed = _header_versions(table["headers"].combine_chunks(), strategy.header)
+    return table.append_column("version", versions).append_column("is_malformed", is_malformed)
+
+
+def _header_versions(headers: pa.ListArray, name: str) -> tuple[pa.Array, pa.Array]:
+    entries = pc.list_flatten(headers)
+    is_named = pc.equal(pc.struct_field(entries, "key"), name)
+    values = pc.struct_field(entries, "value").filter(is_named)
+    records = pc.list_parent_indices(headers).filter(is_named).to_numpy()
+    is_last = np.append(records[1:] != records[:-1], values=True)[: len(records)]
+    records, values = records[is_last], values.filter(pa.array(is_last))
+    is_long = pc.fill_null(pc.equal(pc.binary_length(values), _LONG_BYTES), fill_value=False)
+    longs = values.filter(is_long).cast(pa.binary(_LONG_BYTES))
+    with_long = records[is_long.to_numpy(zero_copy_only=False)]
+    versions, has_none = np.zeros(len(headers), dtype=np.int64), np.ones(len(headers), dtype=bool)
+    versions[with_long] = np.frombuffer(longs.buffers()[1], ">i8", len(longs), longs.offset * _LONG_BYTES)
+    has_none[with_long] = False
+    is_malformed = np.zeros(len(headers), dtype=bool)
+    is_malformed[records] = has_none[records]
+    return pa.array(versions, mask=has_none), pa.array(is_malformed)
+
+
+def ranks(records: pa.Table) -> pa.ChunkedArray:
+    """A number for each record, higher the later it is by its strategy; those of different records differ.
+
+    ``records`` has ``offset``, and ``version`` if the strategy has versions.
+    """
+    if "version" not in records.column_names:
+        return records["offset"]
+    versions = records["version"]
+    filled = pc.fill_null(versions, 0).to_numpy()
+    in_order = np.lexsort((records["offset"].to_numpy(), filled, pc.is_valid(versions).to_numpy()))
+    rank = np.empty(len(in_order), dtype=np.int64)
+    rank[in_order] = np.arange(len(in_order))
+    return pa.chunked_array([rank])
+
+
+def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
+    """Of every key its latest record; the tables have ``key``, ``offset`` and, with versions, ``version``.
+
+    Records without a key are passed over.
+    """
+    records = pa.concat_tables(tables)
+    if records["key"].null_count:
+        records = records.filter(pc.field("key").is_valid())
+    if "version" not in records.column_names:
+        grouped = pa.TableGroupBy(records, ["key"], use_threads=False).aggregate([("offset", "max")])
+        return grouped.select(["key", "offset_max"]).rename_columns(["key", "offset"])
+    rank = ranks(records).to_numpy()
+    ranked = pa.table({"key": records["key"], "rank": rank})
+    highest = pa.TableGroupBy(ranked, ["key"], use_threads=False).aggregate([("rank", "max")])
+    row_of_rank = np.empty(len(rank), dtype=np.int64)
+    row_of_rank[rank] = np.arange(len(rank))
+    rows = row_of_rank[highest["rank_max"].to_numpy()]
+    rest = records.select(["offset", "version"]).take(pa.array(rows))
+    return pa.table({"key": highest["key"], "offset": rest["offset"], "version": rest["version"]})

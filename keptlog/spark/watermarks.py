@@ -1,0 +1,125 @@
+"""The watermarks of a log's deleted keys as a file, and as a pass leaves them: ``keptlog.log.watermark`` by columns.
+
+    before   those of the file that the step names, if the same strategy made them
+    beaten   of a key whose latest record is a record: it guards its key itself
+    new      of the tombstones that expired in this pass
+    after    (before - beaten), and new in place of old; less those that are past their time
+
+A file is Arrow IPC with the columns ``key`` (binary), ``version`` and ``expires_ms`` (int64). Versions of one strategy
+say nothing under another one, so the strategy is in the file's schema, and a changed one makes the file void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.errors import StalePlan
+from keptlog.log.plan import Step
+from keptlog.log.segment import Segment
+from keptlog.spark.inputs import open_input
+from keptlog.spark.offset_map import OffsetMap
+from keptlog.spark.versions import version_columns, with_versions
+from keptlog.storage.files import Files
+
+_SCHEMA = pa.schema([("key", pa.binary()), ("version", pa.int64()), ("expires_ms", pa.int64())])
+_STRATEGY = b"compaction.strategy"
+_LONG_MAX = 2**63 - 1
+_US_PER_MS = 1000
+
+
+def no_watermarks() -> pa.Table:
+    """A table of watermarks without a row."""
+    return _SCHEMA.empty_table()
+
+
+def read_watermarks(files: Files, step: Step) -> pa.Table:
+    """The watermarks that the step found: those of its strategy.
+
+    Raises:
+        StalePlan: the file is gone.
+    """
+    if not step.strategy.has_versions or step.watermarks_path is None:
+        return no_watermarks()
+    try:
+        with files.open_input(step.watermarks_path) as source:
+            table = pa.ipc.open_file(source).read_all()
+    except FileNotFoundError as error:
+        raise StalePlan(
+            f"{step.topic_partition}: the watermarks {step.watermarks_path} were replaced by another commit and purged "
+            "since this clean was planned; nothing was committed, plan again"
+        ) from error
+    if (table.schema.metadata or {}).get(_STRATEGY) != str(step.strategy).encode():
+        return no_watermarks()
+    return table.replace_schema_metadata(None)
+
+
+def write_watermarks(files: Files, step: Step, watermarks: pa.Table, path: str) -> None:
+    """Store watermarks of the step's strategy."""
+    schema = _SCHEMA.with_metadata({_STRATEGY: str(step.strategy).encode()})
+    with files.open_output(path) as sink, pa.ipc.new_file(sink, schema) as writer:
+        writer.write_table(watermarks.replace_schema_metadata(schema.metadata))
+
+
+def watermarks_of_expired(
+    files: Files, step: Step, segments: Sequence[Segment], expired: Sequence[pa.ChunkedArray | None]
+) -> pa.Table:
+    """What the tombstones leave that a pass removes by their horizon; ``expired`` has a boolean for each record.
+
+    Tombstones without a version leave nothing.
+
+    Raises:
+        StalePlan: a segment is gone.
+    """
+    columns = ["key", "delete_horizon", *version_columns(step.strategy)]
+    left = [no_watermarks()]
+    for segment, mask in zip(segments, expired, strict=True):
+        if mask is None or not pc.any(mask, min_count=0).as_py():
+            continue
+        with open_input(files, step, segment) as parquet:
+            position = 0
+            for index in range(parquet.num_row_groups):
+                rows = parquet.metadata.row_group(index).num_rows
+                tombstones = parquet.read_row_group(index, columns=columns, use_threads=False)
+                left.append(_watermarks(tombstones.filter(mask.slice(position, rows)), step))
+                position += rows
+    return pa.concat_tables(left)
+
+
+def _watermarks(tombstones: pa.Table, step: Step) -> pa.Table:
+    tombstones = with_versions(tombstones, step.strategy).filter(
+        pc.field("version").is_valid() & pc.field("key").is_valid()
+    )
+    horizons_us = tombstones["delete_horizon"].cast(pa.int64()).to_numpy()
+    latest_horizon_ms = _LONG_MAX - step.watermark_retention_ms
+    horizons_ms = pc.min_element_wise(pa.array(horizons_us // _US_PER_MS), latest_horizon_ms)
+    expires_ms = pc.add(horizons_ms, step.watermark_retention_ms)
+    columns = {"key": tombstones["key"], "version": tombstones["version"], "expires_ms": expires_ms}
+    return pa.table(columns).cast(_SCHEMA)
+
+
+def beaten_keys(watermarks: pa.Table, offset_map: OffsetMap) -> pa.ChunkedArray:
+    """The keys of those watermarks that lost against a record of the map."""
+    latest = offset_map.latest_offset_of(watermarks["key"])
+    return watermarks["key"].filter(pc.fill_null(pc.greater_equal(latest, 0), fill_value=False))
+
+
+def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, now_ms: int) -> pa.Table:
+    """The watermarks of a log after a pass, in the order of their keys."""
+    replaced = pc.is_in(before["key"], value_set=pa.chunked_array([*beaten.chunks, *new["key"].chunks], pa.binary()))
+    after = pa.concat_tables([before.filter(pc.invert(replaced)), new])
+    return after.filter(pc.field("expires_ms") > now_ms).sort_by("key")
+
+
+def store_watermarks(files: Files, step: Step, new: pa.Table, beaten: pa.ChunkedArray, path: str) -> str | None:
+    """The file of a log's watermarks after a pass: that of the step if they are the same, a new one, or none."""
+    before = read_watermarks(files, step)
+    after = watermarks_after(before, new, beaten, step.now_ms)
+    if after.num_rows == 0:
+        return None
+    if after.equals(before):
+        return step.watermarks_path
+    write_watermarks(files, step, after, path)
+    return path
