@@ -100,6 +100,9 @@ class _Content:
     tombstones: int = 0
     stamped: int = 0
     unkeyed: int = 0
+    dirty_records: int = 0
+    """From the first dirty offset on, which may lie inside of a segment."""
+    dirty_stamped: int = 0
 
 
 def verify_log(store: LogStore, log: Log, now_ms: int) -> list[CheckResult]:
@@ -109,13 +112,13 @@ def verify_log(store: LogStore, log: Log, now_ms: int) -> list[CheckResult]:
     for segment in log.segments:
         try:
             with open_segment(store.files, segment) as parquet:
-                found = _read(parquet, findings)
+                found = _read(parquet, assessment.sections.first_dirty_offset, findings)
         except (OSError, pa.ArrowInvalid) as error:
             findings.add("G1", f"{segment.path} can't be read: {error}")
         else:
             _judge(found, segment, log, assessment.sections, findings)
     if not findings.problems["G1"]:
-        for first, again in _repeated_keys(store.files, assessment.sections):
+        for first, again in _repeated_keys(store.files, assessment):
             findings.add("G1", f"offsets {first} and {again} have the same key")
     delay_ms = assessment.max_compaction_delay_ms
     if delay_ms > 0:
@@ -123,7 +126,7 @@ def verify_log(store: LogStore, log: Log, now_ms: int) -> list[CheckResult]:
     return [_result(check, findings, assessment) for check in CHECKS]
 
 
-def _read(parquet: pq.ParquetFile, findings: _Findings) -> _Content:
+def _read(parquet: pq.ParquetFile, first_dirty_offset: int, findings: _Findings) -> _Content:
     """Walk one segment."""
     found = _Content()
     for index in range(parquet.num_row_groups):
@@ -134,7 +137,10 @@ def _read(parquet: pq.ParquetFile, findings: _Findings) -> _Content:
         found.rises &= offsets[0] > findings.last_offset and bool((offsets[1:] > offsets[:-1]).all())
         found.last_offset = findings.last_offset = int(offsets[-1])
         found.records += table.num_rows
-        found.stamped += table.num_rows - table["delete_horizon"].null_count
+        is_stamped, is_dirty = table["delete_horizon"].is_valid().to_numpy(), offsets >= first_dirty_offset
+        found.stamped += int(is_stamped.sum())
+        found.dirty_records += int(is_dirty.sum())
+        found.dirty_stamped += int((is_stamped & is_dirty).sum())
         found.tombstones += _nulls(parquet, index, "value")
         found.unkeyed += _nulls(parquet, index, "key")
     findings.records += found.records
@@ -152,12 +158,12 @@ def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, find
     held = (found.first_offset, found.last_offset)
     if held != (segment.base_offset, segment.last_offset):
         findings.add("G3", f"{where} holds offsets {held}, not {(segment.base_offset, segment.last_offset)}")
-    if held[0] < log.log_start_offset or held[1] >= log.log_end_offset:
+    if held[1] < log.log_start_offset or held[1] >= log.log_end_offset:
         findings.add("G3", f"{where} holds offsets {held}, the log is [{log.log_start_offset}, {log.log_end_offset})")
     if segment.last_offset < sections.first_dirty_offset:
         _judge_clean(found, where, findings)
     elif sections.checkpoint_reset is None:
-        _judge_dirty(found, segment, where, findings)
+        _judge_dirty(found, segment, where, findings, sections.first_dirty_offset)
 
 
 def _judge_clean(found: _Content, where: str, findings: _Findings) -> None:
@@ -167,11 +173,12 @@ def _judge_clean(found: _Content, where: str, findings: _Findings) -> None:
         findings.add("G5", f"{where} has {found.tombstones} tombstones but {found.stamped} delete horizons")
 
 
-def _judge_dirty(found: _Content, segment: Segment, where: str, findings: _Findings) -> None:
-    if found.records != segment.last_offset - segment.base_offset + 1:
-        findings.add("G4", f"{where} lacks offsets between {segment.base_offset} and {segment.last_offset}")
-    if found.stamped:
-        findings.add("G4", f"{where} has {found.stamped} delete horizons but was never cleaned")
+def _judge_dirty(found: _Content, segment: Segment, where: str, findings: _Findings, first_dirty_offset: int) -> None:
+    first_offset = max(segment.base_offset, first_dirty_offset)
+    if found.dirty_records != segment.last_offset - first_offset + 1:
+        findings.add("G4", f"{where} lacks offsets between {first_offset} and {segment.last_offset}")
+    if found.dirty_stamped:
+        findings.add("G4", f"{where} has {found.dirty_stamped} delete horizons from offset {first_offset} on")
 
 
 def _nulls(parquet: pq.ParquetFile, row_group: int, column: str) -> int:
@@ -185,15 +192,16 @@ def _nulls(parquet: pq.ParquetFile, row_group: int, column: str) -> int:
     return int(parquet.read_row_group(row_group, columns=[column], use_threads=False)[column].null_count)
 
 
-def _repeated_keys(files: Files, sections: Sections) -> list[tuple[int, int]]:
+def _repeated_keys(files: Files, assessment: Assessment) -> list[tuple[int, int]]:
     """Pairs of offsets in the clean section that have the same key.
 
     Hashes are sorted and compared first; only the records behind equal hashes are then compared by their keys.
     """
-    passes = max(1, math.ceil(sum(segment.record_count for segment in sections.clean) / RECORDS_PER_PASS))
+    clean = assessment.sections.clean
+    passes = max(1, math.ceil(sum(segment.record_count for segment in clean) / RECORDS_PER_PASS))
     found: list[tuple[int, int]] = []
     for number in range(passes):
-        pieces = [hashes[hashes % passes == number] for hashes, _ in _hashed_keys(files, sections)]
+        pieces = [hashes[hashes % passes == number] for hashes, _ in _hashed_keys(files, assessment)]
         if not pieces:
             continue
         ordered = np.sort(np.concatenate(pieces))
@@ -201,7 +209,7 @@ def _repeated_keys(files: Files, sections: Sections) -> list[tuple[int, int]]:
         if not suspects.size:
             continue
         first_offsets: dict[bytes, int] = {}
-        for hashes, table in _hashed_keys(files, sections):
+        for hashes, table in _hashed_keys(files, assessment):
             among = table.filter(pa.array(np.isin(hashes, suspects)))
             for key, offset in zip(among["key"].to_pylist(), among["offset"].to_pylist(), strict=True):
                 first = first_offsets.setdefault(key, offset)
@@ -210,13 +218,17 @@ def _repeated_keys(files: Files, sections: Sections) -> list[tuple[int, int]]:
     return found
 
 
-def _hashed_keys(files: Files, sections: Sections) -> Iterator[tuple[Any, pa.Table]]:
+def _hashed_keys(files: Files, assessment: Assessment) -> Iterator[tuple[Any, pa.Table]]:
     """The clean section's keys and offsets, row group by row group, each with the keys' hashes."""
-    for segment in sections.clean:
+    first_offset, end_offset = assessment.log.log_start_offset, assessment.sections.first_dirty_offset
+    for segment in assessment.sections.clean:
         with open_segment(files, segment) as parquet:
             for index in range(parquet.num_row_groups):
                 table = parquet.read_row_group(index, columns=["key", "offset"], use_threads=False)
-                table = table.filter(pc.less(table["offset"], sections.first_dirty_offset))
+                is_clean = pc.and_(
+                    pc.greater_equal(table["offset"], first_offset), pc.less(table["offset"], end_offset)
+                )
+                table = table.filter(is_clean)
                 hashes = map(hash, table["key"].to_pylist())
                 yield np.fromiter(hashes, dtype=np.int64, count=table.num_rows), table
 

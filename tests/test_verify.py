@@ -14,6 +14,7 @@ import keptlog.verify
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.schema import SCHEMA
 from keptlog.verify import CHECKS, verify_log
 from tests.in_process import in_process_engine
@@ -133,3 +134,18 @@ def test_problems_name_offsets_and_never_keys(home: Home) -> None:
     first, *_ = verify_log(home.store, log_of(home), NOW_MS)
 
     assert first.description == "offsets 1 and 2 have the same key"
+
+
+@pytest.mark.parametrize("offset", [2, 3, 5, 6])
+def test_a_log_that_begins_or_is_dirty_from_the_middle_of_a_segment_on_is_fine(home: Home, offset: int) -> None:
+    home.store.delete_records(TopicPartition("users", 0), offset, "delete")
+
+    assert broken(home) == set()
+
+
+def test_what_lies_below_the_log_start_is_not_judged_by_its_keys(home: Home) -> None:
+    home.store.delete_records(TopicPartition("users", 0), 2, "delete")
+
+    damage(home, 0, lambda rows: rows[1].update(key=b"b"))
+
+    assert broken(home) == set()
