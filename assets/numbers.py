@@ -1,7 +1,8 @@
 """A pass in numbers: what Dagster keeps of it, plots, and shows beside a topic-partition.
 
 All that is a number is a plain number under a name with its unit, so that it is plotted over time. New segments and
-cleaned topic-partitions are materializations of one asset; their names differ, so their plots don't mix.
+cleaned topic-partitions are materializations of one asset; their names differ, so their plots don't mix. Kafka's
+metrics keep Kafka's names.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from typing import Any
 import dagster as dg
 
 from assets.names import clean_key, dirty_key
-from assets.passes import Pass
+from keptlog.cleaner import Pass
+from keptlog.log.metrics import CleanerMetrics
+from keptlog.log.plan import Step, why_left_alone
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.selection import Assessment
+from keptlog.log.topic_partition import TopicPartition
 
 Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]
 
 
-def materializations(cleaned: Pass, after: Mapping[str, Assessment]) -> Iterator[dg.AssetMaterialization]:
+def materializations(
+    cleaned: Pass, after: Mapping[str, Assessment], metrics: Mapping[TopicPartition, CleanerMetrics]
+) -> Iterator[dg.AssetMaterialization]:
     """One for each new segment, then one for the topic-partition; ``after`` holds the logs as they are now."""
     for outcome in cleaned.committed:
         name = str(outcome.step.topic_partition)
@@ -33,11 +39,33 @@ def materializations(cleaned: Pass, after: Mapping[str, Assessment]) -> Iterator
             key,
             description=_sentence(outcome),
             partition=name,
-            metadata=_clean_numbers(outcome, after.get(name), cleaned.duration_ms),
+            metadata=_clean_numbers(outcome, after.get(name), cleaned.duration_ms)
+            | kafka_metrics(metrics.get(outcome.step.topic_partition)),
         )
 
 
-def dirty_observation(assessment: Assessment) -> dg.AssetObservation:
+def retention_observation(step: Step) -> dg.AssetObservation:
+    """What retention removed from a log."""
+    numbers: Metadata = {
+        "segments_removed": len(step.segments),
+        "records_removed": sum(segment.record_count for segment in step.segments),
+        "bytes_removed": total_bytes(step.segments),
+        "log_start_offset": step.new_log_start_offset or 0,
+    }
+    name = str(step.topic_partition)
+    description = f"retention removed {len(step.segments)} old segments"
+    return dg.AssetObservation(
+        clean_key(step.topic_partition.topic), partition=name, description=description, metadata=numbers
+    )
+
+
+def kafka_metrics(metrics: CleanerMetrics | None) -> Metadata:
+    """The cleaner's metrics of one log; what was never measured is left out."""
+    named = metrics.to_dict() if metrics else {}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def dirty_observation(assessment: Assessment, metrics: CleanerMetrics | None = None) -> dg.AssetObservation:
     """The dirty section of a log as it is now."""
     log, sections = assessment.log, assessment.sections
     numbers: Metadata = {
@@ -48,7 +76,10 @@ def dirty_observation(assessment: Assessment) -> dg.AssetObservation:
         "first_dirty_offset": sections.first_dirty_offset,
         "log_end_offset": log.log_end_offset,
         **_lag(assessment),
+        **kafka_metrics(metrics),
     }
+    if log.uncleanable:
+        numbers["uncleanable"] = why_left_alone(assessment)
     return dg.AssetObservation(
         dirty_key(log.topic_partition.topic),
         partition=str(log.topic_partition),
@@ -60,7 +91,9 @@ def dirty_observation(assessment: Assessment) -> dg.AssetObservation:
 def dirty_version(assessment: Assessment) -> str:
     """What changes whenever the dirty section does."""
     sections = assessment.sections
-    return f"{sections.first_dirty_offset}-{sections.first_uncleanable_offset}-{assessment.log.log_end_offset}"
+    version = f"{sections.first_dirty_offset}-{sections.first_uncleanable_offset}-{assessment.log.log_end_offset}"
+    mark = assessment.log.uncleanable
+    return f"{version}-uncleanable-{mark.attempts}" if mark else version
 
 
 def _sentence(outcome: Rewritten) -> str:
@@ -83,6 +116,7 @@ def _clean_numbers(outcome: Rewritten, after: Assessment | None, duration_ms: in
         "records_superseded": counts.superseded,
         "tombstones_stamped": counts.stamped,
         "tombstones_expired": counts.expired,
+        "malformed_versions": outcome.malformed,
         "bytes_in": bytes_in,
         "bytes_out": bytes_in - outcome.bytes_rewritten + outcome.bytes_written,
         "bytes_written": outcome.bytes_written,

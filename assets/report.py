@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 import dagster as dg
 
 from assets.checks import check_results
 from assets.numbers import materializations
-from assets.passes import Pass
+from keptlog.cleaner import Pass, select_logs
+from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
-from keptlog.log.selection import Assessment
+from keptlog.log.selection import Assessment, assess
 from keptlog.table.store import LogStore
 
 FAILED_TAG = "keptlog/failed"
@@ -32,9 +34,26 @@ def run_id_of(context: Context) -> str:
     return f"{context.run.run_id}-{context.retry_number}"
 
 
-def report_numbers(context: Context, cleaned: Pass, after: Sequence[Assessment]) -> None:
+def observe_after(store: LogStore, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, list[Assessment]]:
+    """The logs ``names`` as the pass left them; one that can't be read any more counts as failed."""
+    if not names:
+        return cleaned, []
+    selection = select_logs(store, names)
+    after = [assess(log, cleaned.plan.now_ms) for log in selection.logs]
+    return replace(cleaned, failed=cleaned.failed | selection.unreadable), after
+
+
+def cleaned_names(cleaned: Pass) -> list[str]:
+    """The topic-partitions whose clean has landed."""
+    return [str(outcome.step.topic_partition) for outcome in cleaned.committed]
+
+
+def report_numbers(context: Context, store: LogStore, cleaned: Pass, after: Sequence[Assessment]) -> None:
     """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
-    for materialization in materializations(cleaned, {str(each.log.topic_partition): each for each in after}):
+    topics = {each.log.topic_partition.topic for each in after}
+    passes = {name: last for topic in topics for name, last in store.last_passes(topic).items()}
+    metrics = metrics_by_log(after, passes, cleaned.plan.now_ms + cleaned.duration_ms)
+    for materialization in materializations(cleaned, {str(each.log.topic_partition): each for each in after}, metrics):
         context.log_event(materialization)
 
 
@@ -47,8 +66,8 @@ def checks_after(
     for each in after:
         logs[each.log.topic_partition.topic].append(each.log)
     failed: dict[str, dict[str, str]] = defaultdict(dict)
-    for name, reason in cleaned.failed.items():
-        failed[_topic_of(name, topics)][name] = reason
+    for name, error in cleaned.failed.items():
+        failed[_topic_of(name, topics)][name] = str(error)
     for topic in sorted({*logs, *failed}):
         for result in check_results(store, topic, logs[topic], cleaned.plan.now_ms, failed[topic]):
             yield topic, result
@@ -67,7 +86,7 @@ def fail_if_any_failed(context: Context, cleaned: Pass) -> None:
     raise dg.Failure(
         f"{len(names)} not cleaned, {len(cleaned.committed)} cleaned: "
         + "; ".join(f"{name}: {cleaned.failed[name]}" for name in names),
-        metadata={name: cleaned.failed[name] for name in names},
+        metadata={name: str(cleaned.failed[name]) for name in names},
         allow_retries=False,
     )
 

@@ -11,9 +11,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from assets.checks import check_specs
 from assets.names import clean_key, dirty_key
-from assets.passes import commit_pass, observe_after, plan_pass, rewrite_pass
-from assets.report import checks_after, fail_if_any_failed, report_numbers, run_id_of
-from keptlog.log.plan import StepKind
+from assets.report import checks_after, fail_if_any_failed, observe_after, report_numbers, run_id_of
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.topics import Topic
 from resources.clock import ClockResource
@@ -21,7 +19,7 @@ from resources.log_store import LogStoreResource
 from resources.spark import session_of
 
 POOL = "log_cleaner"
-"""How many cleans run at once is the limit of this pool: Kafka's ``log.cleaner.threads``."""
+"""How many cleans run at once is the limit of this pool, which the sensors set to ``log.cleaner.threads``."""
 
 
 def partitions_of(topic: Topic) -> dg.StaticPartitionsDefinition:
@@ -81,13 +79,12 @@ def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
         if not names:
             raise dg.Failure("no topic-partition is selected: the range of partitions is empty", allow_retries=False)
         cleaner = log_store.cleaner(session_of(spark))
-        now_ms, elapsed_ms = clock.read_ms(), clock.stopwatch()
-        planned = plan_pass(cleaner, names, run_id_of(context), now_ms, requested=True)
-        staged = rewrite_pass(cleaner, planned, StepKind, elapsed_ms, context.log.info)
-        cleaned, after = observe_after(cleaner, commit_pass(cleaner, staged), names)
+        planned = cleaner.begin(names, run_id_of(context), now_ms=clock.read_ms(), requested=True)
+        committed = cleaner.commit(cleaner.stage(planned, progress=context.log.info))
+        cleaned, after = observe_after(log_store.store, committed, names)
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
-        report_numbers(context, cleaned, after)
+        report_numbers(context, log_store.store, cleaned, after)
         for _, result in checks_after(log_store.store, cleaned, after):
             yield result
         fail_if_any_failed(context, cleaned)

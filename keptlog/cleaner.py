@@ -4,126 +4,327 @@
                               |                            |                 |
                               data; changes nothing        invisible         one catalog commit a topic
 
-``Cleaner`` holds the only place where the table and Spark meet. Each stage can be called by itself: the Dagster ops
-call one each, the command line calls ``clean``, and both get the same numbers back. A pass may stop, or be killed,
-after any stage: until the commit nothing is visible, after it everything is.
+``Cleaner`` holds the only place where the table and Spark meet. The Dagster ops call one stage each, the command line
+all of them; both hand a ``Pass`` from one to the next. A pass may stop, or be killed, after any stage: until the commit
+nothing is visible, after it everything is. Two passes over one log at once are harmless: the first commit wins and the
+other one gets ``StalePlan``.
 
-Two passes over one log at once are harmless: the first commit wins and the other one gets ``StalePlan``.
+One broken log stops nobody else's. All logs are rewritten together, which is cheap; only if that fails is the work
+halved, and halved again, until the log that fails stands alone. It is named with its reason, and marked uncleanable in
+its topic (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while.
+
+Retention is a pass of its own, without Spark: plan, commit.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.log.plan import Plan, Step, StepKind, make_plan
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.metrics import LastPass
+from keptlog.log.offset_map import slot_bytes_for, slots_in
+from keptlog.log.plan import Plan, Step, StepKind, make_plan, make_retention_plan
 from keptlog.log.result import Rewritten, verify
-from keptlog.log.segment import Log
+from keptlog.log.segment import Log, total_bytes
 from keptlog.log.selection import Assessment, assess
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff
 from keptlog.spark.engine import SparkEngine
+from keptlog.table.mark import Failure
 from keptlog.table.store import LogStore
 
 Progress = Callable[[str], None]
 """Takes one line about what is being done now."""
 
+DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
+
 
 @dataclass(frozen=True, slots=True)
-class CleanResult:
-    """What a pass did: each step is either committed, had nothing to commit, or failed with the reason."""
+class Selection:
+    """The logs that some names mean, each once, and the names whose logs can't be had, with the reason."""
+
+    logs: tuple[Log, ...]
+    unreadable: dict[str, KeptlogError]
+
+    def require_all(self) -> Selection:
+        """Itself, if nothing is unreadable.
+
+        Raises:
+            KeptlogError: why the first name can't be had.
+        """
+        for error in self.unreadable.values():
+            raise error
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass on its way from plan to commit; what one stage hands to the next. Pickles."""
 
     run_id: str
     plan: Plan
+    outcomes: tuple[Rewritten, ...] = ()
+    """Staged; visible once they are among ``committed``."""
     committed: tuple[Rewritten, ...] = ()
-    unchanged: tuple[Rewritten, ...] = ()
     failed: dict[str, KeptlogError] = field(default_factory=dict)
-    """Topic-partition to the error that kept its commit from landing; nothing of it is lost."""
+    """Topic-partition, or topic if its logs can't even be read, to the error; nothing of it is lost."""
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What retention did."""
+
+    run_id: str
+    plan: Plan
+    committed: tuple[Step, ...]
+    failed: dict[str, KeptlogError]
+
+
+def _stands_still() -> int:
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Cleans the logs of one store with one Spark engine."""
+    """Cleans the logs of one store with one Spark engine. ``monotonic_ms`` tells how long that takes."""
 
     store: LogStore
     engine: SparkEngine
+    broker: BrokerConfig = field(default_factory=BrokerConfig)
+    monotonic_ms: Callable[[], int] = _stands_still
 
     def plan(self, names: Iterable[str] = (), *, now_ms: int, requested: bool = False) -> Plan:
-        """What a pass over these logs would do; changes nothing."""
-        return make_plan(observe(self.store, names, now_ms=now_ms), now_ms, requested=requested)
+        """What a pass over these logs would do; changes nothing.
+
+        Raises:
+            KeptlogError: a name means nothing, or a log can't be read.
+        """
+        return self.plan_for(select_logs(self.store, names).require_all().logs, now_ms, requested=requested)
+
+    def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> Plan:
+        """What a pass over these logs would do."""
+        if not self.broker.log_cleaner_enable:
+            return Plan(now_ms, (), {str(log.topic_partition): DISABLED for log in logs})
+        return make_plan((assess(log, now_ms) for log in logs), now_ms, self.broker, requested=requested)
+
+    def begin(self, names: Iterable[str], run_id: str, *, now_ms: int, requested: bool = False) -> Pass:
+        """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed."""
+        selection = select_logs(self.store, names)
+        plan = self.plan_for(selection.logs, now_ms, requested=requested)
+        return Pass(run_id, plan, failed=selection.unreadable)
 
     def rewrite(self, steps: Sequence[Step], run_id: str, progress: Progress | None = None) -> list[Rewritten]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
 
         Raises:
+            StalePlan: a topic was deleted meanwhile, or an input is gone.
             InvariantViolated: an outcome would break a guarantee.
         """
         if not steps:
             return []
-        locations = {topic: self.store.data_location(topic) for topic in {s.topic_partition.topic for s in steps}}
+        try:
+            locations = {topic: self.store.data_location(topic) for topic in {s.topic_partition.topic for s in steps}}
+        except UnknownTopic as error:
+            raise StalePlan(f"{error}; it was deleted since it was planned, there is nothing to do") from None
         outcomes = self.engine.rewrite(steps, locations, run_id, progress)
         for outcome in outcomes:
             verify(outcome)
         return outcomes
 
-    def commit(self, plan: Plan, outcomes: Sequence[Rewritten], run_id: str) -> CleanResult:
-        """Make the outcomes live, all logs of a topic in one commit. A topic that fails does not stop the others."""
+    def stage(self, planned: Pass, kinds: Iterable[StepKind] = StepKind, progress: Progress | None = None) -> Pass:
+        """Rewrite the plan's steps of these kinds; a log that fails stops no other.
+
+        Raises:
+            KeptlogError: Spark can't be started; that is no log's fault.
+        """
+        steps = [step for kind in kinds for step in planned.plan.only(kind)]
+        started_ms = self.monotonic_ms()
+        if steps:
+            self.engine.session()
+        outcomes, failed = self._rewrite_each(steps, planned.run_id, progress or _silent)
+        return replace(
+            planned,
+            outcomes=planned.outcomes + tuple(outcomes),
+            failed=planned.failed | failed,
+            duration_ms=planned.duration_ms + self.monotonic_ms() - started_ms,
+        )
+
+    def commit(self, staged: Pass) -> Pass:
+        """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed."""
         by_topic: dict[str, list[Rewritten]] = defaultdict(list)
-        for outcome in outcomes:
-            by_topic[outcome.step.topic_partition.topic].append(outcome)
+        for outcome in staged.outcomes:
+            if not outcome.is_empty:
+                by_topic[outcome.step.topic_partition.topic].append(outcome)
         committed: list[Rewritten] = []
         failed: dict[str, KeptlogError] = {}
-        for topic, of_topic in sorted(by_topic.items()):
-            changed = [outcome for outcome in of_topic if not outcome.is_empty]
+        for topic, changed in sorted(by_topic.items()):
+            last_passes = {each.step.topic_partition: self._last_pass(each, staged) for each in changed}
             try:
-                if changed:
-                    self.store.swap(topic, changed, run_id)
-                    committed += changed
+                self.store.swap(topic, changed, staged.run_id, last_passes)
+                committed += changed
             except KeptlogError as error:
                 failed |= {str(outcome.step.topic_partition): error for outcome in changed}
-        unchanged = tuple(outcome for outcome in outcomes if outcome.is_empty)
-        return CleanResult(run_id, plan, tuple(committed), unchanged, failed)
+        done = replace(staged, committed=tuple(committed), failed=staged.failed | failed)
+        self._mark(done)
+        return done
 
-    def clean(self, plan: Plan, run_id: str, progress: Progress | None = None) -> CleanResult:
+    def clean(self, plan: Plan, run_id: str, progress: Progress | None = None) -> Pass:
         """Carry a plan out: the stages in order."""
-        return self.commit(plan, self.rewrite(plan.steps, run_id, progress), run_id)
+        return self.commit(self.stage(Pass(run_id, plan), progress=progress))
 
-    def expire(self, plan: Plan, run_id: str, progress: Progress | None = None) -> CleanResult:
+    def expire(self, plan: Plan, run_id: str, progress: Progress | None = None) -> Pass:
         """Carry out only the plan's expiry of tombstones."""
-        return self.commit(plan, self.rewrite(plan.only(StepKind.EXPIRE), run_id, progress), run_id)
+        return self.commit(self.stage(Pass(run_id, plan), [StepKind.EXPIRE], progress))
+
+    def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> list[str]:
+        """Mark these logs, but for those that are not due any more: what a run can't do that died over them.
+
+        Returns:
+            The topic-partitions that were marked.
+        """
+        by_topic: dict[str, list[Failure]] = defaultdict(list)
+        for log in select_logs(self.store, names).logs:
+            if assess(log, now_ms).trigger:
+                failure = Failure(log.topic_partition, reason, log.checkpoint)
+                by_topic[log.topic_partition.topic].append(failure)
+        for topic, failures in by_topic.items():
+            self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
+        return [str(failure.topic_partition) for failures in by_topic.values() for failure in failures]
+
+    def retain(self, names: Iterable[str], run_id: str, *, now_ms: int, except_for: Collection[str] = ()) -> Retained:
+        """Remove old segments from these logs, all if there are no names, but for those that are being cleaned.
+
+        A log that fails stops no other topic's, and an uncleanable log is retained like any other.
+        """
+        selection = select_logs(self.store, names)
+        plan = self.plan_retention(selection.logs, now_ms, except_for=except_for)
+        by_topic: dict[str, list[Step]] = defaultdict(list)
+        for step in plan.steps:
+            by_topic[step.topic_partition.topic].append(step)
+        committed: list[Step] = []
+        failed = dict(selection.unreadable)
+        for topic, steps in sorted(by_topic.items()):
+            try:
+                self.store.retain(topic, steps, run_id)
+                committed += steps
+            except KeptlogError as error:
+                failed |= {str(step.topic_partition): error for step in steps}
+        return Retained(run_id, plan, tuple(committed), failed)
+
+    def plan_retention(self, logs: Iterable[Log], now_ms: int, *, except_for: Collection[str] = ()) -> Plan:
+        """What retention would remove from these logs; a clean under way would be lost, so it goes first."""
+        left_alone: dict[str, str] = {}
+        retained: list[Log] = []
+        for log in logs:
+            name = str(log.topic_partition)
+            if name in except_for:
+                left_alone[name] = "it is being cleaned; its old segments go after that"
+            elif log.config.is_compacted and not self.broker.log_cleaner_enable:
+                left_alone[name] = DISABLED
+            else:
+                retained.append(log)
+        plan = make_retention_plan(retained, now_ms)
+        return replace(plan, left_alone=plan.left_alone | left_alone)
+
+    def _rewrite_each(
+        self, steps: Sequence[Step], run_id: str, progress: Progress
+    ) -> tuple[list[Rewritten], dict[str, KeptlogError]]:
+        try:
+            return self.rewrite(steps, run_id, progress), {}
+        except Exception as error:  # noqa: BLE001  # whatever a Spark task dies of, the other logs go on
+            reason = error if isinstance(error, KeptlogError) else KeptlogError(_first_line(error))
+            if len(steps) == 1:
+                return [], {str(steps[0].topic_partition): reason}
+            progress(f"rewriting {len(steps)} logs together failed, they are tried apart: {_first_line(error)}")
+        middle = len(steps) // 2
+        outcomes, failed = self._rewrite_each(steps[:middle], run_id, progress)
+        more_outcomes, more_failed = self._rewrite_each(steps[middle:], run_id, progress)
+        return outcomes + more_outcomes, failed | more_failed
+
+    def _last_pass(self, outcome: Rewritten, staged: Pass) -> LastPass:
+        step = outcome.step
+        return LastPass(
+            ended_ms=staged.plan.now_ms + staged.duration_ms,
+            duration_ms=staged.duration_ms,
+            bytes_read=total_bytes(step.segments),
+            bytes_written=outcome.bytes_written,
+            map_keys=outcome.map_keys,
+            map_slots=slots_in(self.broker.map_bytes, slot_bytes_for(step.strategy)),
+        )
+
+    def _mark(self, done: Pass) -> None:
+        """Mark the logs that failed through a fault of theirs: not those that somebody else was faster with."""
+        by_topic: dict[str, list[Failure]] = defaultdict(list)
+        for step in done.plan.steps:
+            error = done.failed.get(str(step.topic_partition))
+            if error and not isinstance(error, StalePlan | CommitStateUnknown):
+                failure = Failure(step.topic_partition, _first_line(error), step.checkpoint)
+                by_topic[step.topic_partition.topic].append(failure)
+        for topic, failures in by_topic.items():
+            # The failures themselves are reported, whether or not they can be remembered.
+            with contextlib.suppress(KeptlogError):
+                now_ms = done.plan.now_ms + done.duration_ms
+                self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
+
+
+def backoff_of(broker: BrokerConfig) -> Backoff:
+    """How long a log that failed is left alone."""
+    return Backoff(broker.log_cleaner_backoff_ms, broker.keptlog_cleaner_backoff_max_ms)
 
 
 def observe(store: LogStore, names: Iterable[str] = (), *, now_ms: int) -> list[Assessment]:
-    """Judge the logs that ``names`` select; see ``select_logs``."""
-    return [assess(log, now_ms) for log in select_logs(store, names)]
-
-
-def select_logs(store: LogStore, names: Iterable[str] = ()) -> list[Log]:
-    """The logs that ``names`` mean, each once; all of them if there are no names.
-
-    A name is a topic if one is called so, else a topic-partition.
+    """Judge the logs that ``names`` select, all if there are none.
 
     Raises:
-        UnknownTopic: a name is neither.
+        KeptlogError: a name means nothing, or a log can't be read.
+    """
+    return [assess(log, now_ms) for log in select_logs(store, names).require_all().logs]
+
+
+def select_logs(store: LogStore, names: Iterable[str] = ()) -> Selection:
+    """The logs that ``names`` mean, each topic read once; all logs if there are no names.
+
+    A name is a topic-partition if there is one, else a topic: ``a-1`` is partition 1 of ``a`` even if a topic is called
+    ``a-1``, whose logs are then to be named one by one.
     """
     names = list(names)
     topics = store.topics()
-    if not names:
-        return [log for topic in topics for log in store.logs(topic)]
+    read: dict[str, list[Log]] = {}
+
+    def logs_of(topic: str) -> list[Log]:
+        if topic not in read:
+            read[topic] = list(store.logs(topic))
+        return read[topic]
+
+    def named(name: str) -> list[Log]:
+        topic = name.rpartition("-")[0]
+        of_partition = [log for log in logs_of(topic) if str(log.topic_partition) == name] if topic in topics else []
+        if of_partition:
+            return of_partition
+        if name in topics:
+            return logs_of(name)
+        raise UnknownTopic(f"there is no topic or topic-partition {name!r}: see keptlog topic list")
+
     selected: dict[TopicPartition, Log] = {}
-    for name in names:
-        topic, partition = (name, None) if name in topics else _topic_and_partition(name)
-        found = [log for log in store.logs(topic) if partition in {None, log.topic_partition.partition}]
-        if not found:
-            raise UnknownTopic(f"topic {topic!r} has no partition {partition}: see keptlog topic describe {topic}")
-        selected.update((log.topic_partition, log) for log in found)
-    return list(selected.values())
+    unreadable: dict[str, KeptlogError] = {}
+    for name in names or topics:
+        try:
+            selected.update((log.topic_partition, log) for log in (named(name) if names else logs_of(name)))
+        except KeptlogError as error:
+            # Without names, a topic that was deleted just now is simply not there.
+            if names or not isinstance(error, UnknownTopic):
+                unreadable[name] = error
+    return Selection(tuple(selected.values()), unreadable)
 
 
-def _topic_and_partition(name: str) -> tuple[str, int | None]:
-    try:
-        parsed = TopicPartition.parse(name)
-    except KeptlogError:
-        return name, None
-    return parsed.topic, parsed.partition
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _silent(_: str) -> None:
+    return None

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig
@@ -36,12 +36,15 @@ class Home:
     """An opened home."""
 
     path: Path
-    broker: Mapping[str, str]
+    broker: BrokerConfig
     store: LogStore
 
-    def cleaner(self, session: Callable[[], SparkSession]) -> Cleaner:
-        """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before."""
-        return Cleaner(self.store, SparkEngine(session, self.store.files))
+    def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
+        """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before.
+
+        Planning, committing and retention need none.
+        """
+        return Cleaner(self.store, SparkEngine(session or _no_session, self.store.files), self.broker, monotonic_ms)
 
 
 def home_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -57,9 +60,18 @@ def open_home(path: Path | None = None, environment: Mapping[str, str] = os.envi
         StorageUnavailable: the catalog can't be opened.
     """
     path = path or home_path(environment)
-    broker = broker_settings(path / "server.properties", environment)
-    store = LogStore(open_catalog(path), broker, sleep=time.sleep, new_id=new_id)
-    return Home(path, broker, store)
+    settings = broker_settings(path / "server.properties", environment)
+    store = LogStore(open_catalog(path), settings, sleep=time.sleep, new_id=new_id)
+    return Home(path, BrokerConfig.of(settings), store)
+
+
+def _no_session() -> NoReturn:
+    raise AssertionError("only rewriting needs a Spark session")
+
+
+def monotonic_ms() -> int:
+    """A clock for durations; it never goes back."""
+    return time.monotonic_ns() // 1_000_000
 
 
 def new_id() -> str:

@@ -13,9 +13,10 @@ import dagster as dg
 from assets.names import names_of
 from assets.sections import clean_section, dirty_section
 from keptlog.errors import KeptlogError
-from orchestration.jobs import clean_logs, purge
+from orchestration.jobs import clean_logs, purge, retention
 from orchestration.schedules import SCHEDULES
 from orchestration.sensors import SENSORS
+from orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
 from resources.clock import ClockResource
 from resources.log_store import LogStoreResource
 from resources.spark import spark_resource
@@ -26,8 +27,8 @@ def build_defs(log_store: LogStoreResource | None = None, resources: Mapping[str
     log_store = log_store or LogStoreResource()
     return dg.Definitions(
         assets=topic_assets(log_store),
-        jobs=[clean_logs, purge],
-        sensors=SENSORS,
+        jobs=[clean_logs, retention, purge],
+        sensors=[*SENSORS, retention_sensor(retention_interval_seconds(log_store)), failed_run_sensor],
         schedules=SCHEDULES,
         executor=dg.in_process_executor,
         resources={

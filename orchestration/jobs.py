@@ -1,4 +1,4 @@
-"""The jobs: ``clean_logs`` for any set of logs of any topics, and ``purge`` for what cleans have replaced.
+"""The jobs: ``clean_logs`` for any set of logs of any topics, ``retention``, and ``purge`` for what both have replaced.
 
     plan ──> compact ──> expire_tombstones ──> commit
 
@@ -8,17 +8,17 @@ run from the start is a fresh plan, so that is what a retry does; "re-execute fr
 is told that the plan is stale.
 """
 
-from typing import NoReturn
-
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from assets.checks import as_evaluation
-from assets.passes import Pass, commit_pass, observe_after, plan_pass, rewrite_pass
-from assets.report import checks_after, fail_if_any_failed, report_numbers, run_id_of
+from assets.numbers import retention_observation
+from assets.report import checks_after, cleaned_names, fail_if_any_failed, observe_after, report_numbers, run_id_of
 from assets.sections import POOL
+from keptlog.cleaner import Pass, select_logs
 from keptlog.log.plan import StepKind, describe_step
+from orchestration.in_flight import logs_in_flight
 from resources.clock import ClockResource
 from resources.log_store import LogStoreResource
 from resources.spark import session_of
@@ -42,6 +42,13 @@ class CommitConfig(dg.Config):
     """Read keys and offsets of the cleaned logs back and evaluate the asset checks."""
 
 
+class RetentionConfig(dg.Config):
+    """Which logs to retain."""
+
+    logs: list[str] = Field(default_factory=list)
+    """Topics and topic-partitions (``orders``, ``orders-0``); all if empty."""
+
+
 class PurgeConfig(dg.Config):
     """What is deleted."""
 
@@ -53,14 +60,15 @@ class PurgeConfig(dg.Config):
 
 @dg.op(description="Judge the logs and decide what to do with each; changes nothing.")
 def plan(context: dg.OpExecutionContext, config: PlanConfig, log_store: LogStoreResource, clock: ClockResource) -> Pass:
-    cleaner = log_store.cleaner(_no_session)
-    planned = plan_pass(cleaner, config.logs, run_id_of(context), clock.read_ms(), requested=config.requested)
+    planned = log_store.cleaner().begin(
+        config.logs, run_id_of(context), now_ms=clock.read_ms(), requested=config.requested
+    )
     for step in planned.plan.steps:
         context.log.info(describe_step(step))
     for name, reason in planned.plan.left_alone.items():
         context.log.info("%s left alone: %s", name, reason)
-    for name, reason in planned.failed.items():
-        context.log.error("%s: %s", name, reason)
+    for name, error in planned.failed.items():
+        context.log.error("%s: %s", name, error)
     return planned
 
 
@@ -70,10 +78,8 @@ def compact(
     planned: Pass,
     log_store: LogStoreResource,
     spark: LazyPySparkResource,
-    clock: ClockResource,
 ) -> Pass:
-    cleaner = log_store.cleaner(session_of(spark))
-    return rewrite_pass(cleaner, planned, [StepKind.COMPACT], clock.stopwatch(), context.log.info)
+    return log_store.cleaner(session_of(spark)).stage(planned, [StepKind.COMPACT], context.log.info)
 
 
 @dg.op(pool=POOL, description="Rewrite clean logs whose tombstones are past their delete horizon.")
@@ -82,20 +88,18 @@ def expire_tombstones(
     compacted: Pass,
     log_store: LogStoreResource,
     spark: LazyPySparkResource,
-    clock: ClockResource,
 ) -> Pass:
-    cleaner = log_store.cleaner(session_of(spark))
-    return rewrite_pass(cleaner, compacted, [StepKind.EXPIRE], clock.stopwatch(), context.log.info)
+    return log_store.cleaner(session_of(spark)).stage(compacted, [StepKind.EXPIRE], context.log.info)
 
 
 @dg.op(description="Make what was rewritten live, one commit a topic; report it; fail if a log was not cleaned.")
 def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, log_store: LogStoreResource) -> Pass:
-    cleaner = log_store.cleaner(_no_session)
-    committed = commit_pass(cleaner, staged)
-    cleaned, after = observe_after(cleaner, committed, committed.cleaned_names)
-    report_numbers(context, cleaned, after)
+    store = log_store.store
+    committed = log_store.cleaner().commit(staged)
+    cleaned, after = observe_after(store, committed, cleaned_names(committed))
+    report_numbers(context, store, cleaned, after)
     if config.verify:
-        for topic, result in checks_after(log_store.store, cleaned, after):
+        for topic, result in checks_after(store, cleaned, after):
             context.log_event(as_evaluation(topic, result))  # type: ignore[arg-type]  # it takes them, undeclared
     fail_if_any_failed(context, cleaned)
     context.log.info("%d logs cleaned, %d left alone", len(cleaned.committed), len(cleaned.plan.left_alone))
@@ -109,6 +113,34 @@ def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, l
 )
 def clean_logs() -> None:
     commit(expire_tombstones(compact(plan())))
+
+
+@dg.op(description="Remove old segments by log start, retention.bytes and retention.ms, one commit a topic.")
+def remove_old_segments(
+    context: dg.OpExecutionContext, config: RetentionConfig, log_store: LogStoreResource, clock: ClockResource
+) -> None:
+    busy = logs_in_flight(context.instance)
+    cleaner = log_store.cleaner()
+    except_for = {
+        str(log.topic_partition) for log in select_logs(log_store.store, config.logs).logs if busy.includes(log)
+    }
+    result = cleaner.retain(config.logs, run_id_of(context), now_ms=clock.read_ms(), except_for=except_for)
+    for step in result.committed:
+        context.log.info(describe_step(step))
+        context.log_event(retention_observation(step))
+    for name in except_for:
+        context.log.info("%s left alone: %s", name, result.plan.left_alone.get(name))
+    if result.failed:
+        reasons = "; ".join(f"{name}: {error}" for name, error in sorted(result.failed.items()))
+        raise dg.Failure(f"{len(result.failed)} not retained: {reasons}", allow_retries=False)
+
+
+@dg.job(
+    executor_def=dg.in_process_executor,
+    description="Remove old segments from logs whose cleanup.policy has delete. Needs no Spark.",
+)
+def retention() -> None:
+    remove_old_segments()
 
 
 @dg.op(description="Delete files that no snapshot within file.delete.delay.ms refers to.")
@@ -131,7 +163,3 @@ def delete_retired_files(
 )
 def purge() -> None:
     delete_retired_files()
-
-
-def _no_session() -> NoReturn:
-    raise AssertionError("planning and committing need no Spark session")

@@ -15,7 +15,9 @@ from pathlib import Path
 
 from assets.numbers import dirty_version
 from keptlog.errors import LogCorrupt, UnknownTopic
+from keptlog.log.metrics import LastPass
 from keptlog.log.selection import Assessment, Trigger, assess, in_order_of_urgency
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.store import LogStore
 from resources.log_store import LogStoreResource
 
@@ -30,6 +32,8 @@ class Scan:
     """Topic to metadata location."""
     unreadable: Mapping[str, str]
     """Topic to the reason why its logs can't be read."""
+    last_passes: Mapping[TopicPartition, LastPass]
+    """What the last clean of each log cost."""
 
     def due(self, trigger: Trigger) -> list[Assessment]:
         """The logs that this trigger makes due, most urgent first."""
@@ -48,6 +52,7 @@ class Scanner:
 
     store: LogStore
     _judged: dict[str, list[Assessment]] = field(default_factory=dict)
+    _last_passes: dict[str, dict[TopicPartition, LastPass]] = field(default_factory=dict)
     _unreadable: dict[str, str] = field(default_factory=dict)
     _locations: dict[str, str] = field(default_factory=dict)
     _reported: dict[str, str] = field(default_factory=dict)
@@ -70,7 +75,8 @@ class Scanner:
                 else:
                     self._judged[topic] = [_up_to_date(each, now_ms) for each in self._judged[topic]]
             assessments = tuple(each for topic in sorted(self._judged) for each in self._judged[topic])
-            return Scan(now_ms, assessments, locations, dict(self._unreadable))
+            last_passes = {name: last for of_topic in self._last_passes.values() for name, last in of_topic.items()}
+            return Scan(now_ms, assessments, locations, dict(self._unreadable), last_passes)
 
     def changed_dirty_sections(self, scan: Scan) -> list[Assessment]:
         """Logs whose dirty section is not the one that ``mark_reported`` last heard of."""
@@ -89,6 +95,7 @@ class Scanner:
         self._forget(topic)
         try:
             self._judged[topic] = [assess(log, now_ms) for log in self.store.logs(topic)]
+            self._last_passes[topic] = self.store.last_passes(topic)
         except (LogCorrupt, UnknownTopic) as error:
             self._judged[topic] = []
             self._unreadable[topic] = str(error)
@@ -96,6 +103,7 @@ class Scanner:
     def _forget(self, topic: str) -> None:
         self._locations.pop(topic, None)
         self._judged.pop(topic, None)
+        self._last_passes.pop(topic, None)
         self._unreadable.pop(topic, None)
 
 

@@ -13,10 +13,13 @@ The dirty ratio sensor also reports the dirty sections that have changed, a few 
 import dagster as dg
 
 from assets.numbers import dirty_observation
-from keptlog.log.explain import iso_time
+from keptlog.cleaner import DISABLED
+from keptlog.log.iso_time import iso_time
+from keptlog.log.metrics import metrics_by_log
+from keptlog.log.plan import why_left_alone
 from keptlog.log.selection import Trigger
 from orchestration.jobs import clean_logs
-from orchestration.requests import Failures, Selected, run_request, select
+from orchestration.requests import Selected, run_request, select, set_pool_size
 from orchestration.scan import Scan, Scanner, scanner_of
 from resources.clock import ClockResource
 from resources.log_store import LogStoreResource
@@ -44,16 +47,19 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource
     ) -> dg.SensorResult:
-        scanner = scanner_of(log_store)
+        scanner, broker = scanner_of(log_store), log_store.broker
         scan = scanner.scan(clock.read_ms())
         for topic, reason in scan.unreadable.items():
             context.log.error("%s can't be read: %s", topic, reason)
-        selected = select(context.instance, scan.due(trigger), scan.now_ms)
+        selected = select(context.instance, scan.due(trigger) if broker.log_cleaner_enable else [])
         observations, cursor = _observe(scanner, scan, context.cursor) if trigger is Trigger.DIRTY_RATIO else ([], None)
         requests = [run_request(trigger, selected, scan.locations, scan.now_ms)] if selected.requested else []
+        if requests:
+            set_pool_size(context.instance, broker.log_cleaner_threads)
+        reason = why_nothing(trigger, scan, selected) if broker.log_cleaner_enable else DISABLED
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None if requests else why_nothing(trigger, scan, selected),
+            skip_reason=None if requests else reason,
             asset_events=observations,
             cursor=cursor,
         )
@@ -66,9 +72,10 @@ def why_nothing(trigger: Trigger, scan: Scan, selected: Selected) -> str:
     if not scan.locations:
         return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
     parts = [_count(len(scan.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
-    if selected.in_flight or selected.backing_off:
+    if selected.in_flight:
         parts = [f"{name} is being cleaned" for name in selected.in_flight[:3]]
-        parts += [_backing_off(name, failures) for name, failures in list(selected.backing_off.items())[:3]]
+    uncleanable = [each for each in scan.assessments if each.log.uncleanable and not each.trigger]
+    parts += [f"{each.log.topic_partition} is {why_left_alone(each)}" for each in uncleanable[:3]]
     waiting = [each for each in scan.assessments if not each.trigger]
     upcoming = [(each.due_ms, str(each.log.topic_partition)) for each in waiting if each.due_ms is not None]
     if upcoming:
@@ -89,11 +96,10 @@ def _observe(scanner: Scanner, scan: Scan, cursor: str | None) -> tuple[list[dg.
         return [], scan.digest
     told = changed[:OBSERVATIONS_PER_TICK]
     scanner.mark_reported(told)
-    return [dirty_observation(each) for each in told], scan.digest if told == changed else cursor or ""
-
-
-def _backing_off(name: str, failures: Failures) -> str:
-    return f"{name} failed {_count(failures.count, 'time')}, it is tried again at {iso_time(failures.retry_ms)}"
+    metrics = metrics_by_log(told, scan.last_passes, scan.now_ms)
+    return [
+        dirty_observation(each, metrics[each.log.topic_partition]) for each in told
+    ], scan.digest if told == changed else cursor or ""
 
 
 def _count(number: int, noun: str) -> str:

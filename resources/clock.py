@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 import dagster as dg
 
@@ -20,8 +19,3 @@ class ClockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             return self.now_ms
         fixed = os.environ.get("KEPTLOG_NOW_MS")
         return int(fixed) if fixed else time.time_ns() // 1_000_000
-
-    def stopwatch(self) -> Callable[[], int]:
-        """Start measuring; the returned function gives the ms since then. A fixed clock does not stop it."""
-        started_ns = time.monotonic_ns()
-        return lambda: (time.monotonic_ns() - started_ns) // 1_000_000

@@ -16,6 +16,7 @@ import dagster as dg
 
 from keptlog.cleaner import Cleaner
 from keptlog.home import Home, home_path, open_home
+from keptlog.log.broker import BrokerConfig
 from keptlog.table.store import LogStore
 
 if TYPE_CHECKING:
@@ -45,7 +46,12 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         return self._open().store
 
-    def cleaner(self, session: Callable[[], SparkSession]) -> Cleaner:
+    @property
+    def broker(self) -> BrokerConfig:
+        """The home's broker settings; raises what ``store`` does."""
+        return self._open().broker
+
+    def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner; ``session`` is called when there is something to rewrite, not before."""
         return self._open().cleaner(session)
 

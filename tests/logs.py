@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from keptlog.cleaner import Cleaner, CleanResult
+from keptlog.cleaner import Cleaner, Pass
 from keptlog.home import new_id
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import NewRecord, Record
@@ -143,6 +143,6 @@ def open_store(home: Path) -> LogStore:
     return LogStore(open_catalog(home), {}, sleep=time.sleep, new_id=new_id)
 
 
-def _require_committed(result: CleanResult) -> None:
+def _require_committed(result: Pass) -> None:
     for error in result.failed.values():
         raise error

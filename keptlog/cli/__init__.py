@@ -30,6 +30,8 @@ _COMMANDS = {
     "verify": "keptlog.cli.inspection:verify",
     "clean": "keptlog.cli.passes:clean",
     "expire": "keptlog.cli.passes:expire",
+    "retain": "keptlog.cli.retention:retain",
+    "delete-records": "keptlog.cli.retention:delete_records",
     "purge": "keptlog.cli.passes:purge",
 }
 
@@ -54,7 +56,7 @@ def cli() -> None:
     """Kafka's log compaction for keyed changelog topics on a data lake.
 
     A topic is an Iceberg table, a segment one of its data files. `append` adds records, `plan` says what a clean would
-    do now, `clean` does it, `purge` really deletes what was replaced.
+    do now, `clean` does it, `retain` removes old segments, `purge` really deletes what was replaced.
 
     \b
     KEPTLOG_HOME            the folder that holds topics and catalog (default ./.keptlog)

@@ -9,16 +9,25 @@ from dataclasses import asdict
 import click
 
 from keptlog.cleaner import observe, select_logs
-from keptlog.cli.output import clock_ms, json_option, print_json, print_table, size
+from keptlog.cli.output import (
+    EXIT_FAILED,
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    known,
+    print_json,
+    print_table,
+    size,
+)
 from keptlog.home import open_home
 from keptlog.log.explain import explain as explain_assessment
-from keptlog.log.explain import iso_time, summary
-from keptlog.log.plan import describe_step, make_plan
-from keptlog.log.selection import Assessment
+from keptlog.log.explain import summary
+from keptlog.log.iso_time import iso_time
+from keptlog.log.metrics import cleaner_metrics, metrics_by_log
+from keptlog.log.plan import describe_step, why_left_alone
+from keptlog.log.selection import Assessment, assess
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.verify import verify_log
-
-_EXIT_FOUND = 1
 
 
 @click.command(short_help="Say what a clean would do now; changes nothing.")
@@ -26,18 +35,21 @@ _EXIT_FOUND = 1
 @click.option("--requested", is_flag=True, help="As if cleaned by name: whatever is cleanable, due or not.")
 @json_option
 def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
-    """Say what a clean would do now, most urgent first, and why it would leave the rest alone."""
-    now_ms = clock_ms()
-    made = make_plan(observe(open_home().store, names, now_ms=now_ms), now_ms, requested=requested)
+    """Say what a clean would do now, most urgent first, why it leaves the rest alone, and what retention removes."""
+    home, now_ms = open_home(), clock_ms()
+    selection = known(select_logs(home.store, names))
+    made = home.cleaner().plan_for(selection.logs, now_ms, requested=requested)
+    retention = home.cleaner().plan_retention(selection.logs, now_ms)
     if as_json:
-        print_json(asdict(made))
-        return
-    for step in made.steps:
-        click.echo(describe_step(step))
-    for name, reason in made.left_alone.items():
-        click.echo(f"{name}: left alone, {reason}")
-    if not made.steps and not made.left_alone:
-        click.echo("no topics yet")
+        print_json(asdict(made) | {"retention": asdict(retention)["steps"]})
+    else:
+        for step in made.steps + retention.steps:
+            click.echo(describe_step(step))
+        for name, reason in made.left_alone.items():
+            click.echo(f"{name}: left alone, {reason}")
+        if not selection.logs:
+            click.echo("no topics yet")
+    exit_if_failed(selection.unreadable)
 
 
 @click.command(short_help="Say why one log is (not) cleaned, and when it will be.")
@@ -64,26 +76,29 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @json_option
 def status(names: Sequence[str], *, as_json: bool) -> None:
-    """Show every log: how dirty, how late, what is due."""
-    rows = [_status_row(each) for each in observe(open_home().store, names, now_ms=clock_ms())]
+    """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names."""
+    store, now_ms = open_home().store, clock_ms()
+    selection = known(select_logs(store, names))
+    assessments = [assess(log, now_ms) for log in selection.logs]
+    topics = {log.topic_partition.topic for log in selection.logs}
+    passes = {name: last for topic in topics for name, last in store.last_passes(topic).items()}
+    metrics = cleaner_metrics(assessments, passes, now_ms).to_dict()
     if as_json:
-        print_json(rows)
-        return
-    shown = [
-        {
-            "topic-partition": row["topic_partition"],
-            "log end": row["log_end_offset"],
-            "segments": row["segments"],
-            "clean": size(int(str(row["clean_bytes"]))),
-            "cleanable": size(int(str(row["cleanable_bytes"]))),
-            "ratio": row["cleanable_ratio"],
-            "late by ms": row["max_compaction_delay_ms"],
-            "oldest uncompacted": row["earliest_uncompacted"],
-            "due": row["trigger"] or row["due"],
-        }
-        for row in rows
-    ]
-    print_table(shown, empty="no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact")
+        of_log = metrics_by_log(assessments, passes, now_ms)
+        rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
+        unreadable = {name: str(error) for name, error in selection.unreadable.items()}
+        print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable})
+    else:
+        print_table(
+            [_shown(_status_row(each)) for each in assessments],
+            empty="no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact",
+        )
+        for each in assessments:
+            if each.log.uncleanable:
+                click.echo(f"{each.log.topic_partition}: {why_left_alone(each)}")
+        if assessments:
+            click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
+    exit_if_failed(selection.unreadable)
 
 
 @click.command(short_help="Check guarantees G1..G5 on the stored logs.")
@@ -92,20 +107,35 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
 def verify(names: Sequence[str], *, as_json: bool) -> None:
     """Read the stored logs and check guarantees G1..G5 on them; exit 1 if one is broken."""
     store, now_ms = open_home().store, clock_ms()
-    found = [
-        (log.topic_partition, check) for log in select_logs(store, names) for check in verify_log(store, log, now_ms)
-    ]
+    selection = known(select_logs(store, names))
+    found = [(log.topic_partition, check) for log in selection.logs for check in verify_log(store, log, now_ms)]
     rows = [{"topic-partition": str(where)} | _check_row(asdict(check)) for where, check in found]
     if as_json:
         print_json(rows)
     else:
         print_table(rows, empty="no topics yet")
+    exit_if_failed(selection.unreadable)
     if not all(check.passed for _, check in found):
-        sys.exit(_EXIT_FOUND)
+        sys.exit(EXIT_FAILED)
 
 
 def _check_row(check: dict[str, object]) -> dict[str, object]:
     return {"check": check["name"], "result": "ok" if check["passed"] else "BROKEN", "what": check["description"]}
+
+
+def _shown(row: dict[str, object]) -> dict[str, object]:
+    return {
+        "topic-partition": row["topic_partition"],
+        "log start": row["log_start_offset"],
+        "log end": row["log_end_offset"],
+        "segments": row["segments"],
+        "clean": size(int(str(row["clean_bytes"]))),
+        "cleanable": size(int(str(row["cleanable_bytes"]))),
+        "ratio": row["cleanable_ratio"],
+        "late by ms": row["max_compaction_delay_ms"],
+        "oldest uncompacted": row["earliest_uncompacted"],
+        "due": row["trigger"] or row["due"],
+    }
 
 
 def _status_row(assessment: Assessment) -> dict[str, object]:
@@ -122,6 +152,7 @@ def _status_row(assessment: Assessment) -> dict[str, object]:
         "cleanable_ratio": assessment.cleanable_ratio,
         "max_compaction_delay_ms": assessment.max_compaction_delay_ms,
         "earliest_uncompacted": None if oldest_ms is None else iso_time(oldest_ms),
+        "uncleanable": asdict(log.uncleanable) if log.uncleanable else None,
         "trigger": assessment.trigger.value if assessment.trigger else None,
         "due": None if assessment.due_ms is None else iso_time(assessment.due_ms),
     }

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
-from keptlog.errors import InvalidConfig
+from keptlog.cleaner import Selection
+from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+
+EXIT_FAILED = 1
+"""Something was found, or failed."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -57,6 +62,27 @@ def _cell(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def known(selection: Selection) -> Selection:
+    """Refuse names that mean nothing before anything is done for the others."""
+    refuse_unknown(selection.unreadable)
+    return selection
+
+
+def refuse_unknown(failed: Mapping[str, KeptlogError]) -> None:
+    """Raises UnknownTopic if a name means nothing."""
+    for error in failed.values():
+        if isinstance(error, UnknownTopic):
+            raise error
+
+
+def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
+    """One line on stderr for each log that failed, and exit code 1 if there is one."""
+    for name, error in failed.items():
+        click.echo(f"keptlog: {name}: {' '.join(str(error).split())}", err=True)
+    if failed:
+        sys.exit(EXIT_FAILED)
 
 
 def progress_to_stderr(*, quiet: bool) -> Callable[[str], None]:

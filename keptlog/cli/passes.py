@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cleaner import CleanResult
-from keptlog.cli.output import clock_ms, json_option, print_json, print_table, progress_to_stderr, quiet_option, size
+from keptlog.cleaner import DISABLED, Pass
+from keptlog.cli.output import (
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    print_json,
+    print_table,
+    progress_to_stderr,
+    quiet_option,
+    refuse_unknown,
+    size,
+)
 from keptlog.home import Home, new_id, open_home
+from keptlog.log.plan import StepKind
 from keptlog.log.result import Rewritten
 from keptlog.spark.session import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_EXIT_FAILED = 1
 
 
 @click.command(short_help="Clean the logs that are due, or the named ones, on Spark.")
@@ -30,13 +38,19 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     """Clean logs on Spark.
 
     Without a name: all logs that are due, by lag, dirty ratio or tombstone expiry. With names: whatever is cleanable in
-    those, due or not. The minimum lag and the active segment are always left alone.
+    those, due or not, and also if its last clean failed a moment ago. The minimum lag and the active segment are always
+    left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
     """
-    home, now_ms, progress = open_home(), clock_ms(), progress_to_stderr(quiet=quiet)
+    home, progress = open_home(), progress_to_stderr(quiet=quiet)
     cleaner = home.cleaner(_session)
-    plan = cleaner.plan(names, now_ms=now_ms, requested=bool(names))
-    progress(f"{len(plan.steps)} of {len(plan.steps) + len(plan.left_alone)} logs to clean")
-    _report(cleaner.clean(plan, new_id(), progress), as_json=as_json, show_left_alone=bool(names))
+    planned = cleaner.begin(names, new_id(), now_ms=clock_ms(), requested=bool(names))
+    refuse_unknown(planned.failed)
+    steps, others = planned.plan.steps, planned.plan.left_alone
+    progress(
+        f"{len(steps)} of {len(steps) + len(others)} logs to clean" if home.broker.log_cleaner_enable else DISABLED
+    )
+    done = cleaner.commit(cleaner.stage(planned, progress=progress))
+    _report(done, as_json=as_json, show_left_alone=bool(names))
 
 
 @click.command(short_help="Remove tombstones past their delete horizon.")
@@ -45,10 +59,11 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 @quiet_option
 def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
-    home, now_ms, progress = open_home(), clock_ms(), progress_to_stderr(quiet=quiet)
-    cleaner = home.cleaner(_session)
-    result = cleaner.expire(cleaner.plan(names, now_ms=now_ms), new_id(), progress)
-    _report(result, as_json=as_json, show_left_alone=False)
+    cleaner, progress = open_home().cleaner(_session), progress_to_stderr(quiet=quiet)
+    planned = cleaner.begin(names, new_id(), now_ms=clock_ms())
+    refuse_unknown(planned.failed)
+    done = cleaner.commit(cleaner.stage(planned, [StepKind.EXPIRE], progress))
+    _report(done, as_json=as_json, show_left_alone=False)
 
 
 @click.command(short_help="Really delete replaced files and what crashes left behind.")
@@ -112,12 +127,13 @@ def _row(outcome: Rewritten) -> dict[str, object]:
     }
 
 
-def _report(result: CleanResult, *, as_json: bool, show_left_alone: bool) -> None:
+def _report(result: Pass, *, as_json: bool, show_left_alone: bool) -> None:
     if as_json:
         print_json(
             {
                 "run_id": result.run_id,
                 "committed": [_row(each) | {"counts": asdict(each.counts)} for each in result.committed],
+                "malformed": {str(each.step.topic_partition): each.malformed for each in result.committed},
                 "failed": {name: str(error) for name, error in result.failed.items()},
                 "left_alone": result.plan.left_alone,
             }
@@ -126,7 +142,4 @@ def _report(result: CleanResult, *, as_json: bool, show_left_alone: bool) -> Non
         print_table([_row(each) for each in result.committed], empty="nothing to do")
         for name, reason in result.plan.left_alone.items() if show_left_alone else ():
             click.echo(f"{name}: left alone, {reason}")
-        for name, error in result.failed.items():
-            click.echo(f"keptlog: {name}: {error}", err=True)
-    if result.failed:
-        sys.exit(_EXIT_FAILED)
+    exit_if_failed(result.failed)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import click
 
 from keptlog.cli.output import json_option, print_json, print_table
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
+from keptlog.log.broker import BROKER_NOT_APPLICABLE
+from keptlog.log.config import NOT_APPLICABLE
+from keptlog.log.setting import Resolved
 
 _config_option = click.option(
     "--config",
@@ -66,17 +70,16 @@ def list_topics(*, as_json: bool) -> None:
 @click.argument("name", metavar="TOPIC")
 @json_option
 def describe(name: str, *, as_json: bool) -> None:
-    """Show every setting of TOPIC, and whether it comes from the topic, the broker settings or Kafka's default."""
-    store = open_home().store
+    """Show every setting of TOPIC and of the broker, and where it comes from; and Kafka's that have no meaning here.
+
+    A value comes from the topic, from the broker settings (server.properties, environment), or is Kafka's default.
+    """
+    home = open_home()
+    store = home.store
     described = store.describe_topic(name)
-    settings = [
-        {
-            "setting": each.setting.name,
-            "value": ",".join(each.value) if isinstance(each.value, tuple) else each.value,
-            "from": each.origin.value if each.origin_name == each.setting.name else f"{each.origin} {each.origin_name}",
-        }
-        for each in described.config.resolved
-    ]
+    settings = [_setting_row(each) for each in described.config.resolved]
+    broker = [_setting_row(each) for each in home.broker.resolved]
+    without_meaning = {"topic": dict(NOT_APPLICABLE), "broker": dict(BROKER_NOT_APPLICABLE)}
     logs = [
         {
             "partition": log.topic_partition.partition,
@@ -90,11 +93,14 @@ def describe(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {"topic": name, "partitions": described.partitions, "location": described.location}
-            | {"settings": settings, "logs": logs}
+            | {"settings": settings, "broker": broker, "without_meaning": without_meaning, "logs": logs}
         )
         return
     click.echo(f"{name}: {described.partitions} partitions at {described.location}\n")
-    print_table([setting | {"value": str(setting["value"])} for setting in settings], empty="")
+    print_table([setting | {"value": str(setting["value"])} for setting in settings + broker], empty="")
+    click.echo("\nKafka's settings without a meaning on a lake:")
+    for reason, names in _by_reason(NOT_APPLICABLE, BROKER_NOT_APPLICABLE).items():
+        click.echo(f"  {', '.join(names)}: {reason}")
     click.echo()
     print_table(logs, empty="")
 
@@ -134,6 +140,23 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
         print_json({"topic": name, "deleted_files": files})
     else:
         click.echo(f"deleted {name}: {files} files")
+
+
+def _setting_row(resolved: Resolved) -> dict[str, object]:
+    name, origin, value = resolved.setting.name, resolved.origin, resolved.value
+    return {
+        "setting": name,
+        "value": ",".join(value) if isinstance(value, tuple) else value,
+        "from": origin.value if resolved.origin_name == name else f"{origin} {resolved.origin_name}",
+    }
+
+
+def _by_reason(*settings: Mapping[str, str]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, reason in (each for group in settings for each in group.items()):
+        if name not in names[reason]:
+            names[reason].append(name)
+    return names
 
 
 def _settings(configs: Sequence[str]) -> dict[str, str]:

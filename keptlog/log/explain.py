@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from keptlog.log.iso_time import iso_time
 from keptlog.log.plan import why_left_alone
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
@@ -60,15 +60,6 @@ def summary(name: str, segments: tuple[Segment, ...]) -> SectionSummary:
         records=sum(segment.record_count for segment in segments),
         bytes=total_bytes(segments),
     )
-
-
-def iso_time(time_ms: int) -> str:
-    """A time of day that a person reads, in UTC and to the millisecond; times beyond the calendar as a number."""
-    try:
-        text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{time_ms} ms"
-    return text.replace("+00:00", "Z")
 
 
 def _verdict(assessment: Assessment) -> str:

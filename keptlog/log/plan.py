@@ -28,6 +28,7 @@ from enum import StrEnum
 from typing import Any
 
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.iso_time import iso_time
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Log, Segment, total_bytes
@@ -246,7 +247,10 @@ def why_left_alone(assessment: Assessment) -> str:
         return f"cleanup.policy is {','.join(config.cleanup_policy) or 'empty'}: it is not compacted"
     uncleanable = assessment.log.uncleanable
     if uncleanable and uncleanable.is_waiting(assessment.now_ms):
-        return f"uncleanable: {uncleanable.attempts} cleans failed, the last with: {uncleanable.reason}"
+        return (
+            f"uncleanable since {iso_time(uncleanable.since_ms)}, next try at {iso_time(uncleanable.retry_at_ms)}: "
+            f"{uncleanable.attempts} cleans failed, the last with: {uncleanable.reason}"
+        )
     if not sections.dirty:
         return "clean: nothing was appended since its last clean"
     if not sections.cleanable:

@@ -6,7 +6,6 @@ catalog, in two processes or on two machines, are as good as one.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pyiceberg.catalog import Catalog
@@ -211,17 +210,13 @@ class LogStore:
             deletion = DeleteRecords(topic_partition, before_offset, run_id)
             return deletion.run(self._committer, self._live_files, self._broker)
 
-    def mark_uncleanable(self, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
-        """Remember that cleans failed, in one commit a topic.
+    def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
+        """Remember that cleans of logs of a topic failed; a log that was cleaned meanwhile is not marked.
 
         Raises:
-            StalePlan, StorageUnavailable: some marks could not be set.
+            StalePlan: others kept committing first; nothing is marked.
         """
-        by_topic: dict[str, list[Failure]] = defaultdict(list)
-        for failure in failures:
-            by_topic[failure.topic_partition.topic].append(failure)
-        for topic, of_topic in by_topic.items():
-            mark_uncleanable(self._committer, topic, of_topic, now_ms, backoff)
+        mark_uncleanable(self._committer, topic, failures, now_ms, backoff)
 
     def last_passes(self, topic: str) -> dict[TopicPartition, LastPass]:
         """What the last clean of each log of a topic cost; logs that were never cleaned are not in it.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from keptlog.table.catalog import open_catalog
 from tests.cli.conftest import Run
 
 DAY_MS = 24 * 3_600_000
@@ -37,7 +39,7 @@ def test_a_log_goes_from_dirty_to_clean_to_empty_of_tombstones_to_purged(
 ) -> None:
     assert "compact offsets [0, 3)" in keptlog("plan").out
     assert "a record is 3600000 ms past max.compaction.lag.ms" in keptlog("explain", users, "0").out
-    assert keptlog("status", "--json").json[0]["trigger"] == "max_compaction_lag"
+    assert keptlog("status", "--json").json["logs"][0]["trigger"] == "max_compaction_lag"
 
     cleaned = keptlog("clean", "--json")
     assert cleaned.code == 0
@@ -74,6 +76,91 @@ def test_a_log_is_left_alone_with_its_reason_until_it_is_asked_for(keptlog: Run,
     explained = keptlog("explain", users, "0", "--json").json
     assert explained["verdict"].startswith("left alone")
     assert explained["due"].startswith("by ")
+
+
+def broken_segment(home: Path, topic: str) -> Callable[[], object]:
+    """Make a topic's first segment unreadable; call what is returned to repair it."""
+    path = min((home / "warehouse" / "keptlog" / topic).rglob("*.parquet"))
+    content = path.read_bytes()
+    path.write_bytes(b"this is no Parquet file")
+    return lambda: path.write_bytes(content)
+
+
+def test_a_log_that_fails_is_uncleanable_until_it_heals_and_stops_no_other(
+    keptlog: Run, home: Path, users: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keptlog("topic", "create", "other", "--config", "cleanup.policy=compact")
+    old_ms = NOW_MS - 8 * DAY_MS
+    records = [{"key": "a", "value": value, "timestamp": old_ms} for value in "12"]
+    keptlog("append", "other", "--file", lines(*records))
+    repair = broken_segment(home, users)
+
+    failed = keptlog("clean", "--json")
+    assert failed.code == 1
+    assert list(failed.json["failed"]) == ["users-0"]
+    assert [each["offset"] for each in keptlog("read", "other").json_lines] == [1]
+
+    status = keptlog("status", "--json").json
+    assert status["metrics"]["uncleanable-partitions-count"] == 1
+    assert status["metrics"]["uncleanable-bytes"] > 0
+    (marked,) = [row for row in status["logs"] if row["uncleanable"]]
+    assert (marked["topic_partition"], marked["uncleanable"]["attempts"], marked["trigger"]) == ("users-0", 1, None)
+    for command in (["status"], ["plan"], ["explain", users, "0"]):
+        assert "uncleanable since" in keptlog(*command).out
+    assert "users-0" not in keptlog("clean", "--json").json["failed"]
+
+    assert keptlog("clean", "users", "--quiet").code == 1
+    (marked,) = keptlog("status", users, "--json").json["logs"]
+    assert marked["uncleanable"]["attempts"] == 2
+
+    repair()
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(NOW_MS + 120_000))
+    assert [row["topic-partition"] for row in keptlog("clean", "--json").json["committed"]] == ["users-0"]
+    assert keptlog("status", "--json").json["metrics"]["uncleanable-partitions-count"] == 0
+
+
+def test_the_metrics_have_kafkas_names_and_outlive_the_process(keptlog: Run, users: str) -> None:
+    before = keptlog("status", "--json").json
+    assert before["metrics"]["time-since-last-run-ms"] is None
+    assert before["metrics"]["max-compaction-delay-secs"] == 3600
+    assert before["metrics"]["max-dirty-percent"] == 100
+    keptlog("clean")
+    after = keptlog("status", "--json").json
+    assert after["metrics"]["max-dirty-percent"] == 0
+    assert after["metrics"]["time-since-last-run-ms"] <= 0
+    assert after["metrics"]["cleaner-recopy-percent"] > 0
+    assert after["logs"][0]["metrics"].keys() == after["metrics"].keys()
+    assert "max-dirty-percent 0" in keptlog("status").out
+
+
+def test_a_disabled_cleaner_cleans_nothing_and_says_so(
+    keptlog: Run, users: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_CLEANER_ENABLE", "false")
+    disabled = keptlog("clean", users)
+    assert disabled.code == 0
+    assert "log.cleaner.enable=false" in disabled.err
+    assert "log.cleaner.enable=false" in disabled.out
+    assert "log.cleaner.enable=false" in keptlog("plan").out
+    assert len(keptlog("read", users).json_lines) == 3
+
+
+def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_shown(keptlog: Run, home: Path, users: str) -> None:
+    keptlog("topic", "create", "odd", "--config", "cleanup.policy=compact")
+    table = open_catalog(home).load_table(("keptlog", "odd"))
+    table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    for command in ("status", "plan", "verify"):
+        shown = keptlog(command)
+        assert shown.code == 1
+        assert "users-0" in shown.out
+        assert "odd: topic odd: property log.p0.log-end-offset='many'" in shown.err
+
+
+def test_a_topic_partition_goes_before_a_topic_of_that_name(keptlog: Run) -> None:
+    for topic, partitions in (("a", "2"), ("a-1", "1")):
+        keptlog("topic", "create", topic, "--partitions", partitions, "--config", "cleanup.policy=compact")
+    named = {name: list(keptlog("plan", name, "--json").json["left_alone"]) for name in ("a", "a-1", "a-1-0")}
+    assert named == {"a": ["a-0", "a-1"], "a-1": ["a-1"], "a-1-0": ["a-1-0"]}
 
 
 def test_a_name_that_means_nothing_is_bad_input_and_starts_no_spark(keptlog: Run, users: str) -> None:

@@ -32,6 +32,18 @@ def test_broker_settings_give_defaults_and_describe_says_so(keptlog: Run, monkey
     assert {"setting": "retention.ms", "value": 7_200_000, "from": "broker log.retention.hours"} in settings
 
 
+def test_describe_shows_the_brokers_own_settings_and_what_has_no_meaning_here(keptlog: Run, home: Path) -> None:
+    keptlog("topic", "create", "t")
+    (home / "server.properties").write_text("# ours\nlog.cleaner.threads=2\n")
+    described = keptlog("topic", "describe", "t", "--json").json
+    assert {"setting": "log.cleaner.threads", "value": 2, "from": "broker"} in described["broker"]
+    assert {"setting": "log.cleaner.backoff.ms", "value": 15_000, "from": "default"} in described["broker"]
+    assert "min.insync.replicas" in described["without_meaning"]["topic"]
+    assert "log.preallocate" in described["without_meaning"]["broker"]
+    text = keptlog("topic", "describe", "t").out
+    assert "min.insync.replicas: the storage replicates, not keptlog" in text
+
+
 def test_altering_takes_effect_and_can_be_taken_back(keptlog: Run) -> None:
     keptlog("topic", "create", "t")
     keptlog("topic", "alter", "t", "--config", "cleanup.policy=compact", "--config", "min.compaction.lag.ms=5")

@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from keptlog.cleaner import Cleaner, CleanResult
+from keptlog.cleaner import Cleaner, Pass
 from keptlog.errors import StalePlan
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord, Record
@@ -56,12 +56,12 @@ def test_of_two_cleans_at_once_one_wins_and_the_other_is_stale(home: Path) -> No
         written += [record_at(len(written) + index, new) for index, new in enumerate(batch(number))]
         both_planned = Barrier(2)
 
-        def one_clean(planned: Barrier = both_planned) -> CleanResult:
+        def one_clean(planned: Barrier = both_planned) -> Pass:
             cleaner, run_id = open_cleaner(home), new_id()
             plan = cleaner.plan([TOPIC], now_ms=wall_clock_ms(), requested=True)
             outcomes = cleaner.rewrite(plan.steps, run_id)
             planned.wait()
-            return cleaner.commit(plan, outcomes, run_id)
+            return cleaner.commit(Pass(run_id, plan, tuple(outcomes)))
 
         with ThreadPoolExecutor(2) as threads:
             results = [future.result() for future in [threads.submit(one_clean) for _ in range(2)]]

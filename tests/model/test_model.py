@@ -30,7 +30,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from keptlog.cleaner import Cleaner
+from keptlog.cleaner import Cleaner, Pass
 from keptlog.errors import StalePlan
 from keptlog.home import new_id
 from keptlog.log.plan import Plan, StepKind
@@ -173,7 +173,7 @@ class LogMachine(RuleBasedStateMachine):
         """At once, late, or again: it lands only if nothing else has changed the logs that it was planned from."""
         is_new = run.run_id not in self.committed
         is_fresh = all(self.planned_at[run.run_id][partition] == self.changes[partition] for partition in run.expected)
-        result = self.cleaner.commit(run.plan, run.outcomes, run.run_id)
+        result = self.cleaner.commit(Pass(run.run_id, run.plan, tuple(run.outcomes)))
         note(f"commit {run.run_id}: new {is_new}, fresh {is_fresh}, failed {result.failed}")
         assert all(isinstance(error, StalePlan) for error in result.failed.values()), result.failed
         if is_new and run.expected:

@@ -14,7 +14,7 @@ from keptlog.log.record import NewRecord
 from keptlog.table.store import LogStore
 from orchestration.definitions import build_defs
 from resources.clock import ClockResource
-from resources.log_store import LogStoreResource
+from resources.log_store import LogStoreResource, _opened
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -62,6 +62,10 @@ class World:
         ]
         run_id = f"append-{topic}-{partition}-{self.store.logs(topic)[partition].log_end_offset}"
         self.store.append(topic, new, run_id, self.now_ms)
+
+    def reopen(self) -> None:
+        """Forget the opened home, as a new process would: broker settings are read when it is opened."""
+        _opened.clear()
 
     def clean(self, *logs: str, requested: bool = False) -> dg.ExecuteInProcessResult:
         """Run the job in this process."""

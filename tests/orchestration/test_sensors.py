@@ -19,9 +19,8 @@ from orchestration.sensors import (
     max_compaction_lag_sensor,
     tombstone_expiry_sensor,
 )
+from orchestration.upkeep import failed_run_sensor
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
-
-MINUTE_MS = 60_000
 
 
 @pytest.fixture
@@ -131,22 +130,30 @@ def test_a_failed_log_is_tried_again_with_a_new_key_and_a_longer_pause_each_time
     (first,) = world.requests(dirty_ratio_sensor)
     assert not world.launch(first).success
 
-    assert "users-0 failed 1 time, it is tried again at" in world.skips(dirty_ratio_sensor)
-    world.now_ms += MINUTE_MS
+    assert "users-0 is uncleanable since" in world.skips(dirty_ratio_sensor)
+    assert "1 cleans failed" in world.skips(dirty_ratio_sensor)
+    world.now_ms = retry_at_ms(world)
     (second,) = world.requests(dirty_ratio_sensor)
     assert second.run_key != first.run_key
     assert not world.launch(second).success
 
-    world.now_ms += MINUTE_MS
-    assert "users-0 failed 2 times" in world.skips(dirty_ratio_sensor)
-    world.now_ms += MINUTE_MS
+    assert retry_at_ms(world) - world.now_ms >= 30_000
+    assert "2 cleans failed" in world.skips(dirty_ratio_sensor)
+    world.now_ms = retry_at_ms(world)
     (third,) = world.requests(dirty_ratio_sensor)
     repair()
     assert world.launch(third).success
     assert world.records("users") == [(1, b"a", b"2")]
+    assert world.store.logs("users")[0].uncleanable is None
 
     world.append("users", ("a", "3"), ("b", "1"))
     assert len(world.requests(dirty_ratio_sensor)) == 1
+
+
+def retry_at_ms(world: World) -> int:
+    mark = world.store.logs("users")[0].uncleanable
+    assert mark
+    return mark.retry_at_ms
 
 
 def test_a_log_that_was_cleaned_in_a_failed_run_does_not_back_off(world: World, spark: SparkSession) -> None:
@@ -161,6 +168,77 @@ def test_a_log_that_was_cleaned_in_a_failed_run_does_not_back_off(world: World, 
     (next_request,) = world.requests(dirty_ratio_sensor)
 
     assert logs_of(next_request) == ["users-0"]
+
+
+def test_a_cancelled_run_is_asked_for_again_within_the_hour(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (first,) = world.requests(dirty_ratio_sensor)
+    config = first.run_config
+    world.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.CANCELED)
+    world.now_ms += HOUR_MS
+    (second,) = world.requests(dirty_ratio_sensor)
+    assert second.run_key != first.run_key
+
+
+def died(world: World, request: dg.RunRequest, tags: dict[str, str]) -> str:
+    """What the failed run sensor says of a run that died."""
+    run = world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.FAILURE
+    )
+    context = dg.build_run_status_sensor_context(
+        sensor_name="failed_run_sensor",
+        dagster_event=dg.DagsterEvent("PIPELINE_FAILURE", "clean_logs", message="out of memory"),
+        dagster_instance=world.instance,
+        dagster_run=run,
+        resources={"log_store": world.log_store, **world.resources},
+    ).for_run_failure()
+    skipped = failed_run_sensor(context)
+    assert isinstance(skipped, dg.SkipReason)
+    return skipped.skip_message or ""
+
+
+def test_a_run_that_died_leaves_its_logs_uncleanable_for_a_while_if_they_are_still_due(world: World) -> None:
+    world.topic("users", 2)
+    for partition in range(2):
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+    (request,) = world.requests(dirty_ratio_sensor)
+    world.store.alter_topic("users", {"min.compaction.lag.ms": "1"})
+
+    assert "users-0, users-1" in died(world, request, {})
+
+    marks = [log.uncleanable for log in world.store.logs("users")]
+    assert all(mark and "died: out of memory" in mark.reason for mark in marks)
+    assert "users-0 is uncleanable since" in world.skips(dirty_ratio_sensor)
+    assert "none, nothing is due" in died(world, request, {})
+
+
+def test_a_run_that_named_its_failures_or_is_tried_again_marks_nothing(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    assert "itself" in died(world, request, {"keptlog/failed": "users-0"})
+    assert "is tried again" in died(world, request, {"dagster/will_retry": "true"})
+    assert world.store.logs("users")[0].uncleanable is None
+
+
+def test_the_pool_is_as_large_as_log_cleaner_threads_says(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (world.path / "server.properties").write_text("log.cleaner.threads=3")
+    world.reopen()
+    world.requests(dirty_ratio_sensor)
+    assert [(pool.name, pool.limit) for pool in world.instance.event_log_storage.get_pool_limits()] == [
+        ("log_cleaner", 3)
+    ]
+
+
+def test_a_disabled_cleaner_asks_for_no_run_and_says_so(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (world.path / "server.properties").write_text("log.cleaner.enable=false")
+    world.reopen()
+    assert "log.cleaner.enable=false" in world.skips(dirty_ratio_sensor)
 
 
 def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, loads: list[str]) -> None:

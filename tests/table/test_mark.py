@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> LogStore:
 
 
 def mark(store: LogStore, reason: str = "no reason", now_ms: int = NOW_MS, checkpoint: int | None = None) -> None:
-    store.mark_uncleanable([Failure(LOG, reason, checkpoint)], now_ms, BACKOFF)
+    store.mark_uncleanable(TOPIC, [Failure(LOG, reason, checkpoint)], now_ms, BACKOFF)
 
 
 def test_a_mark_outlives_a_restart_and_makes_no_snapshot(store: LogStore, tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_mark_disturbs_neither_settings_nor_other_logs_nor_a_clean_under_way(s
 
 
 def test_a_topic_or_a_partition_that_is_gone_is_not_marked(store: LogStore) -> None:
-    store.mark_uncleanable([Failure(TopicPartition(TOPIC, 9), "x", None)], NOW_MS, BACKOFF)
+    store.mark_uncleanable(TOPIC, [Failure(TopicPartition(TOPIC, 9), "x", None)], NOW_MS, BACKOFF)
     with pytest.raises(UnknownTopic):
-        store.mark_uncleanable([Failure(TopicPartition("gone", 0), "x", None)], NOW_MS, BACKOFF)
+        store.mark_uncleanable("gone", [Failure(TopicPartition("gone", 0), "x", None)], NOW_MS, BACKOFF)
 
 
 def test_what_a_clean_cost_is_stored_with_it(store: LogStore, tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_the_same_deletion_again_says_where_the_log_begins(store: LogStore) -> N
 
 
 def test_retention_goes_on_for_an_uncleanable_log_and_heals_it_when_nothing_dirty_is_left(store: LogStore) -> None:
-    store.mark_uncleanable([Failure(LOG, "segment 1 is broken", None)], NOW_MS, Backoff(15_000, 3_600_000))
+    store.mark_uncleanable(TOPIC, [Failure(LOG, "segment 1 is broken", None)], NOW_MS, Backoff(15_000, 3_600_000))
     store.retain(TOPIC, planned(store), new_id())
     assert store.logs(TOPIC)[0].uncleanable is not None
     store.retain(TOPIC, planned(store, LATER_MS + DAY_MS + 1), new_id())

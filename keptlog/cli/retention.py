@@ -1,0 +1,83 @@
+"""``keptlog retain`` and ``delete-records``: what goes from the head of a log, whatever its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from keptlog.cleaner import Retained
+from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, refuse_unknown, size
+from keptlog.home import new_id, open_home
+from keptlog.log.plan import Step
+from keptlog.log.segment import total_bytes
+from keptlog.log.topic_partition import TopicPartition
+
+
+@click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")
+@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@json_option
+def retain(names: Sequence[str], *, as_json: bool) -> None:
+    """Remove old segments from the logs whose cleanup.policy has delete; all logs without a name.
+
+    Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
+    """
+    result = open_home().cleaner().retain(names, new_id(), now_ms=clock_ms())
+    refuse_unknown(result.failed)
+    if as_json:
+        print_json(
+            {
+                "run_id": result.run_id,
+                "committed": [_row(step) for step in result.committed],
+                "failed": {name: str(error) for name, error in result.failed.items()},
+                "left_alone": result.plan.left_alone,
+            }
+        )
+    else:
+        _print(result, show_left_alone=bool(names))
+    exit_if_failed(result.failed)
+
+
+@click.command("delete-records", short_help="Delete the records of one log before an offset.")
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(0))
+@click.argument("offset", type=click.IntRange(-1))
+@json_option
+def delete_records(topic: str, partition: int, offset: int, *, as_json: bool) -> None:
+    """Delete the records of one log before OFFSET, or all of them if it is -1, whatever the cleanup.policy.
+
+    Nobody reads them from now on. Segments that lie wholly before OFFSET go at once; of the segment that holds it, the
+    rest goes with that segment. With -1 write: keptlog delete-records TOPIC PARTITION -- -1
+    """
+    deleted = open_home().store.delete_records(TopicPartition(topic, partition), offset, new_id())
+    row = {
+        "topic-partition": str(deleted.topic_partition),
+        "log start": deleted.log_start_offset,
+        "segments": len(deleted.removed),
+        "bytes": total_bytes(deleted.removed),
+    }
+    if as_json:
+        print_json(row)
+        return
+    click.echo(
+        f"{row['topic-partition']} begins at offset {deleted.log_start_offset} now; {len(deleted.removed)} segments "
+        f"({size(total_bytes(deleted.removed))}) went"
+    )
+
+
+def _print(result: Retained, *, show_left_alone: bool) -> None:
+    rows = [_row(step) for step in result.committed]
+    print_table([row | {"bytes": size(int(str(row["bytes"])))} for row in rows], empty="nothing is old")
+    for name, reason in result.plan.left_alone.items() if show_left_alone else ():
+        click.echo(f"{name}: left alone, {reason}")
+
+
+def _row(step: Step) -> dict[str, object]:
+    return {
+        "topic-partition": str(step.topic_partition),
+        "segments": len(step.segments),
+        "records": sum(segment.record_count for segment in step.segments),
+        "bytes": total_bytes(step.segments),
+        "log start before": step.log_start_offset,
+        "log start": step.new_log_start_offset,
+    }

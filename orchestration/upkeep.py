@@ -1,0 +1,91 @@
+"""Two more sensors: one asks for retention, one remembers runs that died.
+
+Retention is a sensor and not a schedule, because ``log.retention.check.interval.ms`` is not in cron's minutes, and
+because a look at what the scan has in memory shows whether a run would do anything at all. The interval is read when
+the code location is loaded.
+
+A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
+once, and kill the next run. So its failure marks those that are still due.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.report import FAILED_TAG
+from keptlog.errors import KeptlogError
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.selection import Trigger
+from orchestration.in_flight import configured_logs, logs_in_flight
+from orchestration.jobs import clean_logs, retention
+from orchestration.requests import LOGS_PER_RUN, LOGS_TAG, TRIGGER_TAG, run_key, some_of
+from orchestration.scan import scanner_of
+from resources.clock import ClockResource
+from resources.log_store import LogStoreResource
+
+
+def retention_interval_seconds(log_store: LogStoreResource) -> int:
+    """``log.retention.check.interval.ms``, Kafka's default while the home can't be read."""
+    try:
+        broker = log_store.broker
+    except (KeptlogError, OSError):
+        broker = BrokerConfig()
+    return max(1, broker.log_retention_check_interval_ms // 1000)
+
+
+def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
+    """The sensor that looks for old segments every so often."""
+
+    @dg.sensor(
+        name="retention_sensor",
+        job=retention,
+        description="Removes old segments (cleanup.policy=delete), as often as log.retention.check.interval.ms says.",
+        minimum_interval_seconds=interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def sensor(
+        context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource
+    ) -> dg.SensorResult:
+        scan = scanner_of(log_store).scan(clock.read_ms())
+        cleaner = log_store.cleaner()
+        logs = [each.log for each in scan.assessments]
+        plan = cleaner.plan_retention(logs, scan.now_ms)
+        if plan.steps:
+            busy = logs_in_flight(context.instance)
+            except_for = {str(log.topic_partition) for log in logs if busy.includes(log)}
+            plan = cleaner.plan_retention(logs, scan.now_ms, except_for=except_for)
+        topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
+        if not topic_partitions:
+            return dg.SensorResult(skip_reason=f"{len(logs)} logs, none has a segment to remove now")
+        names = [str(each) for each in topic_partitions]
+        locations = [scan.locations[each.topic] for each in topic_partitions]
+        request = dg.RunRequest(
+            run_key=run_key(Trigger.RETENTION, names, locations, scan.now_ms),
+            run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
+            tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, 5)},
+        )
+        return dg.SensorResult(run_requests=[request])
+
+    return sensor
+
+
+@dg.run_failure_sensor(
+    name="failed_run_sensor",
+    monitored_jobs=[clean_logs],
+    description="Marks the logs of a run that died as uncleanable, so that they are tried again with a back-off.",
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def failed_run_sensor(
+    context: dg.RunFailureSensorContext, log_store: LogStoreResource, clock: ClockResource
+) -> dg.SkipReason | None:
+    run = context.dagster_run
+    if FAILED_TAG in run.tags:
+        return dg.SkipReason(f"run {run.run_id} has marked the logs that failed itself")
+    if run.tags.get("dagster/will_retry") == "true":
+        return dg.SkipReason(f"run {run.run_id} is tried again")
+    names = configured_logs(run)
+    if not names:
+        return dg.SkipReason(f"run {run.run_id} named no logs")
+    reason = " ".join(f"run {run.run_id} died: {context.failure_event.message or 'without a message'}".split())
+    marked = log_store.cleaner().mark_still_due(names, reason, now_ms=clock.read_ms())
+    return dg.SkipReason(f"marked as uncleanable: {', '.join(marked) or 'none, nothing is due any more'}")

@@ -1,0 +1,82 @@
+"""Retention in Dagster: the sensor asks when there is something to remove, the job removes it."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from orchestration.definitions import build_defs
+from orchestration.jobs import clean_logs
+from orchestration.upkeep import retention_sensor
+from resources.log_store import LogStoreResource
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+
+SENSOR = retention_sensor(300)
+
+
+@pytest.fixture
+def events(world: World) -> str:
+    """Two segments, a day old and new; the topic keeps an hour."""
+    world.topic("events", cleanup_policy="compact,delete", retention_ms=str(HOUR_MS))
+    world.append("events", ("a", "1"), ("b", "1"), age_ms=DAY_MS)
+    world.append("events", ("a", "2"), age_ms=0)
+    return "events"
+
+
+def retain(world: World, request: dg.RunRequest | None = None) -> dg.ExecuteInProcessResult:
+    job = world.defs.get_job_def("retention")
+    config = request.run_config if request else None
+    return job.execute_in_process(run_config=config, instance=world.instance, raise_on_error=False)
+
+
+def test_old_segments_are_requested_and_removed(world: World, events: str) -> None:
+    (request,) = world.requests(SENSOR)
+    assert request.tags["keptlog/topic_partitions"] == "events-0"
+
+    assert retain(world, request).success
+
+    assert world.records(events) == [(2, b"a", b"2")]
+    assert "1 logs, none has a segment to remove now" in world.skips(SENSOR)
+
+
+def test_what_was_removed_is_an_observation_of_the_clean_section(world: World, events: str) -> None:
+    result = retain(world)
+    (observation,) = [
+        event.asset_observation_data.asset_observation
+        for event in result.all_events
+        if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION
+    ]
+    assert (observation.asset_key, observation.partition) == (dg.AssetKey(["events", "clean"]), "events-0")
+    numbers = {name: value.value for name, value in observation.metadata.items()}
+    assert {name: numbers[name] for name in ("segments_removed", "records_removed", "log_start_offset")} == {
+        "segments_removed": 1,
+        "records_removed": 2,
+        "log_start_offset": 2,
+    }
+
+
+def test_a_log_that_is_being_cleaned_waits(world: World, events: str) -> None:
+    config = {"ops": {"plan": {"config": {"logs": ["events-0"]}}}}
+    world.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.STARTED)
+    assert world.requests(SENSOR) == []
+    assert retain(world).success
+    assert len(world.records(events)) == 3
+
+
+def test_a_topic_that_cannot_be_read_fails_the_run_and_stops_no_other(world: World, events: str) -> None:
+    world.topic("odd")
+    world.store._load("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    result = retain(world)
+    assert not result.success
+    assert world.records(events) == [(2, b"a", b"2")]
+
+
+def test_the_sensor_looks_as_often_as_the_broker_setting_says(world: World, events: str) -> None:
+    def interval(defs: dg.Definitions) -> int | None:
+        return defs.get_repository_def().get_sensor_def("retention_sensor").minimum_interval_seconds
+
+    assert interval(world.defs) == 300
+    (world.path / "server.properties").write_text("log.retention.check.interval.ms=90000")
+    world.reopen()
+    assert interval(world.defs) == 90
+    assert interval(build_defs(LogStoreResource(home=str(world.path / "server.properties")))) == 300
