@@ -12,6 +12,7 @@ import pyarrow as pa
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
 from keptlog.log.selection import Trigger
+from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA
@@ -63,7 +64,7 @@ def generate(files: Files, folder: Path, shape: Shape) -> Step:
         now_ms=_FIRST_TIMESTAMP_US // 1000 + 10**9,
         delete_retention_ms=86_400_000,
         segment_bytes=2**30,
-        strategy="offset",
+        strategy=Strategy(),
         cleanable_ratio=0.2,
         earliest_uncompacted_ms=None,
     )
