@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.errors import StalePlan, StorageUnavailable
+from keptlog.log.clean import clean
+from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
+from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.log.watermark import Watermark
 from keptlog.spark.engine import SparkEngine
 from keptlog.spark.tasks import Sizes
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
-from tests.spark.local_log import Clean, FailingFiles, LocalFiles, live_records, live_segments, write_segments
+from tests.spark.local_log import Clean, FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
 
 TOPIC = Clean.topic
 CUT = Sizes(whole_log_records=0, map_part_records=100, run_bytes=3000)
@@ -76,6 +82,10 @@ class History:
     clean: list[Record]
     dirty: list[Record]
     step: Step
+
+    @property
+    def records(self) -> int:
+        return len(self.clean) + len(self.dirty)
 
     @property
     def expected(self) -> list[Record]:
@@ -214,3 +224,69 @@ def test_nothing_to_do_starts_no_session(tmp_path: Path) -> None:
         raise AssertionError("a session was asked for")
 
     assert SparkEngine(no_session, LocalFiles()).rewrite([], {}, "run") == []
+
+
+def a_version(record: Record) -> Record:
+    """The record with a version in its header, some of them late, and some malformed."""
+    version = record.offset ^ 7 if record.offset % 11 else None
+    return replace(record, headers=(("v", struct.pack(">q", version) if version else b"none"),))
+
+
+@pytest.mark.parametrize("sizes", [Sizes(), CUT], ids=["in one task", "cut"])
+def test_by_header_the_highest_version_stays_and_expired_tombstones_leave_watermarks(
+    engine: Engine, sizes: Sizes
+) -> None:
+    engine.sizes = sizes
+    history = a_history(engine.root)
+    records = [a_version(record) for record in [*history.clean, *history.dirty]]
+    segments = write_segments(engine.root / TOPIC / "by-header", records, 50)
+    strategy = Strategy(StrategyKind.HEADER, "v")
+    step = Clean(600, 1000, strategy=strategy, watermark_retention_ms=10**6).step(segments)
+    [outcome] = engine.rewrite([step])
+    expected = clean(step, [[r for r in records if s.base_offset <= r.offset <= s.last_offset] for s in segments])
+    assert live_records(outcome) == list(expected.records)
+    assert (outcome.counts, outcome.malformed) == (expected.counts, expected.malformed)
+    assert outcome.malformed > 0
+    assert outcome.watermarks_path
+    assert outcome.watermarks_path.startswith(f"{engine.root / TOPIC}/watermarks/partition=0/marks-run-")
+    with pa.OSFile(outcome.watermarks_path) as source:
+        stored = pa.ipc.open_file(source).read_all().to_pylist()
+    assert [Watermark(**row) for row in stored] == list(expected.watermarks)
+    assert engine.paths(".arrow") == {outcome.watermarks_path}
+
+
+@pytest.mark.parametrize("strategy", [Strategy(), Strategy(StrategyKind.TIMESTAMP)], ids=str)
+def test_keys_beyond_the_map_are_shuffled_and_the_same_log_is_left(engine: Engine, strategy: Strategy) -> None:
+    history = a_history(engine.root)
+    unbounded = replace(history.step, strategy=strategy)
+    shuffled = replace(unbounded, map_capacity=MapCapacity(20, MapOverflow.SHUFFLE))
+    engine.sizes = replace(CUT, shuffled_part_records=300)
+    [at_once] = engine.rewrite([unbounded], "at-once")
+    engine.said.clear()
+    [outcome] = engine.rewrite([shuffled], "shuffled")
+    assert engine.said[0] == f"shuffling the keys of {TOPIC}-0 in {-(-history.records // 300)} parts"
+    assert engine.said[1].startswith("rewriting 1 logs")
+    assert live_records(outcome) == live_records(at_once)
+    assert (outcome.counts, outcome.map_keys) == (at_once.counts, at_once.map_keys)
+    assert engine.paths(".arrow") == set()
+
+
+def test_a_shuffle_that_misses_an_input_makes_the_plan_stale(engine: Engine) -> None:
+    step = replace(a_history(engine.root).step, map_capacity=MapCapacity(20, MapOverflow.SHUFFLE))
+    Path(step.segments[0].path).unlink()
+    with pytest.raises(StalePlan, match=rf"^{TOPIC}-0: segment .* was replaced by another commit"):
+        engine.rewrite([step])
+
+
+def test_passes_that_end_where_their_map_is_full_leave_the_same_log(engine: Engine) -> None:
+    history = a_history(engine.root)
+    engine.sizes = CUT
+    live, ends = list(history.step.segments), [600]
+    while ends[-1] < 1000:
+        step = replace(history.step, first_dirty_offset=ends[-1], segments=tuple(live), map_capacity=MapCapacity(80))
+        [outcome] = engine.rewrite([step], f"pass-{len(ends)}")
+        ends.append(outcome.step.end_offset)
+        assert outcome.map_keys <= 80
+        live = live_segments(outcome) + [segment for segment in live if segment not in outcome.step.segments]
+    assert len(ends) > 3
+    assert read(segment.path for segment in live) == history.expected
