@@ -10,6 +10,7 @@ home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEA
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import BrokerConfig
 from keptlog.spark.engine import SparkEngine
+from keptlog.spark.throttle import Throttle
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
 
@@ -44,7 +46,10 @@ class Home:
 
         Planning, committing and retention need none.
         """
-        return Cleaner(self.store, SparkEngine(session or _no_session, self.store.files), self.broker, monotonic_ms)
+        limit = self.broker.log_cleaner_io_max_bytes_per_second
+        throttle = Throttle(limit, time.monotonic, time.sleep) if 0 < limit < sys.float_info.max else None
+        engine = SparkEngine(session or _no_session, self.store.files, throttle=throttle)
+        return Cleaner(self.store, engine, self.broker, monotonic_ms)
 
 
 def home_path(environment: Mapping[str, str] = os.environ) -> Path:

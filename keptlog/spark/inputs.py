@@ -14,9 +14,9 @@ from keptlog.errors import StalePlan
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
 from keptlog.log.strategy import Strategy
-from keptlog.spark.versions import version_columns, with_versions
 from keptlog.storage.files import Files
 from keptlog.storage.segment_reader import open_segment
+from keptlog.storage.versions import version_columns, with_versions
 
 _KEY_FIELDS = [pa.field("key", pa.binary()), pa.field("offset", pa.int64())]
 _VERSION_FIELDS = [pa.field("version", pa.int64()), pa.field("is_malformed", pa.bool_())]

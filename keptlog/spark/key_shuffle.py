@@ -32,9 +32,9 @@ from keptlog.log.watermark import NO_OFFSET
 from keptlog.spark.inputs import Between, read_keys
 from keptlog.spark.judged_offsets import JUDGED_SCHEMA, JudgedAs
 from keptlog.spark.offset_map import next_joined
-from keptlog.spark.versions import ranks
 from keptlog.spark.watermarks import read_watermarks
 from keptlog.storage.files import Files
+from keptlog.storage.versions import ranks
 
 KEYS = pa.schema(
     [

@@ -33,8 +33,8 @@ from keptlog.log.segment import Segment
 from keptlog.log.strategy import Strategy
 from keptlog.log.watermark import NO_OFFSET
 from keptlog.spark.inputs import Between, keys_schema, read_keys
-from keptlog.spark.versions import latest_of_each_key
 from keptlog.storage.files import Files
+from keptlog.storage.versions import latest_of_each_key
 
 FOLD_RECORDS = 1_000_000
 """Records that wait before they are folded into the map; more cost memory, fewer cost time."""

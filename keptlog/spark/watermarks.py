@@ -1,12 +1,9 @@
 """The watermarks of a log's deleted keys as a file, and as a pass leaves them: ``keptlog.log.watermark`` by columns.
 
-    before   those of the file that the step names, if the same strategy made them
-    beaten   of a key whose latest record is a record: it guards its key itself
-    new      of the tombstones that expired in this pass
-    after    (before - beaten), and new in place of old; less those that are past their time
-
-A file is Arrow IPC with the columns ``key`` (binary), ``version`` and ``expires_ms`` (int64). Versions of one strategy
-say nothing under another one, so the strategy is in the file's schema, and a changed one makes the file void.
+before   those of the file that the step names, if the same strategy made them
+beaten   of a key whose latest record is a record: it guards its key itself
+new      of the tombstones that expired in this pass
+after    (before - beaten), and new in place of old; less those that are past their time
 """
 
 from __future__ import annotations
@@ -21,18 +18,17 @@ from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
 from keptlog.spark.inputs import open_input
 from keptlog.spark.offset_map import OffsetMap
-from keptlog.spark.versions import version_columns, with_versions
 from keptlog.storage.files import Files
+from keptlog.storage.versions import version_columns, with_versions
+from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
 
-_SCHEMA = pa.schema([("key", pa.binary()), ("version", pa.int64()), ("expires_ms", pa.int64())])
-_STRATEGY = b"compaction.strategy"
 _LONG_MAX = 2**63 - 1
 _US_PER_MS = 1000
 
 
 def no_watermarks() -> pa.Table:
     """A table of watermarks without a row."""
-    return _SCHEMA.empty_table()
+    return WATERMARKS_SCHEMA.empty_table()
 
 
 def read_watermarks(files: Files, step: Step) -> pa.Table:
@@ -41,26 +37,18 @@ def read_watermarks(files: Files, step: Step) -> pa.Table:
     Raises:
         StalePlan: the file is gone.
     """
-    if not step.strategy.has_versions or step.watermarks_path is None:
-        return no_watermarks()
     try:
-        with files.open_input(step.watermarks_path) as source:
-            table = pa.ipc.open_file(source).read_all()
+        return read_watermark_file(files, step.watermarks_path, step.strategy)
     except FileNotFoundError as error:
         raise StalePlan(
             f"{step.topic_partition}: the watermarks {step.watermarks_path} were replaced by another commit and purged "
             "since this clean was planned; nothing was committed, plan again"
         ) from error
-    if (table.schema.metadata or {}).get(_STRATEGY) != str(step.strategy).encode():
-        return no_watermarks()
-    return table.replace_schema_metadata(None)
 
 
 def write_watermarks(files: Files, step: Step, watermarks: pa.Table, path: str) -> None:
     """Store watermarks of the step's strategy."""
-    schema = _SCHEMA.with_metadata({_STRATEGY: str(step.strategy).encode()})
-    with files.open_output(path) as sink, pa.ipc.new_file(sink, schema) as writer:
-        writer.write_table(watermarks.replace_schema_metadata(schema.metadata))
+    write_watermark_file(files, path, step.strategy, watermarks)
 
 
 def watermarks_of_expired(
@@ -97,7 +85,7 @@ def _watermarks(tombstones: pa.Table, step: Step) -> pa.Table:
     horizons_ms = pc.min_element_wise(pa.array(horizons_us // _US_PER_MS), latest_horizon_ms)
     expires_ms = pc.add(horizons_ms, step.watermark_retention_ms)
     columns = {"key": tombstones["key"], "version": tombstones["version"], "expires_ms": expires_ms}
-    return pa.table(columns).cast(_SCHEMA)
+    return pa.table(columns).cast(WATERMARKS_SCHEMA)
 
 
 def beaten_keys(watermarks: pa.Table, offset_map: OffsetMap) -> pa.ChunkedArray:

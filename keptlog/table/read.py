@@ -7,7 +7,7 @@ read ends with an error, never with a gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 from keptlog.errors import StorageUnavailable
 from keptlog.log.record import Record
 from keptlog.log.segment import Log, Segment
+from keptlog.log.watermark import NO_OFFSET
 from keptlog.storage.files import Files
 from keptlog.storage.schema import from_arrow
 from keptlog.storage.segment_reader import read_row_groups
+from keptlog.storage.versions import latest_of_each_key, version_columns, with_versions
+from keptlog.storage.watermark_file import read_watermark_file
 from keptlog.table.reach import reaching
-
-_KEYS = pa.schema([("key", pa.binary()), ("offset", pa.int64()), ("is_live", pa.bool_())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +35,49 @@ class Reader:
     def records(self, from_offset: int, *, latest: bool) -> Iterator[tuple[int, Record]]:
         """Partition and record, by partition and offset, from an offset on and never below the log start.
 
-        ``latest`` leaves only the last record of each key, and none for a key whose last record is a tombstone.
+        ``latest`` leaves only the latest record of each key, by the topic's strategy, and none for a deleted key.
 
         Raises:
             StorageUnavailable: a segment was purged meanwhile, or storage can't be reached.
         """
         for log in self.logs:
             first_offset = max(from_offset, log.log_start_offset)
-            segments = [segment for segment in log.segments if segment.last_offset >= first_offset]
-            winners = self._latest_offsets(segments) if latest else None
-            for table in self._tables(segments):
+            winners = self._latest_offsets(log, first_offset) if latest else None
+            for table in self._tables(segment for segment in log.segments if segment.last_offset >= first_offset):
                 wanted = pc.greater_equal(table["offset"], first_offset)
                 if winners is not None:
-                    wanted = pc.and_(wanted, pc.is_in(table["offset"], winners))
+                    is_latest = pc.is_in(table["offset"], winners)
+                    wanted = pc.and_(wanted, pc.and_(is_latest, table["value"].is_valid()))
                 for record in from_arrow(table.filter(wanted).to_batches()):
                     yield log.topic_partition.partition, record
 
-    def _latest_offsets(self, segments: Sequence[Segment]) -> pa.Array:
-        """Offsets of the last record of each key that is not deleted; memory is that of the keys."""
-        latest = _KEYS.empty_table()
-        for table in self._tables(segments, ["offset", "key", "value"]):
-            columns = [table["key"], table["offset"], table["value"].is_valid()]
-            judged = pa.table(columns, schema=_KEYS).filter(table["key"].is_valid())
-            latest = _last_of_each_key(pa.concat_tables([latest, judged]))
-        return latest.filter(latest["is_live"])["offset"].combine_chunks()
+    def _latest_offsets(self, log: Log, first_offset: int) -> pa.ChunkedArray:
+        """Offsets of the latest record of each key; memory is that of the keys.
 
-    def _tables(self, segments: Sequence[Segment], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        By offset, what lies before ``first_offset`` can't be the latest. By version it can, and so can a deleted key's
+        watermark, at no offset.
+        """
+        strategy = log.config.strategy
+        columns = ["key", "offset"]
+        if strategy.has_versions:
+            first_offset = log.log_start_offset
+            columns = [*columns, "version"]
+        latest = self._watermarks(log).select(columns)
+        segments = (segment for segment in log.segments if segment.last_offset >= first_offset)
+        for table in self._tables(segments, ["key", "offset", *version_columns(strategy)]):
+            read = table.filter(pc.greater_equal(table["offset"], first_offset))
+            judged = with_versions(read, strategy) if strategy.has_versions else read
+            latest = latest_of_each_key([latest, judged.select(columns).cast(latest.schema)])
+        return latest["offset"]
+
+    def _watermarks(self, log: Log) -> pa.Table:
+        """Those of the log, as if they were records."""
+        with reaching(f"{log.topic_partition}: its watermarks can't be read"):
+            watermarks = read_watermark_file(self.files, log.watermarks_path, log.config.strategy)
+        offsets = pa.repeat(pa.scalar(NO_OFFSET, pa.int64()), watermarks.num_rows)
+        return watermarks.append_column("offset", offsets)
+
+    def _tables(self, segments: Iterable[Segment], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         for segment in segments:
             try:
                 with reaching(f"segment {segment.path} can't be read"):
@@ -71,9 +89,3 @@ class Reader:
                         "read again, or raise file.delete.delay.ms"
                     ) from error
                 raise
-
-
-def _last_of_each_key(table: pa.Table) -> pa.Table:
-    """The last row of each key; rows come in offset order."""
-    grouped = table.group_by("key", use_threads=False).aggregate([("offset", "last"), ("is_live", "last")])
-    return pa.table([grouped["key"], grouped["offset_last"], grouped["is_live_last"]], schema=_KEYS)

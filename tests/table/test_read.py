@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
-from keptlog.log.reference import latest_values
+from keptlog.log.record import NewRecord
+from keptlog.log.reference import ReferenceConfig, latest_values
+from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.catalog import open_catalog
 from tests.table.stores import (
     NOW_MS,
@@ -60,6 +64,58 @@ def test_latest_is_what_the_specification_says(
     append_each(store, *batches)
     everything = [record for _, record in store.read(TOPIC)]
     assert {record.key: record.value for _, record in store.read(TOPIC, latest=True)} == latest_values(everything)
+
+
+def _long(version: int) -> bytes:
+    return version.to_bytes(8, "big", signed=True)
+
+
+_HEADERS = st.lists(st.sampled_from([("v", _long(1)), ("v", _long(-2)), ("v", b"3"), ("v", None), ("x", _long(9))]))
+_RECORD = st.builds(
+    NewRecord,
+    key=st.sampled_from([b"a", b"b"]),
+    value=st.sampled_from([None, b"1", b"2"]),
+    timestamp_ms=st.integers(NOW_MS - 2, NOW_MS + 2),
+    partition=st.just(0),
+    headers=_HEADERS.map(tuple),
+)
+STRATEGIES = [
+    {"compaction.strategy": "timestamp"},
+    {"compaction.strategy": "header", "compaction.strategy.header": "v"},
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(batches=st.lists(st.lists(_RECORD, min_size=1, max_size=5), max_size=3), start=st.integers(0, 9))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_latest_follows_the_strategy_wherever_it_is_read_from(
+    tmp_path_factory: pytest.TempPathFactory, strategy: dict[str, str], batches: list[list[NewRecord]], start: int
+) -> None:
+    store = create(tmp_path_factory.mktemp("home"), config=strategy)
+    for batch in batches:
+        store.append(TOPIC, batch, new_id(), NOW_MS)
+    everything = [record for _, record in store.read(TOPIC)]
+    config = ReferenceConfig(strategy=strategy["compaction.strategy"], header="v")
+    latest = latest_values(everything, config)
+    assert {record.key: record.value for _, record in store.read(TOPIC, latest=True)} == latest
+    from_start = {record.key: record for _, record in store.read(TOPIC, from_offset=start, latest=True)}
+    assert {key: record.value for key, record in from_start.items() if key} == {
+        key: latest[key] for key in latest if key in from_start
+    }
+    assert all(record.offset >= start for record in from_start.values())
+
+
+def test_a_deleted_keys_watermark_hides_a_late_record_of_a_lower_version(tmp_path: Path) -> None:
+    store = create(tmp_path, config={"compaction.strategy": "timestamp"})
+    append_each(store, [("a", "late"), ("b", "1")])
+    path = f"{store.data_location(TOPIC)}/partition=0/watermarks"
+    mark = {"key": [b"a"], "version": [NOW_MS + 1], "expires_ms": [2 * NOW_MS]}
+    write_watermark_file(store.files, path, Strategy(StrategyKind.TIMESTAMP), pa.table(mark, schema=WATERMARKS_SCHEMA))
+    store._load(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
+    assert values(store, latest=True) == [(0, 1, b"1")]
+    assert values(store) == [(0, 0, b"late"), (0, 1, b"1")]
+    store.alter_topic(TOPIC, {"compaction.strategy": "offset"})
+    assert values(store, latest=True) == [(0, 0, b"late"), (0, 1, b"1")]
 
 
 def test_a_read_that_began_before_a_clean_ends_before_it(tmp_path: Path) -> None:
