@@ -107,10 +107,11 @@ class Cleaner:
         return self.plan_for(select_logs(self.store, names).require_all().logs, now_ms, requested=requested)
 
     def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> Plan:
-        """What a pass over these logs would do."""
+        """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
         if not self.broker.log_cleaner_enable:
             return Plan(now_ms, (), {str(log.topic_partition): DISABLED for log in logs})
-        return make_plan((assess(log, now_ms) for log in logs), now_ms, self.broker, requested=requested)
+        tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
+        return make_plan((assess(log, now_ms) for log in tried), now_ms, self.broker, requested=requested)
 
     def begin(self, names: Iterable[str], run_id: str, *, now_ms: int, requested: bool = False) -> Pass:
         """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed."""

@@ -19,6 +19,7 @@ from keptlog.log.config import TopicConfig
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog
 from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log
 from keptlog.spark.engine import SparkEngine
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
@@ -73,6 +74,9 @@ class ReferenceTwin:
             max_compaction_lag_ms=config.max_compaction_lag_ms,
             segment_ms=config.segment_ms,
             delete_retention_ms=config.delete_retention_ms,
+            strategy=config.compaction_strategy,
+            header=config.compaction_strategy_header,
+            watermark_retention_ms=config.keptlog_watermark_retention_ms,
         )
 
     def append(self, records: Sequence[NewRecord], now_ms: int) -> None:  # noqa: ARG002  # one interface
@@ -132,8 +136,12 @@ class RealTwin:
     def records(self) -> list[Record]:
         return [record for _, record in self.store.read(self.topic, self.partition)]
 
+    @property
+    def log(self) -> Log:
+        return self.store.logs(self.topic)[self.partition]
+
     def positions(self, now_ms: int) -> Positions:
-        log = self.store.logs(self.topic)[self.partition]
+        log = self.log
         sections = sections_of(log, now_ms)
         return Positions(sections.first_dirty_offset, sections.first_uncleanable_offset, log.log_end_offset)
 

@@ -1,26 +1,39 @@
 """The guarantees G1..G6 as functions: each takes what a reader sees, and fails with the record that breaks it.
 
 ``written`` is everything that was ever appended to a log, by offset; ``before`` and ``after`` are what a reader saw
-around one step; ``log`` is what he sees now.
+around one step; ``log`` is what he sees now. ``rank`` is the order of a key's records by the topic's strategy. What was
+deleted from the head of a log is no business of G1 and G5, and is left out of what they are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from keptlog.log.plan import Plan, StepKind
 from keptlog.log.record import Record
 
+Rank = Callable[[Record], tuple[int, int, int]]
 
-def g1_the_latest_record_of_every_key_is_kept(written: Sequence[Record], log: Sequence[Record]) -> None:
-    """A tombstone may be gone, but then with everything of its key."""
+
+def by_offset(record: Record) -> tuple[int, int, int]:
+    return 0, 0, record.offset
+
+
+def g1_the_latest_record_of_every_key_is_kept(
+    written: Sequence[Record], log: Sequence[Record], rank: Rank = by_offset
+) -> None:
+    """A tombstone may be gone, but then with everything older of its key."""
     kept = {record.offset for record in log}
-    keys = {record.key for record in log}
-    for key, latest in {record.key: record for record in written if record.key is not None}.items():
-        is_forgotten = latest.is_tombstone and key not in keys
-        assert latest.offset in kept or is_forgotten, f"G1: the latest record of {key!r} is lost: {latest}"
+    latest: dict[bytes, Record] = {}
+    for record in written:
+        if record.key is not None:
+            latest[record.key] = max(record, latest.get(record.key, record), key=rank)
+    for key, last in latest.items():
+        older = [record for record in log if record.key == key and record.offset < last.offset]
+        is_forgotten = last.is_tombstone and not older
+        assert last.offset in kept or is_forgotten, f"G1: the latest record of {key!r} is lost: {last}"
 
 
 def g2_order_never_changes(log: Sequence[Record]) -> None:
@@ -44,19 +57,23 @@ def g4_the_uncleanable_section_is_untouched(
 
 
 def g5_a_tombstone_stays_until_its_horizon(
-    written: Sequence[Record], before: Sequence[Record], after: Sequence[Record], now_ms: int
+    written: Sequence[Record],
+    before: Sequence[Record],
+    after: Sequence[Record],
+    now_ms: int,
+    rank: Rank = by_offset,
 ) -> None:
-    """It goes earlier only for a later record of its key, and never while an older one remains."""
+    """It goes earlier only for a later record of its key, and never while one remains that came before it."""
     left = {record.offset for record in after}
     for tombstone in before:
         if not tombstone.is_tombstone or tombstone.key is None or tombstone.offset in left:
             continue
-        if any(record.key == tombstone.key for record in written[tombstone.offset + 1 :]):
+        if any(record.key == tombstone.key and rank(record) > rank(tombstone) for record in written):
             continue
         horizon_ms = tombstone.delete_horizon_ms
         assert horizon_ms is not None, f"G5: {tombstone} went without a horizon"
         assert horizon_ms <= now_ms, f"G5: {tombstone} went before its horizon"
-        older = [record for record in after if record.key == tombstone.key]
+        older = [record for record in after if record.key == tombstone.key and record.offset < tombstone.offset]
         assert not older, f"G5: {tombstone} went before {older}"
 
 

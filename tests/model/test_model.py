@@ -2,7 +2,10 @@
 
 Two partitions, so that one commit moves several logs. The sizes of segments and the dirty ratio are kept out of it: the
 specification knows neither. Besides the plain passes there are the unplain ones: a clean that is staged and committed
-later, when it may be stale by then; a commit that is sent again; a purge that sweeps what was staged; a restart.
+later, when it may be stale by then; a commit that is sent again; a purge that sweeps what was staged; a restart;
+settings altered while a clean is under way; retention and deletions in between; cleans that fail and leave their mark.
+
+Which segments are old is asked of the pure rule, for the specification has no segments; what it leads to is compared.
 
 A failure prints its history as a story (``note``) and how to replay it. The suite makes always the same histories;
 ``KEPTLOG_MODEL_EXAMPLES=500 pytest tests/model`` makes so many new ones.
@@ -38,6 +41,9 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceLog, latest_values
 from keptlog.log.result import Rewritten
 from keptlog.log.setting import LONG_MAX
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
+from keptlog.table.mark import Failure
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, ReferenceTwin, open_store
 from tests.model import invariants
@@ -57,8 +63,18 @@ SETTINGS = st.fixed_dictionaries(
         "delete.retention.ms": st.sampled_from([0, HOUR_MS, DAY_MS]).map(str),
         "min.compaction.lag.ms": st.sampled_from([0, 0, HOUR_MS]).map(str),
         "max.compaction.lag.ms": st.sampled_from([HOUR_MS, DAY_MS, LONG_MAX]).map(str),
+        "retention.ms": st.sampled_from([-1, HOUR_MS, 3 * DAY_MS]).map(str),
     }
 )
+STRATEGIES = st.fixed_dictionaries(
+    {
+        "compaction.strategy": st.sampled_from(["offset", "offset", "timestamp", "header"]),
+        "compaction.strategy.header": st.just("v"),
+        "keptlog.watermark.retention.ms": st.sampled_from([0, HOUR_MS, DAY_MS]).map(str),
+    }
+)
+"""One for the whole history: the specification has no opinion on a changed one."""
+BACKOFF = Backoff(HOUR_MS, DAY_MS)
 PAUSES_MS = st.sampled_from([1, HOUR_MS, HOUR_MS + 1, DAY_MS])
 VALUES = st.sampled_from([None, None, b"", b"1", b"2", b"3"])
 AGES_MS = st.sampled_from([0, 0, 0, 1, HOUR_MS, -HOUR_MS, BEGINNING_MS + 1])
@@ -70,7 +86,9 @@ RECORDS = st.lists(
         value=VALUES,
         timestamp_ms=AGES_MS,
         partition=st.sampled_from(PARTITIONS),
-        headers=st.sampled_from([(), (), (("h", b"x"), ("h", None))]),
+        headers=st.sampled_from(
+            [(), (("h", b"x"), ("h", None)), (("v", b"short"),), *((("v", bytes(7) + bytes([n])),) for n in range(3))]
+        ),
     ),
     min_size=1,
     max_size=8,
@@ -104,6 +122,8 @@ class LogMachine(RuleBasedStateMachine):
         self.written: dict[int, list[Record]] = {partition: [] for partition in PARTITIONS}
         self.seen: dict[int, list[Record]] = {partition: [] for partition in PARTITIONS}
         self.changes = dict.fromkeys(PARTITIONS, 0)
+        self.starts = dict.fromkeys(PARTITIONS, 0)
+        self.marks: dict[int, Uncleanable | None] = dict.fromkeys(PARTITIONS)
         self.planned_at: dict[str, dict[int, int]] = {}
         self.committed: set[str] = set()
         self.swept: set[str] = set()
@@ -116,10 +136,10 @@ class LogMachine(RuleBasedStateMachine):
     def is_compacted(self) -> bool:
         return self.expected[0].settings.get("cleanup.policy") != "delete"
 
-    @initialize(settings=SETTINGS)
-    def create(self, settings: dict[str, str]) -> None:
-        note(f"create {settings}")
-        own = {"min.cleanable.dirty.ratio": "1", **settings}
+    @initialize(settings=SETTINGS, strategy=STRATEGIES)
+    def create(self, settings: dict[str, str], strategy: dict[str, str]) -> None:
+        own = {"min.cleanable.dirty.ratio": "1", **settings, **strategy}
+        note(f"create {own}")
         self.store.create_topic(TOPIC, len(PARTITIONS), own)
         for twin in self.expected.values():
             twin.create(own)
@@ -177,7 +197,7 @@ class LogMachine(RuleBasedStateMachine):
         note(f"commit {run.run_id}: new {is_new}, fresh {is_fresh}, failed {result.failed}")
         assert all(isinstance(error, StalePlan) for error in result.failed.values()), result.failed
         if is_new and run.expected:
-            may_land = is_fresh and self.is_compacted and run.run_id not in self.swept
+            may_land = is_fresh and self.is_compacted and run.run_id not in self.swept and not self._is_protected(run)
             assert bool(result.failed) is not may_land, result
             if may_land:
                 self._landed(run)
@@ -226,11 +246,57 @@ class LogMachine(RuleBasedStateMachine):
         assert not result.failed
         due = {step.topic_partition.partition: step.kind for step in plan.steps}
         for partition, twin in self.expected.items():
+            mark = self.marks[partition]
             if due.get(partition) is StepKind.EXPIRE:
                 assert twin.log.expire(self.now_ms)
-                self.changes[partition] += 1
-            elif due.get(partition) is None and self.is_compacted:
+                self._changed(partition)
+            elif due.get(partition) is None and self.is_compacted and not (mark and mark.is_waiting(self.now_ms)):
                 assert not deepcopy(twin.log).expire(self.now_ms)
+
+    @rule(partition=st.sampled_from(PARTITIONS))
+    def fail(self, partition: int) -> None:
+        """A clean that fails leaves its mark, and is left alone for a while."""
+        note(f"a clean of {partition} fails")
+        log = self.store.logs(TOPIC)[partition]
+        failure = Failure(log.topic_partition, "it failed", log.checkpoint)
+        self.store.mark_uncleanable(TOPIC, [failure], self.now_ms, BACKOFF)
+        self.marks[partition] = after_failure(self.marks[partition], "it failed", self.now_ms, BACKOFF)
+        steps = self.cleaner.plan([f"{TOPIC}-{partition}"], now_ms=self.now_ms).steps
+        assert not steps, steps
+
+    @rule(records=RECORDS, settings=SETTINGS)
+    def alter_during_a_clean(self, records: list[NewRecord], settings: dict[str, str]) -> None:
+        self.append(records, DAY_MS + 1)
+        run = self._stage(PARTITIONS)
+        self.alter(settings)
+        self.commit(run)
+
+    @rule()
+    def retain(self) -> None:
+        result = self.cleaner.retain([TOPIC], new_id(), now_ms=self.now_ms)
+        assert not result.failed
+        note(f"retain {[(step.topic_partition.partition, step.new_log_start_offset) for step in result.committed]}")
+        settings = self.expected[0].settings
+        assert "delete" in settings["cleanup.policy"] or not result.committed
+        for step in result.committed:
+            partition, start = step.topic_partition.partition, step.new_log_start_offset
+            assert start is not None
+            removed = [record for record in self.expected[partition].records() if record.offset < start]
+            oldest_ms = self.now_ms - int(settings["retention.ms"])
+            assert removed
+            assert all(record.timestamp_ms < oldest_ms for record in removed), removed
+            self._begins_at(partition, start)
+
+    @rule(partition=st.sampled_from(PARTITIONS), batches=st.integers(0, 3))
+    def delete_records(self, partition: int, batches: int) -> None:
+        """Before a dirty batch: the metrics of a segment that is cut would count what the specification has no more."""
+        log = self.expected[partition].log
+        bases = [batch[0].offset for batch in log.batches] + [log.log_end_offset]
+        start = bases[min(batches, len(bases) - 1)]
+        note(f"delete the records of {partition} before {start}")
+        self.store.delete_records(TopicPartition(TOPIC, partition), start, new_id())
+        if start != self.starts[partition]:
+            self._begins_at(partition, start)
 
     @rule(sweeps=st.booleans())
     def purge(self, sweeps: bool) -> None:
@@ -239,7 +305,9 @@ class LogMachine(RuleBasedStateMachine):
         self.store.purge(TOPIC, self.now_ms, 0 if sweeps else 100 * 365 * DAY_MS)
         if sweeps:
             self.swept.update(self.planned_at)
-            live = {segment.path for log in self.store.logs(TOPIC) for segment in log.segments}
+            logs = self.store.logs(TOPIC)
+            live = {segment.path for log in logs for segment in log.segments}
+            live |= {log.watermarks_path for log in logs if log.watermarks_path}
             stored = {file.path for file in self.store.files.list(self.store.data_location(TOPIC))}
             assert stored == live
 
@@ -255,7 +323,7 @@ class LogMachine(RuleBasedStateMachine):
             found = [record for _, record in self.store.read(TOPIC, partition, offset)]
             assert found == [record for record in twin.records() if record.offset >= offset]
             latest = {record.key: record.value for _, record in self.store.read(TOPIC, partition, latest=True)}
-            assert latest == latest_values(twin.records())
+            assert latest == latest_values(twin.records(), twin.log.config, twin.log.remembered)
 
     @invariant()
     @precondition(lambda self: bool(self.expected[0].settings))
@@ -263,11 +331,18 @@ class LogMachine(RuleBasedStateMachine):
         for partition, twin in self.expected.items():
             real = self._twin(partition)
             log = real.records()
-            invariants.g1_the_latest_record_of_every_key_is_kept(self.written[partition], log)
+            start, rank = self.starts[partition], twin.log.config.rank
+            assert real.log.log_start_offset == start
+            assert real.log.uncleanable == self.marks[partition]
+            invariants.g1_the_latest_record_of_every_key_is_kept(self.written[partition][start:], log, rank)
             invariants.g2_order_never_changes(log)
             invariants.g3_an_offset_never_changes(self.written[partition], log)
             invariants.g5_a_tombstone_stays_until_its_horizon(
-                self.written[partition], self.seen[partition], log, self.now_ms
+                self.written[partition],
+                [record for record in self.seen[partition] if record.offset >= start],
+                log,
+                self.now_ms,
+                rank,
             )
             assert log == twin.records()
             if self.is_compacted:
@@ -300,7 +375,31 @@ class LogMachine(RuleBasedStateMachine):
                 first_dirty_offset=planned.first_dirty_offset,
                 log_end_offset=twin.log.log_end_offset,
             )
-            self.changes[partition] += 1
+            self._changed(partition)
+
+    def _changed(self, partition: int) -> None:
+        """A commit has healed the log, and made plans of it stale."""
+        self.changes[partition] += 1
+        self.marks[partition] = None
+
+    def _begins_at(self, partition: int, start: int) -> None:
+        """The head of the log is gone; whole segments went, or none."""
+        log = self.expected[partition].log
+        log.clean_records = [record for record in log.clean_records if record.offset >= start]
+        log.batches = [batch for batch in log.batches if batch[0].offset >= start]
+        log.first_dirty_offset = max(log.first_dirty_offset, start)
+        self.starts[partition] = start
+        self.changes[partition] += 1
+        if not log.batches:
+            self.marks[partition] = None
+
+    def _is_protected(self, run: Staged) -> bool:
+        """Whether the settings as they are now forbid what was cleaned."""
+        return any(
+            self.expected[partition].log.cleanable_batches(run.plan.now_ms)
+            < run.batches[partition] - len(planned.batches)
+            for partition, planned in run.expected.items()
+        )
 
 
 TestLog = pytest.mark.timeout(3600)(LogMachine.TestCase)  # a failure takes some minutes to be shrunk
