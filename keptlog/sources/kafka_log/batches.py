@@ -1,0 +1,295 @@
+"""Walks a segment file from batch to batch, and tells a good batch from a broken one.
+
+A batch says how long it is, so the next one begins where it ends:
+
+    | base offset | length | ... magic ... | checksum | attributes ... | records |  next batch ...
+
+Format v2 has one header for many records. In v0 and v1 every record is a *message* with a header of its own, so each
+counts as a batch of one; a compressed message holds further messages (``message_set``).
+
+A batch is good if it lies inside the file, its checksum is right and its offsets rise above those before it and stay
+below the next segment's. Where one is not, the walk looks for the next position at which a good one begins, and yields
+the ``Damage`` between them. If none follows, the damage reaches the end of the file: in a log's last segment that is
+what a crash leaves, a batch that was not written whole, and is the end of the log.
+
+Neither the base offset nor the length is under the checksum: that is why offsets are compared with their neighbours.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from keptlog.errors import LogCorrupt, StorageUnavailable
+from keptlog.sources.kafka_log.compression import CODECS
+
+READ_BYTES = 4 * 2**20
+"""What is read of a file at once; more only for a batch that is larger."""
+
+NO_END = 2**63 - 1
+"""The end offset of a log's last segment."""
+
+_LENGTH_END = 12
+"""Of the base offset and the length, which a batch's length does not count."""
+_MAGIC_END = 17
+_HEADER_V2 = struct.Struct(">qiibIhiqqqhii")
+_HEADER_V0 = struct.Struct(">qiIbb")
+_HEADER_V1 = struct.Struct(">qiIbbq")
+_HEADER_BYTES = (_HEADER_V0.size, _HEADER_V1.size, _HEADER_V2.size)
+"""By the magic number."""
+_CHECKED_FROM_V2 = 21
+_CHECKED_FROM_LEGACY = 16
+_LEAST_BYTES = (_HEADER_V0.size + 8, _HEADER_V1.size + 8, _HEADER_V2.size)
+"""With the lengths of key and value, which a message always has."""
+
+_CODEC_BITS = 0x07
+_LOG_APPEND_TIME_BIT = 0x08
+_TRANSACTIONAL_BIT = 0x10
+_CONTROL_BIT = 0x20
+_DELETE_HORIZON_BIT = 0x40
+_NO_PRODUCER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """One file of a log. Its offsets are in [base offset, end offset)."""
+
+    path: Path
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    is_last: bool
+    """Whether no later file of the log has any bytes."""
+
+
+class Batch(NamedTuple):
+    """A good batch; its records are still as they lie in the file."""
+
+    position: int
+    """Where in the file it begins."""
+    magic: int
+    attributes: int
+    base_offset: int
+    """Of a v0 or v1 message, the least offset that a message in it can have."""
+    last_offset: int
+    base_timestamp_ms: int
+    """Of v2 the one that its records' timestamps are relative to, or its delete horizon; of v1 the message's."""
+    max_timestamp_ms: int
+    producer_id: int
+    record_count: int
+    """Of a v0 or v1 message 1, even if it holds others."""
+    payload: memoryview
+    """The records, compressed or not; of a v0 or v1 message its key and value with their lengths."""
+
+    @property
+    def size_bytes(self) -> int:
+        return _HEADER_BYTES[self.magic] + len(self.payload)
+
+    @property
+    def codec(self) -> str:
+        return CODECS[self.attributes & _CODEC_BITS]
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & _LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.magic == 2 and bool(self.attributes & _TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        return self.magic == 2 and bool(self.attributes & _CONTROL_BIT)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        has_horizon = self.magic == 2 and self.attributes & _DELETE_HORIZON_BIT
+        return self.base_timestamp_ms if has_horizon else None
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a segment that are no good batches."""
+
+    path: str
+    position: int
+    size_bytes: int
+    next_offset: int
+    """The first offset that can't be had; those before it are fine."""
+    reason: str
+    is_at_end: bool = False
+    """Nothing good follows in this file."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.size_bytes} bytes at position {self.position}, from offset {self.next_offset} on: "
+            f"{self.reason}"
+        )
+
+    def as_error(self) -> LogCorrupt:
+        """What stops a reader who may not skip it."""
+        return LogCorrupt(f"{self}; restore the file, or skip what is corrupt and lose its records")
+
+
+class BrokenBatch(Exception):
+    """Here is no good batch, and why."""
+
+
+@dataclass
+class _OpenFile:
+    """A file that is read forward, a window at a time."""
+
+    file: BinaryIO
+    size_bytes: int
+    _window: bytes = b""
+    _window_start: int = 0
+    _window_end: int = 0
+
+    def read(self, position: int, length: int) -> bytes:
+        """Bytes that must lie inside of the file.
+
+        Raises:
+            StorageUnavailable: the file became shorter.
+        """
+        if position < self._window_start or position + length > self._window_end:
+            self.file.seek(position)
+            self._window = self.file.read(max(length, READ_BYTES))
+            self._window_start, self._window_end = position, position + len(self._window)
+            if len(self._window) < length:
+                raise StorageUnavailable(f"{self.file.name} became shorter while it was read; read it again")
+        start = position - self._window_start
+        return self._window[start : start + length]
+
+
+def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
+    """The good batches of a segment in their order, and the damage between them.
+
+    Raises:
+        StorageUnavailable: the file is gone, can't be read, or became shorter.
+    """
+    try:
+        with segment.path.open("rb") as file:
+            yield from _walk(segment, _OpenFile(file, file.seek(0, 2)))
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{segment.path} can't be read: {error.strerror or error}; a running broker may have removed it, try again"
+        ) from error
+
+
+def _walk(segment: LogSegment, file: _OpenFile) -> Iterator[Batch | Damage]:
+    position, next_offset = 0, 0
+    while position < file.size_bytes:
+        try:
+            batch = _batch_at(file, position, next_offset, segment.end_offset)
+        except BrokenBatch as broken:
+            found = _next_good(file, position + 1, next_offset, segment.end_offset)
+            size_bytes = (file.size_bytes if found is None else found) - position
+            first_lost = max(next_offset, segment.base_offset)
+            yield Damage(str(segment.path), position, size_bytes, first_lost, str(broken), is_at_end=found is None)
+            position += size_bytes
+            continue
+        yield batch
+        next_offset = batch.last_offset + 1
+        position += batch.size_bytes
+
+
+def _batch_at(file: _OpenFile, position: int, next_offset: int, end_offset: int) -> Batch:
+    """The batch that begins here.
+
+    Raises:
+        BrokenBatch: none does.
+    """
+    left = file.size_bytes - position
+    if left < _MAGIC_END:
+        raise BrokenBatch(f"only {left} bytes are left, less than the header of a batch")
+    start = file.read(position, _MAGIC_END)
+    magic = start[_MAGIC_END - 1]
+    if magic >= len(_LEAST_BYTES):
+        raise BrokenBatch(f"message format {magic} is none of 0, 1, 2")
+    size_bytes = int.from_bytes(start[8:_LENGTH_END], "big", signed=True) + _LENGTH_END
+    if size_bytes < _LEAST_BYTES[magic]:
+        reason = f"a batch of {size_bytes} bytes is shorter than its header" if any(start) else "only zeros"
+        raise BrokenBatch(reason)
+    if size_bytes > left:
+        raise BrokenBatch(f"the batch has {size_bytes} bytes, of which {left} are there")
+    whole = file.read(position, size_bytes)
+    batch = _batch_v2(position, whole) if magic == 2 else _message(position, whole, next_offset)
+    if batch.attributes & _CODEC_BITS >= (len(CODECS) if magic == 2 else CODECS.index("zstd")):
+        raise BrokenBatch(f"there is no codec {batch.attributes & _CODEC_BITS} in message format {magic}")
+    if batch.base_offset < next_offset or batch.last_offset < batch.base_offset:
+        raise BrokenBatch(f"offsets {batch.base_offset}..{batch.last_offset} do not rise from {next_offset}")
+    if batch.last_offset >= end_offset:
+        raise BrokenBatch(f"offset {batch.last_offset} belongs to a later segment, from {end_offset} on")
+    return batch
+
+
+def _batch_v2(position: int, whole: bytes) -> Batch:
+    (base_offset, _, _, magic, checksum, attributes, last_offset_delta, base_ms, max_ms, producer_id, _, _, count) = (
+        _HEADER_V2.unpack_from(whole)
+    )
+    _check(checksum, google_crc32c.value(whole[_CHECKED_FROM_V2:]))
+    if not 0 <= count <= last_offset_delta + 1:
+        raise BrokenBatch(f"it claims {count} records in {last_offset_delta + 1} offsets")
+    return Batch(
+        position=position,
+        magic=magic,
+        attributes=attributes,
+        base_offset=base_offset,
+        last_offset=base_offset + last_offset_delta,
+        base_timestamp_ms=base_ms,
+        max_timestamp_ms=max_ms,
+        producer_id=producer_id,
+        record_count=count,
+        payload=memoryview(whole)[_HEADER_V2.size :],
+    )
+
+
+def _message(position: int, whole: bytes, next_offset: int) -> Batch:
+    timestamp_ms = -1
+    if whole[_MAGIC_END - 1] == 0:
+        offset, _, checksum, magic, attributes = _HEADER_V0.unpack_from(whole)
+    else:
+        offset, _, checksum, magic, attributes, timestamp_ms = _HEADER_V1.unpack_from(whole)
+    _check(checksum, zlib.crc32(whole[_CHECKED_FROM_LEGACY:]))
+    return Batch(
+        position=position,
+        magic=magic,
+        attributes=attributes,
+        base_offset=next_offset,
+        last_offset=offset,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        producer_id=_NO_PRODUCER,
+        record_count=1,
+        payload=memoryview(whole)[_HEADER_V1.size if magic else _HEADER_V0.size :],
+    )
+
+
+def _check(expected: int, actual: int) -> None:
+    if expected != actual:
+        raise BrokenBatch(f"its checksum is {actual:08x}, its header says {expected:08x}")
+
+
+def _next_good(file: _OpenFile, start: int, next_offset: int, end_offset: int) -> int | None:
+    """The first position from here on at which a good batch begins."""
+    while start + _MAGIC_END <= file.size_bytes:
+        piece = np.frombuffer(file.read(start, min(READ_BYTES, file.size_bytes - start)), np.uint8)
+        heads = np.flatnonzero(piece[_MAGIC_END - 1 :] <= 2)
+        lengths = sum(piece[heads + 8 + byte].astype(np.int64) << 8 * (3 - byte) for byte in range(4))
+        sizes = lengths + _LENGTH_END
+        least = min(_LEAST_BYTES)
+        for head in heads[(sizes >= least) & (start + heads + sizes <= file.size_bytes)]:
+            try:
+                _batch_at(file, start + int(head), next_offset, end_offset)
+            except BrokenBatch:
+                continue
+            return start + int(head)
+        start += len(piece) - _MAGIC_END + 1
+    return None

@@ -1,0 +1,115 @@
+"""Kafka's codecs. pyarrow has all of them; two have framings that only Kafka knows.
+
+**snappy** has no frame of its own. Kafka's Java clients cut the data into blocks and frame them like snappy-java
+(``xerial``); librdkafka writes one bare block, without a frame.
+
+    | 82 'SNAPPY' 0 | version | least version | length | block | length | block | ...
+
+**lz4** in format v0 has a frame whose header checksum was computed over too many bytes, the frame's magic among them.
+The batch's own checksum has vouched for the bytes already, so the right header checksum is put in before decoding.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+"""By the number in a batch's attributes."""
+
+LARGEST_BYTES = 2**31 - 1
+"""Of one batch, decompressed: Kafka's own limit, and that of Arrow's positions."""
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16
+_SNAPPY_MOST_GROWTH = 22
+"""A snappy copy of 64 bytes takes 3, so a block that claims to hold more than this times its size lies."""
+
+_LZ4_MAGIC = bytes.fromhex("04224d18")
+_LZ4_CONTENT_SIZE_BIT = 0x08
+_LZ4_DICTIONARY_BIT = 0x01
+
+_UINT32 = 0xFFFFFFFF
+_XXH_PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
+
+
+class Undecodable(Exception):
+    """The bytes are not what the codec writes, and why."""
+
+
+def decompress(codec: str, data: bytes) -> bytes:
+    """What was compressed.
+
+    Raises:
+        Undecodable: the data is broken, or holds more than ``LARGEST_BYTES``.
+    """
+    try:
+        if codec == "none":
+            return data
+        if codec == "snappy":
+            return _snappy(data)
+        if codec == "lz4":
+            data = _with_right_header_checksum(data)
+        with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+            plain: bytes = stream.read(LARGEST_BYTES)
+            return plain
+    except (OSError, pa.ArrowException) as error:
+        raise Undecodable(f"{codec} can't decode it: {error}") from None
+
+
+def _snappy(data: bytes) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _snappy_block(data)
+    blocks = []
+    position = _XERIAL_HEADER_BYTES
+    while position < len(data):
+        length = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if position + length > len(data):
+            raise Undecodable(f"a block of {length} bytes reaches beyond the {len(data)} bytes that are there")
+        blocks.append(_snappy_block(data[position : position + length]))
+        position += length
+    return b"".join(blocks)
+
+
+def _snappy_block(block: bytes) -> bytes:
+    """One block, which begins with its plain size as a varint."""
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if size > len(block) * _SNAPPY_MOST_GROWTH or size > LARGEST_BYTES:
+        raise Undecodable(f"a snappy block of {len(block)} bytes can't hold {size}")
+    plain: bytes = pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True)
+    return plain
+
+
+def _with_right_header_checksum(data: bytes) -> bytes:
+    if len(data) < 7 or not data.startswith(_LZ4_MAGIC):
+        raise Undecodable("it does not begin like an lz4 frame")
+    flags = data[4]
+    end = 6 + 8 * bool(flags & _LZ4_CONTENT_SIZE_BIT) + 4 * bool(flags & _LZ4_DICTIONARY_BIT)
+    checksum = _xxh32_of_few(data[4:end]) >> 8 & 0xFF
+    return data[:end] + bytes([checksum]) + data[end + 1 :]
+
+
+def _xxh32_of_few(data: bytes) -> int:
+    """The hash xxh32, seed 0, of fewer than 16 bytes."""
+    prime1, prime2, prime3, prime4, prime5 = _XXH_PRIMES
+    accumulator = prime5 + len(data)
+    words = len(data) // 4 * 4
+    for start in range(0, words, 4):
+        accumulator += int.from_bytes(data[start : start + 4], "little") * prime3
+        accumulator = _rotated(accumulator, 17) * prime4
+    for byte in data[words:]:
+        accumulator = _rotated(accumulator + byte * prime5, 11) * prime1
+    accumulator &= _UINT32
+    accumulator = (accumulator ^ accumulator >> 15) * prime2 & _UINT32
+    accumulator = (accumulator ^ accumulator >> 13) * prime3 & _UINT32
+    return accumulator ^ accumulator >> 16
+
+
+def _rotated(number: int, bits: int) -> int:
+    number &= _UINT32
+    return (number << bits | number >> (32 - bits)) & _UINT32

@@ -1,0 +1,101 @@
+"""A broker's log directory: which logs are in it, and what the broker noted about them.
+
+    log-dir/
+      cleaner-offset-checkpoint       first dirty offsets      of all logs, one line each: topic partition offset
+      log-start-offset-checkpoint     log start offsets        only where records were deleted
+      orders-0/
+        partition.metadata            the topic's id
+        00000000000000000000.log ...
+
+A folder is a log if its name is a topic-partition. Others are a log's that is no more, ``…-delete``, or not yet,
+``…-future``, or that this broker should not have, ``…-stray``: a broker serves none of them, so they are overlooked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.log.topic_partition import TopicPartition
+
+_CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+_LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+_PARTITION_METADATA = "partition.metadata"
+_CHECKPOINT_VERSION = "0"
+_REMEDY = "restore the file, or remove it to go without what it notes"
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One log's folder, and what its broker noted about it; null where it noted nothing."""
+
+    topic_partition: TopicPartition
+    folder: Path
+    topic_id: str | None
+    """Kafka's UUID of the topic in base64: it tells a topic from a later one of the same name."""
+    log_start_offset: int | None
+    first_dirty_offset: int | None
+    """Where the broker's cleaner would go on."""
+
+
+def log_directories(path: Path) -> list[LogDirectory]:
+    """The logs in a log directory, internal topics too, in the order of their names and numbers.
+
+    Raises:
+        InvalidConfig: there is no log in this directory.
+        LogCorrupt: a checkpoint or a topic's id can't be read.
+    """
+    if not path.is_dir():
+        raise InvalidConfig(f"{path} is not a directory; name a broker's log directory, one of its log.dirs")
+    log_starts = _checkpoint(path / _LOG_START_CHECKPOINT)
+    first_dirty = _checkpoint(path / _CLEANER_CHECKPOINT)
+    found = [
+        LogDirectory(name, folder, _topic_id(folder), log_starts.get(name), first_dirty.get(name))
+        for folder in path.iterdir()
+        if (name := _log_in(folder)) is not None
+    ]
+    if not found:
+        hint = "it is a log's own folder: name the one above it" if _log_in(path) else "name one of a broker's log.dirs"
+        raise InvalidConfig(f"{path} holds no folder <topic>-<partition>; {hint}")
+    return sorted(found, key=lambda log: log.topic_partition)
+
+
+def _log_in(folder: Path) -> TopicPartition | None:
+    try:
+        return TopicPartition.parse(folder.name) if folder.is_dir() else None
+    except InvalidConfig:
+        return None
+
+
+def _checkpoint(path: Path) -> dict[TopicPartition, int]:
+    """The offsets in a checkpoint file: its version, the number of entries, the entries. Empty if there is no file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError:
+        raise LogCorrupt(f"{path} is not text; {_REMEDY}") from None
+    if not lines:
+        return {}
+    if lines[0] != _CHECKPOINT_VERSION or len(lines) < 2 or lines[1] != str(len(lines) - 2):
+        raise LogCorrupt(f"{path} does not begin with version 0 and the number of its entries; {_REMEDY}")
+    offsets: dict[TopicPartition, int] = {}
+    for number, line in enumerate(lines[2:], start=3):
+        try:
+            topic, partition, offset = line.split(" ")
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise LogCorrupt(f"{path} line {number}: {line!r} is not <topic> <partition> <offset>; {_REMEDY}") from None
+    return offsets
+
+
+def _topic_id(folder: Path) -> str | None:
+    path = folder / _PARTITION_METADATA
+    try:
+        fields = dict(line.split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines() if line)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise LogCorrupt(f"{path} does not hold lines of <name>: <value>; {_REMEDY}") from None
+    return fields.get("topic_id")

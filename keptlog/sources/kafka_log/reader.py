@@ -1,0 +1,129 @@
+"""Reads one segment: its committed records as tables, in offset order, in bounded memory.
+
+    batches -> leave out what does not count -> decompress -> some MiB together -> decode -> table
+
+What does not count: control batches, the batches of aborted transactions, what lies before the log start or at and
+behind the last stable offset. Offsets stay as they are, gaps and all.
+
+A batch whose checksum is right may still not hold what it promises. It is as corrupt as one with a wrong checksum, and
+is treated alike: the reader stops, or skips it and tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.sources.kafka_log import message_set, record_batch
+from keptlog.sources.kafka_log.batches import Batch, Damage, LogSegment, batches
+from keptlog.sources.kafka_log.compression import LARGEST_BYTES, Undecodable, decompress
+from keptlog.sources.kafka_log.record_batch import BrokenRecords
+from keptlog.sources.kafka_log.transactions import AbortedOffsets, LogScan
+
+TABLE_BYTES = 8 * 2**20
+TABLE_RECORDS = 131_072
+"""Whichever comes first; a single batch may have more."""
+
+
+def read_segment(
+    segment: LogSegment, partition: int, scan: LogScan, skipped: Callable[[Damage], None] | None = None
+) -> Iterator[pa.Table]:
+    """The records of a segment that count, as tables of ``SCHEMA``, none of them empty.
+
+    ``skipped`` takes what is corrupt and left out; without it the first such place ends the reading. The torn end of
+    the log, which ``scan`` has found, is no such place.
+
+    Raises:
+        LogCorrupt: something in the segment is broken; names file, position, offset and reason.
+        StorageUnavailable: the file can't be read.
+    """
+    reading = _Reading(segment, partition, scan, skipped)
+    aborted = AbortedOffsets(scan.aborted)
+    for each in batches(segment):
+        if isinstance(each, Damage):
+            if not (each.is_at_end and segment.is_last):
+                reading.skip(each)
+        elif each.base_offset >= scan.last_stable_offset:
+            break
+        elif not (each.is_control or each.last_offset < scan.log_start_offset or aborted.has(each)):
+            yield from reading.take(each)
+    yield from reading.flush()
+
+
+@dataclass
+class _Reading:
+    """The batches that wait until they are enough for a table; all of v2, or all older."""
+
+    segment: LogSegment
+    partition: int
+    scan: LogScan
+    skipped: Callable[[Damage], None] | None
+    waiting: list[Batch] = field(default_factory=list)
+    payloads: list[bytes | memoryview] = field(default_factory=list)
+    waiting_bytes: int = 0
+    waiting_records: int = 0
+
+    def skip(self, damage: Damage) -> None:
+        if self.skipped is None:
+            raise damage.as_error()
+        self.skipped(damage)
+
+    def take(self, batch: Batch) -> Iterator[pa.Table]:
+        """Add a batch; the table that became full by it, or that it does not fit into."""
+        if not batch.record_count:
+            return
+        try:
+            is_plain = batch.magic < 2 or batch.codec == "none"
+            payload = batch.payload if is_plain else decompress(batch.codec, bytes(batch.payload))
+        except Undecodable as undecodable:
+            self.skip(self._damage(batch, str(undecodable)))
+            return
+        has_other_format = bool(self.waiting) and (self.waiting[0].magic == 2) != (batch.magic == 2)
+        if has_other_format or self.waiting_bytes + len(payload) > LARGEST_BYTES // 2:
+            yield from self.flush()
+        self.waiting.append(batch)
+        self.payloads.append(payload)
+        self.waiting_bytes += len(payload)
+        self.waiting_records += batch.record_count
+        if self.waiting_bytes >= TABLE_BYTES or self.waiting_records >= TABLE_RECORDS:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[pa.Table]:
+        """The records of what waits, without the batches that turn out to be broken."""
+        waiting, payloads = self.waiting, self.payloads
+        self.waiting, self.payloads, self.waiting_bytes, self.waiting_records = [], [], 0, 0
+        while waiting:
+            try:
+                table = self._decode(waiting, payloads)
+            except BrokenRecords as broken:
+                self.skip(self._damage(waiting[broken.batch], str(broken)))
+                del waiting[broken.batch], payloads[broken.batch]
+                continue
+            if table.num_rows:
+                yield table
+            return
+
+    def _decode(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> pa.Table:
+        is_v2 = waiting[0].magic == 2
+        columns = record_batch.decode(waiting, payloads) if is_v2 else message_set.decode(waiting)
+        try:
+            table = columns.table(self.partition)
+        except pa.ArrowInvalid:
+            if len(waiting) == 1:
+                raise BrokenRecords(0, "a header's key is not UTF-8") from None
+            # Arrow does not say which one it is.
+            for index, (batch, payload) in enumerate(zip(waiting, payloads, strict=True)):
+                try:
+                    self._decode([batch], [payload])
+                except BrokenRecords as broken:
+                    raise BrokenRecords(index, str(broken)) from None
+            raise
+        if waiting[0].base_offset < self.scan.log_start_offset:
+            table = table.filter(pc.field("offset") >= self.scan.log_start_offset)
+        return table
+
+    def _damage(self, batch: Batch, reason: str) -> Damage:
+        return Damage(str(self.segment.path), batch.position, batch.size_bytes, batch.base_offset, reason)

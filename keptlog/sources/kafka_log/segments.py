@@ -1,0 +1,79 @@
+"""The files of one log that count: what a broker's start would find after it tidied up.
+
+    00000000000000000000.log             a segment, named after its base offset
+    00000000000000000120.log.swap        what a clean wrote, complete, on its way to take the place of older segments
+    00000000000000000120.log.cleaned     what a clean was writing when it ended
+    00000000000000000000.log.deleted     replaced or removed; its file goes later
+
+A broker that was killed leaves such a mixture. It overlooks ``.deleted`` and ``.cleaned``. A ``.swap`` takes the place
+of all segments from its own base offset to its end. But a ``.swap`` at or behind the first ``.cleaned`` belongs to a
+step that was not complete, and goes: then the old segments are all still there. (Kafka: ``LogLoader``.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from keptlog.errors import StorageUnavailable
+from keptlog.sources.kafka_log.batches import NO_END, Damage, LogSegment, batches
+
+_NAME = re.compile(r"(\d{20})\.(\w+)(\.cleaned|\.swap|\.deleted)?")
+
+
+def segments_to_read(folder: Path) -> list[LogSegment]:
+    """The segments of the log in a folder, in the order of their offsets.
+
+    Raises:
+        StorageUnavailable: the folder can't be listed.
+    """
+    try:
+        return _ordered(_surviving(folder))
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{folder} can't be listed: {error.strerror or error}; a running broker may have changed it, try again"
+        ) from error
+
+
+def _surviving(folder: Path) -> dict[int, Path]:
+    """Base offset to file."""
+    by_suffix: dict[str | None, dict[int, Path]] = {None: {}, ".swap": {}, ".deleted": {}, ".cleaned": {}}
+    first_cleaned = NO_END
+    for path in folder.iterdir():
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            continue
+        base_offset, kind, suffix = int(match[1]), match[2], match[3]
+        if suffix == ".cleaned":
+            first_cleaned = min(first_cleaned, base_offset)
+        if kind == "log":
+            by_suffix[suffix][base_offset] = path
+    swapped = {base: path for base, path in by_suffix[".swap"].items() if base < first_cleaned}
+    return _without_replaced(by_suffix[None], swapped) | swapped
+
+
+def _without_replaced(plain: Mapping[int, Path], swapped: Mapping[int, Path]) -> dict[int, Path]:
+    if not swapped:
+        return dict(plain)
+    first, end = min(swapped), max(_end_of(base, path) for base, path in swapped.items())
+    return {base: path for base, path in plain.items() if not first <= base < end}
+
+
+def _ordered(files: Mapping[int, Path]) -> list[LogSegment]:
+    bases = sorted(files)
+    sizes = [files[base].stat().st_size for base in bases]
+    return [
+        LogSegment(files[base], base, end, size, is_last=not any(sizes[index + 1 :]))
+        for index, (base, end, size) in enumerate(zip(bases, _ends(bases), sizes, strict=True))
+    ]
+
+
+def _ends(bases: list[int]) -> Iterable[int]:
+    return [*bases[1:], NO_END] if bases else []
+
+
+def _end_of(base_offset: int, path: Path) -> int:
+    """The offset after the last one in a file."""
+    segment = LogSegment(path, base_offset, NO_END, path.stat().st_size, is_last=True)
+    return max((each.last_offset + 1 for each in batches(segment) if not isinstance(each, Damage)), default=base_offset)

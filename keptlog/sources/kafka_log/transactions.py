@@ -1,0 +1,152 @@
+"""One pass over a log's batches: which records count, and where the log ends.
+
+Most logs have no transactions: then all records count, up to the log's end. A producer with transactions sends batches
+that carry its id, and its transaction ends with a *marker*, a control batch of that id which says commit or abort:
+
+    offset    0    1    2    3          4    5          6
+    producer  7    8    7    8          7    9          8
+              a    b    c    abort      d    e          ...
+              `--- 8's b is aborted     `--- 7's transaction is open: the last stable offset is 0
+
+Only the markers tell, and a marker may come segments later; so the whole log is looked at before any of it is read. A
+producer has at most one transaction at a time. **Aborted** are the batches of a producer from the first of its
+transaction to the marker. The **last stable offset** is the first offset of the first transaction that is still open,
+else the log's end: nothing from there on enters, not even what others wrote, or a later marker would put records in
+before those that are there.
+
+A transaction whose first records are gone by retention is known from the rest of them; one whose records a clean has
+removed may have left a marker, which then ends nothing.
+
+The checksums are looked at too, though they cost a second reading of the bytes: a marker or a producer's id with a
+flipped bit would turn aborted records into committed ones, and damage has to be the same for this pass and the next.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from keptlog.sources.kafka_log.batches import Batch, Damage, LogSegment, batches
+from keptlog.sources.kafka_log.compression import Undecodable, decompress
+from keptlog.sources.kafka_log.record_batch import BrokenRecords, first_key
+
+_ABORT = 0
+_COMMIT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransaction:
+    """The batches of a producer with offsets in [first offset, marker offset) are aborted."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogScan:
+    """What one pass over a log found. Pickles; ``for_segment`` makes it small."""
+
+    log_start_offset: int
+    last_stable_offset: int
+    log_end_offset: int
+    aborted: tuple[AbortedTransaction, ...]
+    """In the order of their markers."""
+    torn: Damage | None
+    """The end of the log that a crash left unfinished."""
+    corrupt: tuple[Damage, ...]
+    """What was skipped; empty unless that was asked for."""
+
+    def for_segment(self, segment: LogSegment) -> LogScan:
+        """What a reader of this segment needs to know."""
+        aborted = tuple(
+            each
+            for each in self.aborted
+            if each.first_offset < segment.end_offset and each.marker_offset > segment.base_offset
+        )
+        return LogScan(
+            self.log_start_offset, self.last_stable_offset, self.log_end_offset, aborted, self.torn, self.corrupt
+        )
+
+
+class AbortedOffsets:
+    """Tells for a batch whether its transaction was aborted."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._by_producer: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for each in aborted:
+            self._by_producer[each.producer_id].append((each.first_offset, each.marker_offset))
+
+    def has(self, batch: Batch) -> bool:
+        if not batch.is_transactional or batch.producer_id not in self._by_producer:
+            return False
+        ranges = self._by_producer[batch.producer_id]
+        place = bisect_right(ranges, batch.base_offset, key=lambda each: each[0]) - 1
+        return place >= 0 and batch.base_offset < ranges[place][1]
+
+
+@dataclass
+class _Producers:
+    """The transactions that are open, by producer id, and those that were aborted."""
+
+    first_offset: dict[int, int] = field(default_factory=dict)
+    aborted: list[AbortedTransaction] = field(default_factory=list)
+
+    def see(self, batch: Batch) -> None:
+        if batch.is_control:
+            self._end(batch)
+        # A clean leaves empty batches behind for their producer's sequence; they open no transaction.
+        elif batch.is_transactional and batch.record_count:
+            self.first_offset.setdefault(batch.producer_id, batch.base_offset)
+
+    def _end(self, batch: Batch) -> None:
+        kind = _control_type(batch)
+        if kind not in {_ABORT, _COMMIT}:
+            return
+        first_offset = self.first_offset.pop(batch.producer_id, None)
+        if kind == _ABORT and first_offset is not None:
+            self.aborted.append(AbortedTransaction(batch.producer_id, first_offset, batch.base_offset))
+
+
+def scan_log(
+    segments: Sequence[LogSegment], log_start_offset: int | None = None, *, skip_corrupt: bool = False
+) -> LogScan:
+    """Look at all batches of a log; ``log_start_offset`` is what the broker noted, if anything.
+
+    Raises:
+        LogCorrupt: there is something broken before the end of the log, and it is not to be skipped.
+        StorageUnavailable: a file can't be read.
+    """
+    first_base = segments[0].base_offset if segments else 0
+    start = max(log_start_offset or 0, first_base)
+    end = max(start, segments[-1].base_offset if segments else 0)
+    producers = _Producers()
+    corrupt: list[Damage] = []
+    torn = None
+    for segment in segments:
+        for each in batches(segment):
+            if isinstance(each, Batch):
+                producers.see(each)
+                end = max(end, each.last_offset + 1)
+            elif each.is_at_end and segment.is_last:
+                torn = each
+            elif skip_corrupt:
+                corrupt.append(each)
+            else:
+                raise each.as_error()
+    last_stable = min(producers.first_offset.values(), default=end)
+    return LogScan(start, last_stable, end, tuple(producers.aborted), torn, tuple(corrupt))
+
+
+def _control_type(batch: Batch) -> int | None:
+    """What a control batch says; null if a clean has emptied it, or it can't be read."""
+    if not batch.record_count:
+        return None
+    try:
+        key = first_key(decompress(batch.codec, bytes(batch.payload)))
+    except (Undecodable, BrokenRecords):
+        return None
+    # Its version, then its type.
+    return int.from_bytes(key[2:4], "big") if key and len(key) >= 4 else None
