@@ -159,8 +159,8 @@ class Broker:
 
 
 @contextmanager
-def running_broker() -> Iterator[Broker]:
-    """Start a broker; its process and its folder are gone when the block ends.
+def running_broker(settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
+    """Start a broker, with settings of its own besides; its process and its folder are gone when the block ends.
 
     Raises:
         KafkaMissing: this machine has no Maven or no Java compiler.
@@ -170,7 +170,7 @@ def running_broker() -> Iterator[Broker]:
         folder = Path(temporary)
         port, controller_port = _free_ports(2)
         config = folder / "server.properties"
-        config.write_text(_properties(port, controller_port, folder / "logs"))
+        config.write_text(_properties(port, controller_port, folder / "logs", settings or {}))
         formatting = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER_ID, "-c", str(config)]
         outcome = subprocess.run([*java, *formatting], capture_output=True, timeout=DEADLINE_SECONDS, check=False)
         assert outcome.returncode == 0, (outcome.stdout + outcome.stderr).decode()
@@ -202,7 +202,7 @@ def _record(message: Message) -> Record:
     )
 
 
-def _properties(port: int, controller_port: int, folder: Path) -> str:
+def _properties(port: int, controller_port: int, folder: Path, settings: Mapping[str, str]) -> str:
     listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
     here = {
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
@@ -210,7 +210,7 @@ def _properties(port: int, controller_port: int, folder: Path) -> str:
         "advertised.listeners": listeners,
         "log.dirs": str(folder),
     }
-    return "".join(f"{name}={value}\n" for name, value in (_SETTINGS | here).items())
+    return "".join(f"{name}={value}\n" for name, value in (_SETTINGS | dict(settings) | here).items())
 
 
 def _free_ports(count: int) -> list[int]:
