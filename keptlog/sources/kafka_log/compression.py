@@ -50,10 +50,12 @@ def decompress(codec: str, data: bytes) -> bytes:
         if codec == "lz4":
             data = _with_right_header_checksum(data)
         with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
-            plain: bytes = stream.read(LARGEST_BYTES)
-            return plain
+            plain: bytes = stream.read()
     except (OSError, pa.ArrowException) as error:
         raise Undecodable(f"{codec} can't decode it: {error}") from None
+    if len(plain) > LARGEST_BYTES:
+        raise Undecodable(f"it has {len(plain)} bytes, more than {LARGEST_BYTES}")
+    return plain
 
 
 def _snappy(data: bytes) -> bytes:

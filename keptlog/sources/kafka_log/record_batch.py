@@ -25,6 +25,7 @@ from keptlog.sources.kafka_log.batches import Batch
 from keptlog.sources.kafka_log.columns import LARGEST_TIMESTAMP_MS, NO_HORIZON, Columns, Flags, Headers, Longs, Slices
 
 _LONGEST_VARINT = 10
+_LONGEST_SHIFT = 63
 _PADDING = bytes(_LONGEST_VARINT + 1)
 """So that a varint that is cut off by the end of the data can still be read, and be found to reach beyond it."""
 
@@ -144,8 +145,8 @@ def _longer(data: bytes, first: int, position: int) -> tuple[int, int]:
         position += 1
         number |= (byte & 0x7F) << shift
         shift += 7
-        # The padding behind the data ends any varint.
-        if byte < 0x80:
+        # The padding behind the data ends any varint; one that is longer than any length is too long by its value.
+        if byte < 0x80 or shift > _LONGEST_SHIFT:
             return number, position
 
 
@@ -166,7 +167,7 @@ def _check_offsets(cursor: _Cursor, offset: Longs, base: Longs, batches: Sequenc
 def _headers(cursor: _Cursor) -> Headers | None:
     """All headers: the first of each record that has one, then the second of each that has two, and so on, sorted."""
     count = cursor.number()
-    cursor.check((count >= 0) & (count <= cursor.end - cursor.position), "the number of headers is impossible")
+    cursor.check((count >= 0) & (2 * count <= cursor.end - cursor.position), "the number of headers is impossible")
     most = int(count.max(initial=0))
     if most == 0:
         return None
