@@ -32,6 +32,8 @@ from keptlog.sources.kafka_log.compression import CODECS
 
 READ_BYTES = 4 * 2**20
 """What is read of a file at once; more only for a batch that is larger."""
+_SEARCH_BYTES = 2**18
+"""What is searched at once for the next good batch; zeros make a candidate of every byte."""
 
 NO_END = 2**63 - 1
 """The end offset of a log's last segment."""
@@ -280,7 +282,7 @@ def _check(expected: int, actual: int) -> None:
 def _next_good(file: _OpenFile, start: int, next_offset: int, end_offset: int) -> int | None:
     """The first position from here on at which a good batch begins."""
     while start + _MAGIC_END <= file.size_bytes:
-        piece = np.frombuffer(file.read(start, min(READ_BYTES, file.size_bytes - start)), np.uint8)
+        piece = np.frombuffer(file.read(start, min(_SEARCH_BYTES, file.size_bytes - start)), np.uint8)
         heads = np.flatnonzero(piece[_MAGIC_END - 1 :] <= 2)
         lengths = sum(piece[heads + 8 + byte].astype(np.int64) << 8 * (3 - byte) for byte in range(4))
         sizes = lengths + _LENGTH_END
