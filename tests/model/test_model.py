@@ -40,60 +40,24 @@ from keptlog.log.plan import Plan, StepKind
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceLog, latest_values
 from keptlog.log.result import Rewritten
-from keptlog.log.setting import LONG_MAX
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
+from keptlog.log.uncleanable import Uncleanable, after_failure
 from keptlog.table.mark import Failure
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, ReferenceTwin, open_store
 from tests.model import invariants
-
-BEGINNING_MS = 2_000_000_000_000
-"""Later than any snapshot that the test makes, so that a purge finds them old."""
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
-TOPIC = "a.topic-with_all"
-PARTITIONS = (0, 1)
-SOME_PARTITIONS = st.sampled_from([(0,), (1,), PARTITIONS])
-
-SETTINGS = st.fixed_dictionaries(
-    {
-        "cleanup.policy": st.sampled_from(["compact", "compact", "compact,delete", "delete"]),
-        "segment.ms": st.sampled_from([1, HOUR_MS]).map(str),
-        "delete.retention.ms": st.sampled_from([0, HOUR_MS, DAY_MS]).map(str),
-        "min.compaction.lag.ms": st.sampled_from([0, 0, HOUR_MS]).map(str),
-        "max.compaction.lag.ms": st.sampled_from([HOUR_MS, DAY_MS, LONG_MAX]).map(str),
-        "retention.ms": st.sampled_from([-1, HOUR_MS, 3 * DAY_MS]).map(str),
-    }
+from tests.model.histories import (
+    BACKOFF,
+    BEGINNING_MS,
+    DAY_MS,
+    PARTITIONS,
+    PAUSES_MS,
+    RECORDS,
+    SETTINGS,
+    SOME_PARTITIONS,
+    STRATEGIES,
+    TOPIC,
 )
-STRATEGIES = st.fixed_dictionaries(
-    {
-        "compaction.strategy": st.sampled_from(["offset", "offset", "timestamp", "header"]),
-        "compaction.strategy.header": st.just("v"),
-        "keptlog.watermark.retention.ms": st.sampled_from([0, HOUR_MS, DAY_MS]).map(str),
-    }
-)
-"""One for the whole history: the specification has no opinion on a changed one."""
-BACKOFF = Backoff(HOUR_MS, DAY_MS)
-PAUSES_MS = st.sampled_from([1, HOUR_MS, HOUR_MS + 1, DAY_MS])
-VALUES = st.sampled_from([None, None, b"", b"1", b"2", b"3"])
-AGES_MS = st.sampled_from([0, 0, 0, 1, HOUR_MS, -HOUR_MS, BEGINNING_MS + 1])
-"""How long before the clock a record's timestamp lies; the last of them is "no timestamp"."""
-RECORDS = st.lists(
-    st.builds(
-        NewRecord,
-        key=st.sampled_from([None, b"a", b"b", b"c", b""]),
-        value=VALUES,
-        timestamp_ms=AGES_MS,
-        partition=st.sampled_from(PARTITIONS),
-        headers=st.sampled_from(
-            [(), (("h", b"x"), ("h", None)), (("v", b"short"),), *((("v", bytes(7) + bytes([n])),) for n in range(3))]
-        ),
-    ),
-    min_size=1,
-    max_size=8,
-)
-"""Records with their age for a timestamp."""
 
 
 @dataclass(frozen=True)
