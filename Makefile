@@ -2,7 +2,9 @@
 
 PORT ?= 3000
 PYTHON ?= python3
+# Random histories to compare with Apache Kafka, and how many of them also on the real table.
 N ?= 1000
+REAL ?= 20
 export PYTHON
 
 # Dagster keeps its runs and events here between starts.
@@ -36,8 +38,8 @@ lint: $(venv) ## check style, types and layers only
 	@$(bin)/mypy
 	@$(bin)/lint-imports
 
-fuzz: java $(venv) ## compare keptlog with Apache Kafka on random histories; longer: make fuzz N=10000 SEED=1
-	@$(bin)/python -m tests.kafka.fuzz --scripts $(N) $(if $(SEED),--seed $(SEED))
+fuzz: java $(venv) ## compare keptlog with Apache Kafka on random histories; longer: make fuzz N=10000 REAL=100 SEED=1
+	@$(bin)/python -m tests.kafka.fuzz --scripts $(N) --real $(REAL) $(if $(SEED),--seed $(SEED))
 
 bench: java $(venv) ## measure a clean against a plain copy of the same bytes
 	@$(bin)/python -m benchmarks.clean_vs_copy

@@ -6,8 +6,8 @@ TableLog   an Iceberg table on a local disk, the engine's kernels in this proces
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,8 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.selection import Trigger
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
+from keptlog.spark.engine import SparkEngine
+from keptlog.storage.files import Files
 from keptlog.table.metrics import data_file_of
 from keptlog.table.state import first_dirty_offset, log_end_offset
 from tests.in_process import in_process_engine
@@ -153,6 +155,7 @@ class TableLog:
 
     home: Path
     settings: dict[str, str]
+    engine_over: Callable[[Files], SparkEngine] = in_process_engine
 
     def __post_init__(self) -> None:
         self.store = store_at(self.home)
@@ -160,20 +163,27 @@ class TableLog:
         self.append([_ACTIVE])
 
     def append(self, records: Sequence[Record]) -> None:
+        self.land([records])
+
+    def land(self, segments: Iterable[Sequence[Record]]) -> None:
+        """Take several segments in one commit."""
         transaction = self.store._load(TOPIC).transaction()
         snapshot = transaction.update_snapshot().merge_append()
-        for segment in staged(self.store, TOPIC, 0, records):
-            snapshot.append_data_file(data_file_of(0, segment))
+        for records in segments:
+            for segment in staged(self.store, TOPIC, 0, records):
+                snapshot.append_data_file(data_file_of(0, segment))
         snapshot.commit()
         transaction.set_properties({log_end_offset(0): str(_ACTIVE.offset + 1)})
         transaction.commit_transaction()
 
     def step(self, asked: Pass) -> Step:
         """Set the checkpoint to where the case says that the dirty section begins, and plan the pass."""
-        transaction = self.store._load(TOPIC).transaction()
-        transaction.set_properties({first_dirty_offset(0): str(asked.first_dirty_offset)})
-        transaction.commit_transaction()
         (log,) = self.store.logs(TOPIC)
+        if log.checkpoint != asked.first_dirty_offset:
+            transaction = self.store._load(TOPIC).transaction()
+            transaction.set_properties({first_dirty_offset(0): str(asked.first_dirty_offset)})
+            transaction.commit_transaction()
+            log = replace(log, checkpoint=asked.first_dirty_offset)
         return asked.step(log)
 
     def clean(self, asked: Pass) -> PassResult:
@@ -186,7 +196,7 @@ class TableLog:
 
     def rewrite(self, step: Step) -> Rewritten:
         """Stage the step's outcome with the real kernels."""
-        engine = in_process_engine(self.store.files)
+        engine = self.engine_over(self.store.files)
         (outcome,) = engine.rewrite([step], {TOPIC: self.store.data_location(TOPIC)}, new_id())
         verify(outcome)
         return outcome

@@ -1,5 +1,8 @@
 """Send random scripts through Kafka and through keptlog, and show where they differ: ``make fuzz N=10000 SEED=...``.
 
+Of keptlog it is the pure rules, fifty scripts a second. With ``REAL=100`` the first hundred also go through the real
+table and the real kernels, a few a second.
+
 A difference is shown with the smallest script that has it, ready to be pasted into ``test_cases.py`` under a name.
 """
 
@@ -8,14 +11,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import SystemRandom
 
 from tests.kafka.jars import VERSION
 from tests.kafka.oracle import KafkaOracle, KafkaRefused, Script, State, kafka_oracle
+from tests.kafka.real import differing_on_table, script_for_the_table
 from tests.kafka.replay import states
 from tests.kafka.scripts import pasteable, random_script, shrunk
+
+Comparison = Callable[[Script, list[State] | KafkaRefused], str | None]
+"""Tells the first thing in which keptlog differs from what Kafka answered."""
 
 _EVERY = 500
 _SIZES = {"segments", "cleanable_ratio"}
@@ -27,6 +34,8 @@ class Outcome:
     """What a run of scripts came to."""
 
     scripts: int = 0
+    on_table: int = 0
+    """Those that went through the real table too."""
     operations: int = 0
     cleans: int = 0
     """Passes that cleaned something."""
@@ -51,12 +60,12 @@ def differing(script: Script, answer: list[State] | KafkaRefused) -> str | None:
     return None
 
 
-def told(script: Script, oracle: KafkaOracle) -> str:
+def told(script: Script, oracle: KafkaOracle, comparison: Comparison = differing) -> str:
     """A difference with the smallest part of the script that has one; what Kafka only refuses is not looked at."""
 
     def difference(smaller: Script) -> str | None:
         try:
-            return differing(smaller, oracle.states(smaller))
+            return comparison(smaller, oracle.states(smaller))
         except KafkaRefused:
             return None
 
@@ -64,43 +73,53 @@ def told(script: Script, oracle: KafkaOracle) -> str:
     return f"\n{difference(smallest) or 'Kafka refused a part of it'}\n{pasteable(smallest)}"
 
 
-def compared(scripts: Iterable[Script], oracle: KafkaOracle, outcome: Outcome) -> Iterator[tuple[Script, str]]:
-    """Put scripts through both; yields each that differs, with the first difference."""
+def compared(
+    scripts: Iterable[Script], oracle: KafkaOracle, outcome: Outcome, on_table: int = 0
+) -> Iterator[tuple[Script, Comparison]]:
+    """Put scripts through both, the first ``on_table`` through the table too; yields each that differs, and where."""
     for script, answer in oracle.answers(scripts):
-        difference = differing(script, answer)
+        comparisons: list[Comparison] = [differing]
+        if outcome.scripts < on_table:
+            comparisons.append(differing_on_table)
+            outcome.on_table += 1
         outcome.scripts += 1
         outcome.operations += len(script)
         outcome.cleans += sum(state.get("cleaned", False) for state in answer) if isinstance(answer, list) else 0
-        if difference:
+        different = next((each for each in comparisons if each(script, answer)), None)
+        if different:
             outcome.differences += 1
-            yield script, difference
+            yield script, different
+
+
+def _random_scripts(seed: int, count: int, on_table: int) -> Iterator[Script]:
+    began = time.monotonic()
+    for number in range(count):
+        if number and number % _EVERY == 0:
+            _tell(f"{number} scripts, {number / (time.monotonic() - began):.0f} a second")
+        yield (script_for_the_table if number < on_table else random_script)(f"{seed}-{number}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make fuzz", description=f"Compare keptlog with Apache Kafka {VERSION}.")
     parser.add_argument("--scripts", type=int, default=1_000, metavar="N")
+    parser.add_argument("--real", type=int, default=0, metavar="N", help="so many of them on the real table too")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6), metavar="SEED")
     parser.add_argument("--differences", type=int, default=5, metavar="D", help="stop after so many")
     wanted = parser.parse_args()
     outcome, began = Outcome(), time.monotonic()
-
-    def scripts() -> Iterator[Script]:
-        for number in range(wanted.scripts):
-            if number and number % _EVERY == 0:
-                _tell(f"{number} scripts, {number / (time.monotonic() - began):.0f} a second")
-            yield random_script(f"{wanted.seed}-{number}")
-
-    found: list[tuple[Script, str]] = []
+    found: list[tuple[Script, Comparison]] = []
     with kafka_oracle() as oracle:
-        for each in compared(scripts(), oracle, outcome):
+        scripts = _random_scripts(wanted.seed, wanted.scripts, wanted.real)
+        for each in compared(scripts, oracle, outcome, wanted.real):
             found.append(each)
             if len(found) == wanted.differences:
                 break
     with kafka_oracle() as oracle:  # a new one: the other may have an answer waiting that nobody asked for
-        for script, _ in found:
-            _tell(told(script, oracle))
+        for script, comparison in found:
+            _tell(told(script, oracle, comparison))
     _tell(
-        f"seed {wanted.seed}: {outcome.scripts} scripts, {outcome.operations} operations, {outcome.cleans} cleans, "
+        f"seed {wanted.seed}: {outcome.scripts} scripts, {outcome.on_table} of them on the real table, "
+        f"{outcome.operations} operations, {outcome.cleans} cleans, "
         f"{outcome.scripts / (time.monotonic() - began):.0f} scripts a second: {outcome.differences} differences"
     )
     return 1 if found else 0

@@ -16,7 +16,9 @@ Operation = dict[str, Any]
 Script = list[Operation]
 State = dict[str, Any]
 
-_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  # a log lives for milliseconds; in memory, where there is such a folder
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+FOLDER = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+"""Where the logs of scripts lie, which live for milliseconds: in memory, where there is such a folder."""
 _JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -79,8 +81,7 @@ def kafka_oracle() -> Iterator[KafkaOracle]:
     Raises:
         KafkaMissing: this machine has no Maven or no Java compiler.
     """
-    parent = _MEMORY_FOLDER if _MEMORY_FOLDER.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="kafka-oracle-", dir=parent) as folder:
+    with tempfile.TemporaryDirectory(prefix="kafka-oracle-", dir=FOLDER) as folder:
         command = ["java", *_JAVA_OPTIONS, "-cp", classpath(), "Oracle", folder]
         # Kafka's log output has no reader here; what goes wrong is in the answers.
         process = subprocess.Popen(

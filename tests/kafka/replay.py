@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from keptlog.log.clean import clean
+from keptlog.log.clean import Cleaned, clean
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import MapCapacity
-from keptlog.log.plan import plan_step
+from keptlog.log.plan import Step, plan_step
 from keptlog.log.record import Record
 from keptlog.log.retention import log_start_after_deletion, retention_of
 from keptlog.log.segment import Log, Segment
@@ -110,7 +110,7 @@ class Replay:
             "max_compaction_delay_ms": assessment.max_compaction_delay_ms,
             "segments": [[s.base_offset, s.size_bytes, s.largest_timestamp_ms] for s in self.layout.segments],
             "records": [
-                _row(record)
+                row_of(record)
                 for segment in self.layout.segments
                 for record in segment.records
                 if record.offset not in undecided
@@ -173,9 +173,7 @@ class Replay:
         step = plan_step(assessment)
         if step is None:
             return False
-        inputs = self.layout.segments[: len(step.segments)]
-        planned = replace(step, map_capacity=MapCapacity(max_keys))
-        cleaned = clean(planned, [_with_ends_of_batches(segment) for segment in inputs])
+        cleaned = self._carried_out(replace(step, map_capacity=MapCapacity(max_keys)))
         survivors = {record.offset: record for record in cleaned.records}
         self.checkpoint = cleaned.step.end_offset
 
@@ -188,6 +186,10 @@ class Replay:
 
         self.layout.rewrite(cleaned.step.end_offset, step.end_offset, step.segment_bytes, survivor)
         return True
+
+    def _carried_out(self, step: Step) -> Cleaned:
+        inputs = self.layout.segments[: len(step.segments)]
+        return clean(step, [_with_ends_of_batches(segment) for segment in inputs])
 
     def _retain(self) -> int:
         log = self._log()
@@ -247,7 +249,7 @@ def _record(given: Operation) -> Record:
     return Record(-1, key, value, given["timestamp"], headers=headers)
 
 
-def _row(record: Record) -> list[object]:
+def row_of(record: Record) -> list[object]:
     """As the oracle writes it."""
     key, value = (None if each is None else each.decode() for each in (record.key, record.value))
     headers = [[name, None if value is None else value.decode()] for name, value in record.headers]

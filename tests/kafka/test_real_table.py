@@ -1,0 +1,80 @@
+"""A sample of the random scripts on the real table, with the real kernels: it is left as Kafka leaves its log.
+
+``make fuzz REAL=100`` puts more of them through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from keptlog.log.offset_map import MapCapacity
+from keptlog.log.plan import Step
+from keptlog.log.result import Rewritten
+from keptlog.spark.engine import SparkEngine
+from keptlog.storage.files import Files
+from tests.in_process import SMALL_CUTS, in_process_engine
+from tests.kafka.fuzz import told
+from tests.kafka.oracle import KafkaOracle, KafkaRefused, Script, State
+from tests.kafka.real import differing_on_table, script_for_the_table
+
+SEED = 9
+SCRIPTS = 40
+ON_SPARK = 5
+
+Answered = tuple[Script, list[State] | KafkaRefused]
+
+ONE_OFF: dict[str, Callable[[Step], Step]] = {
+    "a tombstone is kept one ms longer": lambda step: replace(step, delete_retention_ms=step.delete_retention_ms + 1),
+    "a tombstone goes one ms late": lambda step: replace(
+        step, now_ms=step.now_ms - 1, delete_retention_ms=step.delete_retention_ms + 1
+    ),
+    "the map takes one key more": lambda step: replace(
+        step, map_capacity=MapCapacity(min(step.map_capacity.max_keys, 2**62) + 1)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class WrongEngine:
+    """The real engine, which is told a step that differs a little."""
+
+    real: SparkEngine
+    change: Callable[[Step], Step]
+
+    def rewrite(self, steps: Sequence[Step], locations: Mapping[str, str], run_id: str) -> list[Rewritten]:
+        return self.real.rewrite([self.change(step) for step in steps], locations, run_id)
+
+
+@pytest.fixture(scope="module")
+def answered(oracle: KafkaOracle) -> list[Answered]:
+    return list(oracle.answers(script_for_the_table(f"{SEED}-{number}") for number in range(SCRIPTS)))
+
+
+def test_random_scripts_leave_the_same_log_in_kafka_and_on_the_table(
+    oracle: KafkaOracle, answered: list[Answered]
+) -> None:
+    different = next((script for script, answer in answered if differing_on_table(script, answer)), None)
+    assert different is None, told(different, oracle, differing_on_table)
+
+
+def test_random_scripts_leave_the_same_log_in_kafka_and_with_spark(
+    answered: list[Answered], spark: SparkSession
+) -> None:
+    def engine_over(files: Files) -> SparkEngine:
+        return SparkEngine(lambda: spark, files, SMALL_CUTS)
+
+    different = [differing_on_table(script, answer, engine_over) for script, answer in answered[:ON_SPARK]]
+    assert different == [None] * ON_SPARK
+
+
+@pytest.mark.parametrize("change", ONE_OFF.values(), ids=ONE_OFF)
+def test_kernels_that_are_one_off_would_be_noticed(answered: list[Answered], change: Callable[[Step], Step]) -> None:
+    def engine_over(files: Files) -> SparkEngine:
+        return cast("SparkEngine", WrongEngine(in_process_engine(files), change))
+
+    assert any(differing_on_table(script, answer, engine_over) for script, answer in answered)
