@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, NoReturn
 from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.setting import Origin
 from keptlog.spark.engine import SparkEngine
+from keptlog.spark.tasks import Sizes
 from keptlog.spark.throttle import Throttle
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 DEFAULT_HOME = ".keptlog"
 _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
+_LEAST_ROW_GROUP_BYTES = 2**20
+"""In smaller row groups the headers weigh more than the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +50,7 @@ class Home:
 
         Planning, committing and retention need none.
         """
-        limit = self.broker.log_cleaner_io_max_bytes_per_second
-        throttle = Throttle(limit, time.monotonic, time.sleep) if 0 < limit < sys.float_info.max else None
-        engine = SparkEngine(session or _no_session, self.store.files, throttle=throttle)
+        engine = SparkEngine(session or _no_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
         return Cleaner(self.store, engine, self.broker, monotonic_ms)
 
 
@@ -68,6 +70,26 @@ def open_home(path: Path | None = None, environment: Mapping[str, str] = os.envi
     settings = broker_settings(path / "server.properties", environment)
     store = LogStore(open_catalog(path), settings, sleep=time.sleep, new_id=new_id)
     return Home(path, BrokerConfig.of(settings), store)
+
+
+def throttle_of(broker: BrokerConfig) -> Throttle | None:
+    """The rate of one clean, a thread's share of ``log.cleaner.io.max.bytes.per.second``; null without a limit."""
+    limit = broker.log_cleaner_io_max_bytes_per_second
+    if not 0 < limit < sys.float_info.max:
+        return None
+    return Throttle(limit / broker.log_cleaner_threads, time.monotonic, time.sleep)
+
+
+def sizes_of(broker: BrokerConfig) -> Sizes:
+    """How a clean is cut: ``log.cleaner.io.buffer.size`` bounds what it gathers for a row group, if somebody set it.
+
+    Kafka's default of 512 KiB would make row groups that every later reader pays for.
+    """
+    is_set = any(
+        each.setting.name == "log.cleaner.io.buffer.size" and each.origin is Origin.BROKER for each in broker.resolved
+    )
+    share_bytes = broker.log_cleaner_io_buffer_size // broker.log_cleaner_threads
+    return Sizes(row_group_bytes=max(share_bytes, _LEAST_ROW_GROUP_BYTES)) if is_set else Sizes()
 
 
 def _no_session() -> NoReturn:

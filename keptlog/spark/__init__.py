@@ -10,7 +10,6 @@
 What runs inside of the tasks, on Arrow tables:
 
     offset_map.py   key -> latest offset, of the dirty section
-    versions.py     the order of records that have versions
     watermarks.py   what deleted keys leave behind
     judge.py        which records of a run of segments survive
     rewrite.py      the survivors, into new segments

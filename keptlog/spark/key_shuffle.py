@@ -46,8 +46,10 @@ KEYS = pa.schema(
     ]
 )
 KEYS_TYPE = "key binary, offset long, version long, is_mapped boolean, is_malformed boolean"
-SETTLED = pa.schema([("run", pa.int32()), ("offset", pa.int64()), ("judged", pa.int8()), ("key", pa.binary())])
-SETTLED_TYPE = "run int, offset long, judged byte, key binary"
+SETTLED = pa.schema([("run", pa.int32()), ("judged", pa.int8()), ("offsets", pa.binary()), ("key", pa.binary())])
+"""``offsets`` are up to ``BLOCK`` int64: a row of their own for each would cost as much as the keys did."""
+SETTLED_TYPE = "run int, judged byte, offsets binary, key binary"
+BLOCK = 1024
 BEATEN_WATERMARKS = -1
 """In place of a run: the key is that of a watermark which lost."""
 _MALFORMED = len(JudgedAs)
@@ -121,36 +123,64 @@ def _divided(records: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def _settled(records: pa.Table, judged: int, first_offsets: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    """Batches of ``SETTLED`` that say so of these records."""
     offsets = records["offset"].to_numpy()
-    run = np.searchsorted(np.asarray(first_offsets), offsets, side="right").astype(np.int32) - 1
-    is_watermark = pa.array(offsets == NO_OFFSET)
-    columns = {
-        "run": pc.if_else(is_watermark, pa.scalar(BEATEN_WATERMARKS, pa.int32()), pa.array(run, pa.int32())),
-        "offset": records["offset"],
-        "judged": pa.repeat(pa.scalar(judged, pa.int8()), len(offsets)),
-        "key": pc.if_else(is_watermark, records["key"], pa.scalar(None, pa.binary())),
-    }
-    return iter(pa.table(columns, schema=SETTLED).to_batches(max_chunksize=_BATCH_RECORDS))
+    beaten = records["key"].filter(pa.array(offsets == NO_OFFSET))
+    if len(beaten):
+        rows = [
+            pa.repeat(BEATEN_WATERMARKS, len(beaten)),
+            pa.repeat(judged, len(beaten)),
+            pa.nulls(len(beaten)),
+            beaten,
+        ]
+        yield from pa.table(rows, names=SETTLED.names).cast(SETTLED).to_batches()
+    offsets = offsets[offsets != NO_OFFSET]
+    run_of = np.searchsorted(np.asarray(first_offsets), offsets, side="right") - 1
+    for run in np.unique(run_of).tolist():
+        in_run = offsets[run_of == run]
+        blocks = [in_run[start : start + BLOCK].tobytes() for start in range(0, len(in_run), BLOCK)]
+        rows = [[run] * len(blocks), [judged] * len(blocks), blocks, [None] * len(blocks)]
+        yield pa.record_batch(
+            [pa.array(row, field.type) for row, field in zip(rows, SETTLED, strict=True)], schema=SETTLED
+        )
+
+
+@dataclass
+class _Listed:
+    """The list of one run while it is written."""
+
+    path: str
+    writer: pa.RecordBatchWriter
+    keys: int = 0
+    malformed: int = 0
+
+    def add(self, judged: int, blocks: Sequence[bytes | None]) -> None:
+        offsets = np.frombuffer(b"".join(block for block in blocks if block), np.int64)
+        if judged == _MALFORMED:
+            self.malformed += len(offsets)
+            return
+        self.keys += len(offsets) if judged == JudgedAs.LATEST else 0
+        self.writer.write(pa.record_batch([offsets, np.full(len(offsets), judged, np.int8)], schema=JUDGED_SCHEMA))
 
 
 def write_lists(
     batches: Iterable[pa.RecordBatch], files: Files, path_for: Callable[[int], str]
 ) -> Iterator[dict[str, Any]]:
     """Write the lists of the runs that come in, in any order; tells of each its path and what was counted."""
-    counts: dict[int, dict[str, Any]] = {}
+    listed: dict[int, _Listed] = {}
     with ExitStack() as opened:
-        writers: dict[int, Any] = {}
         for batch in batches:
-            table = pa.Table.from_batches([batch])
-            for run in pc.unique(table["run"]).to_pylist():
-                rows = table.filter(pc.field("run") == run)
-                schema = _BEATEN_SCHEMA if run == BEATEN_WATERMARKS else JUDGED_SCHEMA
-                if run not in writers:
-                    counts[run] = {"run": run, "path": path_for(run), "keys": 0, "malformed": 0}
-                    sink = opened.enter_context(files.open_output(counts[run]["path"]))
-                    writers[run] = opened.enter_context(pa.ipc.new_file(sink, schema))
-                listed = rows.filter(pc.field("judged") != _MALFORMED)
-                counts[run]["malformed"] += rows.num_rows - listed.num_rows
-                counts[run]["keys"] += listed.filter(pc.field("judged") == int(JudgedAs.LATEST)).num_rows
-                writers[run].write_table(listed.select(schema.names))
-    yield from counts.values()
+            rows = pa.Table.from_batches([batch])
+            for run in pc.unique(rows["run"]).to_pylist():
+                of_run = rows.filter(pc.field("run") == run)
+                if run not in listed:
+                    sink = opened.enter_context(files.open_output(path_for(run)))
+                    schema = _BEATEN_SCHEMA if run == BEATEN_WATERMARKS else JUDGED_SCHEMA
+                    listed[run] = _Listed(path_for(run), opened.enter_context(pa.ipc.new_file(sink, schema)))
+                if run == BEATEN_WATERMARKS:
+                    listed[run].writer.write_table(of_run.select(["key"]))
+                    continue
+                for judged in pc.unique(of_run["judged"]).to_pylist():
+                    listed[run].add(judged, of_run.filter(pc.field("judged") == judged)["offsets"].to_pylist())
+    for run, each in listed.items():
+        yield {"run": run, "path": each.path, "keys": each.keys, "malformed": each.malformed}

@@ -2,11 +2,10 @@
 
     range -> emit -> repartition by key -> settle -> repartition by run -> write lists
 
-There is no join and no aggregate in it. The plain way, group the keys and join the records with the result, shuffles
-every key twice or three times, and its hash tables must fit into the JVM's heap; here one shuffle brings the records of
-a key together, and the same Arrow kernels that make an offset map find the latest. Spark spills its shuffles to disk,
-and there are as many parts as keep those that are settled at once within the offset map's capacity, so it works in a
-small heap. Each log has a query of its own, for few logs are so large.
+There is no join and no aggregate in it, and no hash table in the JVM's heap: one shuffle brings the records of a key
+together, through disk, and the same Arrow kernels that make an offset map find the latest (ADR 21). There are as many
+parts as keep those that are settled at once within the offset map's capacity; that number is part of the query, so
+Spark's own settings for shuffles don't matter. Each log has a query of its own, for few logs are so large.
 """
 
 from __future__ import annotations

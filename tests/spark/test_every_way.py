@@ -55,10 +55,14 @@ def a_record(draw: st.DrawFn) -> Record:
 
 @st.composite
 def a_log(draw: st.DrawFn) -> list[list[Record]]:
-    """Records at rising offsets with gaps, cut into segments."""
+    """Records at rising offsets with gaps, cut into segments; of each key one tombstone at most was cleaned before."""
     numbered: list[Record] = []
+    stamped: set[bytes | None] = set()
     offset = draw(st.integers(0, 3))
     for record in draw(st.lists(a_record(), min_size=1, max_size=20)):
+        if record.delete_horizon_ms is not None:
+            record = replace(record, delete_horizon_ms=None if record.key in stamped else record.delete_horizon_ms)
+            stamped.add(record.key)
         numbered.append(replace(record, offset=offset))
         offset += draw(st.sampled_from([1, 1, 1, 2, 40]))
     cuts = sorted(draw(st.sets(st.integers(1, len(numbered)), max_size=6)) | {0, len(numbered)})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -228,6 +229,16 @@ def test_a_retention_without_end_gives_a_horizon_that_readers_can_show(tmp_path:
     segments = [write_segment(tmp_path / "a", records([b"a"], value=None))]
     outcome = OnDisk(tmp_path, []).rewritten(Clean(0, 1, delete_retention_ms=2**63 - 1 - 10_000).step(segments))
     assert read([outcome.added[0].path])[0].delete_horizon_ms == 253_402_300_799_999
+
+
+def test_a_bound_on_what_is_gathered_bounds_the_row_groups(tmp_path: Path) -> None:
+    values = [Record(offset, b"%d" % offset, b"v" * 1000, 1) for offset in range(100)]
+    step = Clean(0, 100).step([write_segment(tmp_path / "in", values)])
+    latest = map_dirty(FILES, step, step.dirty).offset_map
+    run = rewrite_run(FILES, step, step.segments, latest, Output(lambda _: str(tmp_path / "out"), 10_000))
+    metadata = pq.ParquetFile(run.added[0].path).metadata
+    assert metadata.num_row_groups > 4
+    assert read([run.added[0].path]) == values
 
 
 def test_an_input_that_is_gone_makes_the_plan_stale(tmp_path: Path) -> None:
