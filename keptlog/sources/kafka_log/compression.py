@@ -16,8 +16,8 @@ import pyarrow as pa
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """By the number in a batch's attributes."""
 
-LARGEST_BYTES = 2**31 - 1
-"""Of one batch, decompressed: Kafka's own limit, and that of Arrow's positions."""
+LARGEST_BYTES = 2**30
+"""Of one batch, decompressed: Arrow's positions end at twice that; Kafka's batches are a thousand times smaller."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
@@ -43,18 +43,19 @@ def decompress(codec: str, data: bytes) -> bytes:
         Undecodable: the data is broken, or holds more than ``LARGEST_BYTES``.
     """
     try:
-        if codec == "none":
-            return data
-        if codec == "snappy":
-            return _snappy(data)
-        if codec == "lz4":
-            data = _with_right_header_checksum(data)
-        with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
-            plain: bytes = stream.read()
+        plain = data if codec == "none" else _snappy(data) if codec == "snappy" else _from_stream(codec, data)
     except (OSError, pa.ArrowException) as error:
         raise Undecodable(f"{codec} can't decode it: {error}") from None
     if len(plain) > LARGEST_BYTES:
         raise Undecodable(f"it has {len(plain)} bytes, more than {LARGEST_BYTES}")
+    return plain
+
+
+def _from_stream(codec: str, data: bytes) -> bytes:
+    if codec == "lz4":
+        data = _with_right_header_checksum(data)
+    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+        plain: bytes = stream.read()
     return plain
 
 

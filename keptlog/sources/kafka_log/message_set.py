@@ -8,7 +8,7 @@ wrapper has the offset of the last:
 
 In v0 they carry their real offsets. A wrapper whose timestamp is the time of the append stands for all in it.
 
-There are few bytes of this kind left in the world, so messages are read one by one.
+Messages are found one by one; their keys and values lie at fixed places behind each other, and are found together.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from keptlog.log.record import TimestampType
 from keptlog.sources.kafka_log.batches import Batch
-from keptlog.sources.kafka_log.columns import LARGEST_TIMESTAMP_MS, NO_HORIZON, Columns, Slices
+from keptlog.sources.kafka_log.columns import LARGEST_TIMESTAMP_MS, NO_HORIZON, Columns, Flags, Longs, Slices
 from keptlog.sources.kafka_log.compression import Undecodable, decompress
 from keptlog.sources.kafka_log.record_batch import BrokenRecords
 
 _HEADER = struct.Struct(">qiIbb")
 _CHECKED_FROM = 16
 _LENGTH_END = 12
+_LENGTH_BYTES = 4
+_PADDING = bytes(2 * _LENGTH_BYTES)
+"""So that a length that is cut off by the end of the data can still be read, and be found to reach beyond it."""
 _TIMESTAMP_BYTES = (0, 8)
 _CODEC_BITS = 0x07
 
@@ -38,27 +42,22 @@ class _Broken(Exception):
 
 
 @dataclass
-class _Found:
-    """What was found so far, in the parts of ``data`` that are joined at the end."""
+class _Messages:
+    """Messages without their headers: only key and value are left of each, with their lengths."""
 
-    data: list[bytes] = field(default_factory=list)
-    size_bytes: int = 0
+    body: list[bytes | memoryview] = field(default_factory=list)
     offset: list[int] = field(default_factory=list)
     timestamp_ms: list[int] = field(default_factory=list)
     timestamp_type: list[int] = field(default_factory=list)
-    slices: list[tuple[int, int]] = field(default_factory=list)
-    """Of a key and a value in turns: start and length in ``data``, -1 if it is null."""
+    batch: list[int] = field(default_factory=list)
+    """Which of the batches each message is in."""
 
-    def add_data(self, data: bytes) -> None:
-        self.data.append(data)
-        self.size_bytes += len(data)
-
-    def add(self, offset: int, timestamp_ms: int, kind: TimestampType) -> None:
-        if not -LARGEST_TIMESTAMP_MS <= timestamp_ms <= LARGEST_TIMESTAMP_MS:
-            raise _Broken(f"timestamp {timestamp_ms} ms is more than microseconds can hold")
+    def add(self, batch: int, offset: int, timestamp_ms: int, kind: TimestampType, body: bytes | memoryview) -> None:
+        self.batch.append(batch)
         self.offset.append(offset)
         self.timestamp_ms.append(timestamp_ms)
         self.timestamp_type.append(kind)
+        self.body.append(body)
 
 
 def decode(batches: Sequence[Batch]) -> Columns:
@@ -67,59 +66,72 @@ def decode(batches: Sequence[Batch]) -> Columns:
     Raises:
         BrokenRecords: a message or a wrapper is not what it should be.
     """
-    found = _Found()
+    messages = _Messages()
     for index, batch in enumerate(batches):
+        if batch.attributes & _CODEC_BITS == 0:
+            messages.add(index, batch.last_offset, batch.base_timestamp_ms, _kind(batch), batch.payload)
+            continue
         try:
-            if batch.codec == "none":
-                _add_plain(found, batch)
-            else:
-                _add_wrapped(found, batch)
+            _add_wrapped(messages, index, batch)
         except (_Broken, Undecodable) as broken:
             raise BrokenRecords(index, str(broken)) from None
-    keys, values = (_slices(found.slices[first::2]) for first in (0, 1))
-    count = len(found.offset)
+    return _columns(messages)
+
+
+def _columns(messages: _Messages) -> Columns:
+    data = b"".join([*messages.body, _PADDING])
+    end = np.cumsum([len(body) for body in messages.body], dtype=np.int64)
+    start = np.concatenate([np.zeros(1, np.int64), end[:-1]])
+    view = np.frombuffer(data, np.uint8)
+    keys = _slices(view, start, end, messages)
+    values = _slices(view, keys.end, end, messages)
+    _check(values.end == end, messages, "a message is longer than its key and value")
+    timestamp_ms = np.array(messages.timestamp_ms, np.int64)
+    is_right = (timestamp_ms <= LARGEST_TIMESTAMP_MS) & (timestamp_ms >= -LARGEST_TIMESTAMP_MS)
+    _check(is_right, messages, f"a timestamp is beyond {LARGEST_TIMESTAMP_MS} ms, which microseconds can't hold")
     return Columns(
-        data=b"".join(found.data),
-        offset=np.array(found.offset, np.int64),
-        timestamp_ms=np.array(found.timestamp_ms, np.int64),
-        timestamp_type=np.array(found.timestamp_type, np.int64),
-        delete_horizon_ms=np.full(count, NO_HORIZON, np.int64),
+        data=data,
+        offset=np.array(messages.offset, np.int64),
+        timestamp_ms=timestamp_ms,
+        timestamp_type=np.array(messages.timestamp_type, np.int64),
+        delete_horizon_ms=np.full(len(end), NO_HORIZON, np.int64),
         keys=keys,
         values=values,
     )
 
 
-def _slices(places: list[tuple[int, int]]) -> Slices:
-    start, length = np.array(places, np.int64).reshape(-1, 2).T
-    return Slices(start, start + np.maximum(length, 0), length < 0)
+def _slices(data: npt.NDArray[np.uint8], position: Longs, end: Longs, messages: _Messages) -> Slices:
+    """The byte strings here, each behind its length; null has a length below 0."""
+    length = np.zeros(len(position), np.int32)
+    for byte in range(_LENGTH_BYTES):
+        length = length << 8 | data[position + byte]
+    start = position + _LENGTH_BYTES
+    slices = Slices(start, start + np.maximum(length, 0), length < 0)
+    _check(slices.end <= end, messages, "a key or value is longer than its message")
+    return slices
+
+
+def _check(is_right: Flags, messages: _Messages, reason: str) -> None:
+    if not is_right.all():
+        raise BrokenRecords(messages.batch[int(np.argmin(is_right))], reason)
 
 
 def _kind(batch: Batch) -> TimestampType:
     return TimestampType.LOG_APPEND_TIME if batch.magic and batch.is_log_append_time else TimestampType.CREATE_TIME
 
 
-def _add_plain(found: _Found, batch: Batch) -> None:
-    payload = bytes(batch.payload)
-    places = _key_and_value(payload, 0, len(payload))
-    found.add(batch.last_offset, batch.base_timestamp_ms, _kind(batch))
-    found.slices += [(start + found.size_bytes, length) for start, length in places]
-    found.add_data(payload)
-
-
-def _add_wrapped(found: _Found, batch: Batch) -> None:
-    (_, _), (start, length) = _key_and_value(bytes(batch.payload), 0, len(batch.payload))
-    if length < 0:
-        raise _Broken("a compressed message has no value")
-    data = decompress(batch.codec, bytes(batch.payload[start : start + length]))
+def _add_wrapped(messages: _Messages, index: int, batch: Batch) -> None:
+    data = decompress(batch.codec, _wrapped(bytes(batch.payload)))
+    kind = _kind(batch)
     offsets: list[int] = []
+    times_ms: list[int] = []
+    bodies: list[bytes] = []
     position = 0
     while position < len(data):
-        offset, timestamp_ms, body, end = _inner(data, position, batch.magic)
+        offset, timestamp_ms, start, end = _inner(data, position, batch.magic)
         offsets.append(offset)
-        if _kind(batch) is TimestampType.LOG_APPEND_TIME:
-            timestamp_ms = batch.base_timestamp_ms
-        found.add(offset, timestamp_ms, _kind(batch))
-        found.slices += [(start + found.size_bytes, length) for start, length in _key_and_value(data, body, end)]
+        times_ms.append(batch.base_timestamp_ms if kind is TimestampType.LOG_APPEND_TIME else timestamp_ms)
+        bodies.append(data[start:end])
         position = end
     if not offsets:
         raise _Broken("a compressed message holds no messages")
@@ -130,8 +142,18 @@ def _add_wrapped(found: _Found, batch: Batch) -> None:
         raise _Broken("the offsets of its messages do not rise")
     if offsets[-1] > batch.last_offset:
         raise _Broken(f"it holds offset {offsets[-1]}, beyond its own, {batch.last_offset}")
-    found.offset[len(found.offset) - len(offsets) :] = offsets
-    found.add_data(data)
+    for offset, timestamp_ms, body in zip(offsets, times_ms, bodies, strict=True):
+        messages.add(index, offset, timestamp_ms, kind, body)
+
+
+def _wrapped(body: bytes) -> bytes:
+    """A wrapper's value."""
+    key_length = int.from_bytes(body[:_LENGTH_BYTES], "big", signed=True)
+    start = 2 * _LENGTH_BYTES + max(key_length, 0)
+    value_length = int.from_bytes(body[start - _LENGTH_BYTES : start], "big", signed=True)
+    if value_length < 0 or start + value_length != len(body):
+        raise _Broken(f"a compressed message of {len(body)} bytes claims a value of {value_length}")
+    return body[start:]
 
 
 def _inner(data: bytes, position: int, magic: int) -> tuple[int, int, int, int]:
@@ -149,18 +171,3 @@ def _inner(data: bytes, position: int, magic: int) -> tuple[int, int, int, int]:
         raise _Broken("a message in it has another format, or is compressed itself")
     timestamp_ms = int.from_bytes(data[body - 8 : body], "big", signed=True) if magic else -1
     return offset, timestamp_ms, body, end
-
-
-def _key_and_value(data: bytes, position: int, end: int) -> list[tuple[int, int]]:
-    """Start and length of both; null has length -1."""
-    places = []
-    for _ in range(2):
-        length = int.from_bytes(data[position : position + 4], "big", signed=True)
-        position += 4
-        if position + max(length, 0) > end:
-            raise _Broken("a key or value is longer than its message")
-        places.append((position, length))
-        position += max(length, 0)
-    if position != end:
-        raise _Broken("a message is longer than its key and value")
-    return places

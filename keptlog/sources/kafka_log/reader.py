@@ -49,7 +49,9 @@ def read_segment(
         elif each.base_offset >= scan.last_stable_offset:
             break
         elif not (each.is_control or each.last_offset < scan.log_start_offset or aborted.has(each)):
-            yield from reading.take(each)
+            if reading.is_full or not reading.is_like(each):
+                yield from reading.flush()
+            reading.add(each)
     yield from reading.flush()
 
 
@@ -71,25 +73,32 @@ class _Reading:
             raise damage.as_error()
         self.skipped(damage)
 
-    def take(self, batch: Batch) -> Iterator[pa.Table]:
-        """Add a batch; the table that became full by it, or that it does not fit into."""
+    @property
+    def is_full(self) -> bool:
+        return self.waiting_bytes >= TABLE_BYTES or self.waiting_records >= TABLE_RECORDS
+
+    def is_like(self, batch: Batch) -> bool:
+        """Whether a batch can be decoded together with those that wait."""
+        return not self.waiting or (self.waiting[0].magic == 2) == (batch.magic == 2)
+
+    def add(self, batch: Batch) -> None:
+        """Add a batch, decompressed; a wrapper is decompressed later."""
         if not batch.record_count:
             return
-        try:
-            is_plain = batch.magic < 2 or batch.codec == "none"
-            payload = batch.payload if is_plain else decompress(batch.codec, bytes(batch.payload))
-        except Undecodable as undecodable:
-            self.skip(self._damage(batch, str(undecodable)))
+        payload: bytes | memoryview = batch.payload
+        if batch.magic == 2 and batch.codec != "none":
+            try:
+                payload = decompress(batch.codec, bytes(payload))
+            except Undecodable as undecodable:
+                self.skip(self._damage(batch, str(undecodable)))
+                return
+        elif len(payload) > LARGEST_BYTES:
+            self.skip(self._damage(batch, f"it has {len(payload)} bytes, more than {LARGEST_BYTES}"))
             return
-        has_other_format = bool(self.waiting) and (self.waiting[0].magic == 2) != (batch.magic == 2)
-        if has_other_format or self.waiting_bytes + len(payload) > LARGEST_BYTES // 2:
-            yield from self.flush()
         self.waiting.append(batch)
         self.payloads.append(payload)
         self.waiting_bytes += len(payload)
         self.waiting_records += batch.record_count
-        if self.waiting_bytes >= TABLE_BYTES or self.waiting_records >= TABLE_RECORDS:
-            yield from self.flush()
 
     def flush(self) -> Iterator[pa.Table]:
         """The records of what waits, without the batches that turn out to be broken."""
