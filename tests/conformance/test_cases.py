@@ -61,16 +61,7 @@ def test_a_case(case: Fields, tmp_path: Path, record_property: Callable[[str, ob
 
 def test_a_case_on_the_real_table(case_with_records: Fields, tmp_path: Path) -> None:
     case = case_with_records
-    missing = _missing_in_the_kernels(case)
-    if missing:
-        pytest.skip(f"the kernels don't do {missing} yet")
     ON_A_LOG[str(case["kind"])](case, lambda settings: TableLog(tmp_path, settings))
-
-
-def _missing_in_the_kernels(case: Fields) -> str | None:
-    if case["kind"] == "strategy":
-        return "versions"
-    return "bounded maps" if clean.has_bounded_map(case) else None
 
 
 @pytest.mark.parametrize("path", sorted((SCENARIOS / "log").glob("*.txt")), ids=lambda path: path.stem)

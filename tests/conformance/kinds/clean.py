@@ -49,11 +49,6 @@ def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Dif
     return list(dict.fromkeys(history.differences))
 
 
-def has_bounded_map(case: Fields) -> bool:
-    """Whether a pass of the case may map only so many keys."""
-    return any("max_keys" in step and step["op"] == "clean" for step in case["steps"])
-
-
 @dataclass
 class History:
     """A case on its way."""
