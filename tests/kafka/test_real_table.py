@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.log.offset_map import MapCapacity
+from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.plan import Step
 from keptlog.log.result import Rewritten
 from keptlog.spark.engine import SparkEngine
@@ -20,11 +20,12 @@ from keptlog.storage.files import Files
 from tests.in_process import SMALL_CUTS, in_process_engine
 from tests.kafka.fuzz import told
 from tests.kafka.oracle import KafkaOracle, KafkaRefused, Script, State
-from tests.kafka.real import differing_on_table, script_for_the_table
+from tests.kafka.real import EngineOver, differing_on_table, script_for_the_table
 
 SEED = 9
 SCRIPTS = 40
 ON_SPARK = 5
+SHUFFLED = 10
 
 Answered = tuple[Script, list[State] | KafkaRefused]
 
@@ -40,7 +41,7 @@ ONE_OFF: dict[str, Callable[[Step], Step]] = {
 
 
 @dataclass(frozen=True)
-class WrongEngine:
+class ChangedEngine:
     """The real engine, which is told a step that differs a little."""
 
     real: SparkEngine
@@ -48,6 +49,10 @@ class WrongEngine:
 
     def rewrite(self, steps: Sequence[Step], locations: Mapping[str, str], run_id: str) -> list[Rewritten]:
         return self.real.rewrite([self.change(step) for step in steps], locations, run_id)
+
+
+def changed_engine(change: Callable[[Step], Step]) -> EngineOver:
+    return lambda files: cast("SparkEngine", ChangedEngine(in_process_engine(files), change))
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +77,16 @@ def test_random_scripts_leave_the_same_log_in_kafka_and_with_spark(
     assert different == [None] * ON_SPARK
 
 
+def test_keys_beyond_memory_leave_the_same_log_as_a_map_of_kafkas_that_has_room(answered: list[Answered]) -> None:
+    def shuffled(step: Step) -> Step:
+        return replace(step, map_capacity=MapCapacity(2, MapOverflow.SHUFFLE))
+
+    has_room = [each for each in answered if not any("max_keys" in operation for operation in each[0])][:SHUFFLED]
+    different = [differing_on_table(script, answer, changed_engine(shuffled)) for script, answer in has_room]
+    assert different == [None] * SHUFFLED
+
+
 @pytest.mark.parametrize("change", ONE_OFF.values(), ids=ONE_OFF)
 def test_kernels_that_are_one_off_would_be_noticed(answered: list[Answered], change: Callable[[Step], Step]) -> None:
-    def engine_over(files: Files) -> SparkEngine:
-        return cast("SparkEngine", WrongEngine(in_process_engine(files), change))
-
-    assert any(differing_on_table(script, answer, engine_over) for script, answer in answered)
+    different = (differing_on_table(script, answer, changed_engine(change)) for script, answer in answered)
+    assert any(different)
