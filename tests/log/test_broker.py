@@ -63,6 +63,8 @@ def test_the_lowest_value_is_allowed_and_the_next_lower_is_refused(name: str, lo
         ("log.cleaner.enable", "yes", "log.cleaner.enable='yes' is neither true nor false"),
         ("log.cleaner.threads", "two", "is not a whole number"),
         ("log.cleaner.threads", "2147483648", "out of range"),
+        ("log.cleaner.io.buffer.size", "2147483648", "out of range"),
+        ("log.cleaner.dedupe.buffer.size", "-1", "out of range"),
         ("log.cleaner.io.buffer.load.factor", "1.1", "out of range"),
         ("log.cleaner.io.max.bytes.per.second", "inf", "out of range"),
         ("keptlog.offset.map.overflow", "spill", "is not known: use stop or shuffle"),
@@ -84,7 +86,18 @@ def test_each_thread_needs_more_than_a_mebibyte_for_its_map() -> None:
         BrokerConfig.of({"log.cleaner.dedupe.buffer.size": str(2**21 + 1), "log.cleaner.threads": "2"})
 
 
+@pytest.mark.parametrize("text", ["0", "1000"])
+def test_a_map_of_next_to_nothing_is_too_small(text: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"log.cleaner.dedupe.buffer.size={text} is too small"):
+        BrokerConfig.of({"log.cleaner.dedupe.buffer.size": text})
+
+
+def test_the_largest_int_of_kafka_is_allowed() -> None:
+    assert BrokerConfig.of({"log.cleaner.io.buffer.size": "2147483647"}).log_cleaner_io_buffer_size == 2**31 - 1
+
+
 def test_a_load_factor_must_leave_room_for_a_key() -> None:
+    assert BrokerConfig.of({"log.cleaner.io.buffer.load.factor": "0.0000002"}).max_keys(Strategy()) == 1
     with pytest.raises(InvalidConfig, match=r"load.factor=0.0 leaves no room for a key"):
         BrokerConfig.of({"log.cleaner.io.buffer.load.factor": "0"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,6 +114,12 @@ def test_by_version_a_record_below_the_log_start_wins_against_nothing() -> None:
     assert offsets(run(segments, dirty=1, start=1, strategy=BY_TIMESTAMP)) == [1]
 
 
+def test_by_version_a_record_beyond_the_end_of_the_pass_wins_against_nothing_yet() -> None:
+    segment = [value(0, "a", 1), value(1, "b", 1), value(2, "c", 1), value(3, "a", 9)]
+    cleaned = run([segment], capacity=MapCapacity(2), strategy=BY_TIMESTAMP)
+    assert (cleaned.step.end_offset, offsets(cleaned)) == (2, [0, 1, 2, 3])
+
+
 def test_a_late_tombstone_deletes_nothing() -> None:
     assert offsets(run([[value(0, "a", 9), tombstone(1, "a", 8)]], strategy=BY_TIMESTAMP)) == [0]
 
@@ -127,6 +134,12 @@ def test_an_expired_tombstone_leaves_a_watermark_that_a_late_record_loses_agains
     newer = run([[value(1, "b", 1)], [value(2, "a", 10)]], dirty=2, strategy=BY_TIMESTAMP, marks=late.watermarks)
     assert offsets(newer) == [1, 2]
     assert newer.watermarks == ()
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_a_late_record_loses_against_a_watermark_at_the_very_beginning_of_a_log_too(offset: int) -> None:
+    marks = [Watermark(b"a", 9, NOW_MS + 1)]
+    assert offsets(run([[value(offset, "a", 8)]], strategy=BY_TIMESTAMP, marks=marks)) == []
 
 
 def test_by_offset_nothing_is_remembered() -> None:

@@ -29,6 +29,10 @@ def test_changed_neighbours_are_rewritten_together() -> None:
     assert groups([90, 90, 90, 90], "xx-x") == [[0, 1], [3]]
 
 
+def test_neighbours_that_are_rewritten_together_have_room_for_what_is_as_small_as_all_of_them() -> None:
+    assert groups([90, 90, 10, 10, 20], "x-xx-") == [[0], [2, 3, 4]]
+
+
 def test_a_large_unchanged_segment_is_kept_between_changed_ones() -> None:
     assert groups([90, 51, 90], "x-x") == [[0], [2]]
 
@@ -39,6 +43,7 @@ def test_a_small_unchanged_segment_joins_its_neighbours() -> None:
 
 def test_a_small_unchanged_segment_does_not_join_one_that_is_smaller_still() -> None:
     assert groups([10, 20], "x-") == [[0]]
+    assert groups([20, 10], "-x") == [[1]]
     assert groups([20, 20], "x-") == [[0, 1]]
     assert groups([20, 20], "-x") == [[0, 1]]
 
@@ -51,6 +56,10 @@ def test_groups_that_come_to_touch_become_one() -> None:
     assert groups([10, 8, 8, 10], "x--x") == [[0, 1, 2, 3]]
 
 
+def test_a_group_that_comes_to_lie_in_the_one_before_it_takes_nothing_from_it() -> None:
+    assert groups([90, 90, 50, 5, 5, 5, 5], "x-x-x--") == [[0], [2, 3, 4, 5, 6]]
+
+
 def test_small_unchanged_segments_join_only_as_far_as_the_changed_bytes_reach() -> None:
     assert groups([10, 10, 10, 10, 25, 10], "----x-") == [[2, 3, 4]]
 
@@ -58,10 +67,12 @@ def test_small_unchanged_segments_join_only_as_far_as_the_changed_bytes_reach() 
 def test_a_run_of_small_dirty_segments_is_merged_though_nothing_in_it_changes() -> None:
     assert groups([90, 10, 10, 10], "----", "-xxx") == [[1, 2, 3]]
     assert groups([90, 10, 90, 10], "----", "-xxx") == []
+    assert groups([90, 10, 20], "---", "-xx") == [[1, 2]]
 
 
 def test_small_clean_segments_are_not_merged_for_their_own_sake() -> None:
     assert groups([10, 10, 10], "---", "---") == []
+    assert groups([10, 10], "--", "-x") == []
 
 
 @st.composite

@@ -68,6 +68,16 @@ def test_passes_add_up_to_what_was_copied_and_count_by_their_largest() -> None:
     assert metrics.time_since_last_run_ms == 50
 
 
+def test_passes_over_next_to_nothing_have_percentages_too() -> None:
+    least = replace(PASS, duration_ms=4000, bytes_read=1, bytes_written=1, map_keys=1, map_slots=1)
+    metrics = cleaner_metrics([judged("a-0")], {TopicPartition("a", 0): least}, NOW_MS)
+    assert (metrics.cleaner_recopy_percent, metrics.max_buffer_utilization_percent) == (100, 100)
+    assert metrics.max_clean_time_secs == 4
+    nothing = replace(PASS, bytes_read=0, bytes_written=0, map_keys=0, map_slots=0)
+    metrics = cleaner_metrics([judged("a-0")], {TopicPartition("a", 0): nothing}, NOW_MS)
+    assert (metrics.cleaner_recopy_percent, metrics.max_buffer_utilization_percent) == (0, 0)
+
+
 def test_each_log_has_the_same_metrics_by_itself() -> None:
     logs = [judged("a-0", checkpoint=20), judged("b-0")]
     by_log = metrics_by_log(logs, {TopicPartition("a", 0): PASS}, NOW_MS)

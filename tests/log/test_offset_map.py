@@ -20,6 +20,7 @@ def test_a_key_with_a_version_takes_8_bytes_more() -> None:
 
 def test_no_map_is_larger_than_two_gibibytes() -> None:
     assert slots_in(2**40) == (2**31 - 1) // 24
+    assert slots_in(2**40, 32) == 2**31 // 32 - 1
 
 
 def end(keys: str, max_keys: int, *, bases: list[int] | None = None, first: int = 0, until: int | None = None) -> int:
@@ -66,6 +67,7 @@ def test_what_is_clean_or_not_cleanable_takes_no_room() -> None:
     assert end("abcab", 2, first=3) == 5
     assert end("abcd", 2, first=1, until=3) == 3
     assert end("a    b", 1, until=5) == 5
+    assert end("a    b", 1, until=3) == 3
 
 
 def test_the_end_of_a_full_map_lies_in_the_segment_of_the_record_that_ended_it() -> None:

@@ -21,6 +21,17 @@ def test_the_hash_is_kafkas(key: bytes, expected: int) -> None:
     assert murmur2(key) == expected
 
 
+@pytest.mark.parametrize(
+    ("key", "expected"), [(b"\xa7\xd6Pl", -(2**31)), (b"\x02}SC", 2**31 - 1), (b"\x11\x10*O", 2**30)]
+)
+def test_the_hash_is_a_signed_number_of_32_bits(key: bytes, expected: int) -> None:
+    assert murmur2(key) == expected
+
+
+def test_the_last_digit_of_the_hash_counts() -> None:
+    assert partition_for_key(b"abc", 1000) == 107
+
+
 def test_a_negative_hash_gives_a_partition_too() -> None:
     assert partition_for_key(b"21", 7) == (-973932308 & 0x7FFFFFFF) % 7
 

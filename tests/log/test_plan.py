@@ -46,6 +46,8 @@ def test_a_compaction_takes_all_segments_from_the_log_start_to_the_first_unclean
 def test_only_the_last_input_of_a_compaction_must_be_rewritten() -> None:
     step = planned(compacted())
     assert [step.must_rewrite(each) for each in step.segments] == [False, True]
+    longer = planned(log([CLEAN, DIRTY, replace(ACTIVE, first_timestamp_ms=OLD_MS)], config(segment_ms=1)))
+    assert [longer.must_rewrite(each) for each in longer.segments] == [False, False, True]
 
 
 def test_an_expiry_takes_only_the_clean_segments_with_a_tombstone_past_its_horizon() -> None:

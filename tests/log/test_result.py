@@ -44,6 +44,14 @@ def test_an_outcome_may_leave_nothing_of_its_inputs(good: Rewritten) -> None:
     verify(replace(good, removed=(C,), added=(), counts=Counts(kept=20, expired=10)))
 
 
+def test_new_segments_may_lie_anywhere_in_the_planned_range_and_hold_one_record(good: Rewritten) -> None:
+    added = tuple(
+        replace(segment(first, last, name="-new"), record_count=count)
+        for first, last, count in ((0, 0, 1), (1, 20, 11), (21, 25, 10))
+    )
+    verify(replace(good, removed=(A, B, C), added=added))
+
+
 def refused(outcome: Rewritten, message: str) -> None:
     with pytest.raises(InvariantViolated, match=message) as caught:
         verify(outcome)
@@ -87,11 +95,13 @@ def test_a_new_segment_may_not_overlap_one_that_is_kept(good: Rewritten) -> None
     refused(replace(good, added=(added,)), r"would overlap .* at offset 9 \(G2\)")
 
 
-def test_two_new_segments_may_not_overlap(good: Rewritten) -> None:
+@pytest.mark.parametrize("begin", [15, 20])
+def test_two_new_segments_may_not_overlap(good: Rewritten, begin: int) -> None:
     first = replace(segment(10, 20, name="-first"), record_count=6)
-    second = replace(segment(20, 29, name="-second"), record_count=6)
+    second = replace(segment(begin, 29, name="-second"), record_count=6)
     refused(
-        replace(good, added=(first, second)), r"20-29-second.parquet would overlap 10-20-first.parquet at offset 20"
+        replace(good, added=(first, second)),
+        rf"{begin}-29-second.parquet would overlap 10-20-first.parquet at offset {begin}",
     )
 
 
@@ -119,4 +129,5 @@ def test_an_outcome_survives_its_way_through_a_dictionary(good: Rewritten) -> No
 def test_the_numbers_of_an_outcome(good: Rewritten) -> None:
     assert (good.segments_kept, good.bytes_written, good.bytes_rewritten) == (1, 100, 200)
     assert (good.counts.retained, good.counts.removed, good.counts.total) == (22, 8, 30)
+    assert (good.malformed, Counts().total) == (0, 0)
     assert good.counts + Counts(kept=1, unkeyed=2) == Counts(22, 1, 6, 1, 3)

@@ -119,6 +119,16 @@ def test_an_offset_outside_of_the_log_is_out_of_range(before: int) -> None:
         log_start_after_deletion(kept(three(), start=5), before)
 
 
+@pytest.mark.parametrize(("checkpoint", "first_dirty"), [(None, 5), (7, 7)])
+def test_a_step_of_retention_begins_and_ends_at_the_first_dirty_offset(
+    checkpoint: int | None, first_dirty: int
+) -> None:
+    old = replace(kept(three(999, 999, 0), retention_ms=100, start=5), checkpoint=checkpoint)
+    (step,) = make_retention_plan([old], NOW_MS).steps
+    assert step.first_dirty_offset == step.end_offset == first_dirty
+    assert step.cleanable_ratio == 0.0
+
+
 def test_a_plan_removes_the_old_segments_of_every_log_and_leaves_the_others_alone() -> None:
     old = replace(kept(three(999, 999, 0), retention_ms=100), checkpoint=20)
     young = log(three(), config(cleanup_policy="delete", retention_ms=HOUR_MS), name="t-1")

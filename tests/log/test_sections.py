@@ -111,6 +111,11 @@ def test_a_record_exactly_as_old_as_the_minimum_lag_may_be_cleaned() -> None:
     assert divided(judged, NOW_MS - 1) == ([], [], [0], [])
 
 
+def test_a_minimum_lag_of_a_millisecond_is_one() -> None:
+    settings = config(segment_ms=1, min_compaction_lag_ms=1)
+    assert divided(log([segment(0, 9, time_ms=OLD_MS, until_ms=NOW_MS)], settings)) == ([], [], [0], [])
+
+
 def test_a_timestamp_in_the_future_holds_back_all_that_follows() -> None:
     settings = config(segment_bytes=1, min_compaction_lag_ms=1000, segment_ms=HOUR_MS)
     future = segment(10, 19, time_ms=OLD_MS, until_ms=NOW_MS + HOUR_MS)
@@ -133,6 +138,8 @@ def test_without_a_minimum_lag_a_timestamp_in_the_future_holds_back_nothing() ->
 def test_segments_that_overlap_are_refused_with_their_names() -> None:
     with pytest.raises(LogCorrupt, match=r"t-0: segment 5-14.parquet begins at offset 5, inside of 0-9.parquet"):
         log([segment(0, 9), segment(5, 14)])
+    with pytest.raises(LogCorrupt, match=r"begins at offset 9, inside of 0-9.parquet which ends at 9"):
+        log([segment(0, 9), segment(9, 14)])
 
 
 @st.composite

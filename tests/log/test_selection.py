@@ -70,6 +70,10 @@ def test_records_without_a_timestamp_are_not_late(no_time_ms: int) -> None:
     assert assessment.earliest_uncompacted_ms is None
 
 
+def test_the_first_millisecond_of_1970_is_a_timestamp() -> None:
+    assert assess(log([segment(0, 9, time_ms=1, until_ms=NOW_MS)]), NOW_MS).earliest_uncompacted_ms == 1
+
+
 def test_a_record_without_a_timestamp_does_not_hide_how_late_the_others_are() -> None:
     settings = config(max_compaction_lag_ms=1000, min_cleanable_dirty_ratio=1)
     mixed = log([segment(0, 9, time_ms=-1, until_ms=NOW_MS - 1500)], settings)
@@ -80,7 +84,7 @@ def test_a_tombstone_is_due_at_its_horizon_without_new_data() -> None:
     """Kafka waits for new data: KAFKA-8522."""
     stamped = log([segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS)], checkpoint=10)
     early, due = assess(stamped, NOW_MS - 1), assess(stamped, NOW_MS)
-    assert (early.trigger, early.due_ms) == (None, NOW_MS)
+    assert (early.trigger, early.due_ms, early.delete_expired_ms) == (None, NOW_MS, 0)
     assert (due.trigger, due.delete_expired_ms) == (Trigger.TOMBSTONE_EXPIRY, 0)
     assert assess(stamped, NOW_MS + 5).delete_expired_ms == 5
 
@@ -131,7 +135,8 @@ def test_a_log_that_is_due_is_due_now() -> None:
 
 
 def test_a_clean_log_without_tombstones_is_due_by_new_data_only() -> None:
-    assert assess(log([segment(0, 9)], checkpoint=10), NOW_MS).due_ms is None
+    clean = assess(log([segment(0, 9)], checkpoint=10), NOW_MS)
+    assert (clean.due_ms, clean.delete_expired_ms) == (None, 0)
 
 
 def test_an_active_segment_is_looked_at_again_when_the_clock_closes_it() -> None:
@@ -139,6 +144,8 @@ def test_an_active_segment_is_looked_at_again_when_the_clock_closes_it() -> None
     assert assess(active, NOW_MS).due_ms == NOW_MS + 1001
     assert assess(active, NOW_MS + 1000).trigger is None
     assert assess(active, NOW_MS + 1001).trigger is Trigger.DIRTY_RATIO
+    several = log([segment(0, 9, time_ms=NOW_MS - 700), segment(10, 19)], config(segment_ms=1000))
+    assert assess(several, NOW_MS).due_ms == NOW_MS + 301
 
 
 def test_a_closed_segment_is_looked_at_again_when_its_maximum_lag_has_passed() -> None:

@@ -46,6 +46,7 @@ def test_by_header_the_highest_version_is_the_latest_and_the_later_of_two_equal_
 def test_versions_are_signed() -> None:
     assert latest(BY_HEADER, record(0, version(0)), record(1, version(-1))) == 0
     assert latest(BY_HEADER, record(0, version(-1)), record(1)) == 0
+    assert latest(BY_HEADER, record(0, version(1)), record(1, version(0))) == 0
 
 
 def test_a_record_with_a_version_is_later_than_any_without_one() -> None:
@@ -60,6 +61,7 @@ def test_of_a_header_that_occurs_twice_the_last_one_counts() -> None:
 
 def test_the_name_of_the_header_is_compared_as_it_is_written() -> None:
     assert BY_HEADER.version_of(record(0, version(9, "Version"), version(8, " version"))) is None
+    assert BY_HEADER.version_of(record(0, version(9, "versions"))) is None
 
 
 @pytest.mark.parametrize("value", [None, b"", b"1234567", b"123456789"])
@@ -70,6 +72,7 @@ def test_what_is_no_long_is_no_version_and_is_noticed(value: bytes | None) -> No
 
 def test_only_a_header_that_is_there_can_be_malformed() -> None:
     assert not BY_HEADER.is_malformed(record(0))
+    assert not BY_HEADER.is_malformed(record(0, ("a", b"?"), ("z", b"?")))
     assert not BY_HEADER.is_malformed(record(0, ("version", b"?"), version(1)))
     assert not BY_TIMESTAMP.is_malformed(record(0, ("version", b"?")))
 

@@ -51,5 +51,12 @@ def test_a_log_that_failed_is_left_alone_until_its_time() -> None:
     assert assess(FAILED, NOW_MS + 1).trigger is Trigger.DIRTY_RATIO
 
 
+def test_a_log_whose_time_to_be_tried_has_come_is_looked_at_again_like_any_other() -> None:
+    idle = replace(DIRTY, config=config(segment_ms=1, min_cleanable_dirty_ratio=1, max_compaction_lag_ms=48 * HOUR_MS))
+    failed = assess(replace(idle, uncleanable=MARK), NOW_MS + 2)
+    assert failed.trigger is None
+    assert failed.due_ms == NOW_MS + 24 * HOUR_MS + 1
+
+
 def test_a_log_that_failed_is_cleaned_before_its_time_when_someone_asks_for_it() -> None:
     assert [step.trigger for step in make_plan([assess(FAILED, NOW_MS)], NOW_MS, requested=True).steps] == ["requested"]

@@ -1,5 +1,7 @@
 """What is remembered of a deleted key."""
 
+from dataclasses import replace
+
 from keptlog.log.record import Record
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark, watermark_of, watermarks_after
@@ -21,6 +23,11 @@ def test_a_tombstone_without_a_version_leaves_nothing() -> None:
     assert watermark_of(tombstone(), Strategy(StrategyKind.HEADER, "version"), 50) is None
 
 
+def test_what_has_no_key_or_was_never_stamped_leaves_nothing() -> None:
+    assert watermark_of(replace(tombstone(), key=None), BY_TIMESTAMP, 50) is None
+    assert watermark_of(replace(tombstone(), delete_horizon_ms=None), BY_TIMESTAMP, 50) is None
+
+
 def test_a_watermark_wins_against_lower_versions_and_against_none_and_loses_a_tie() -> None:
     order = Watermark(b"a", 9, 0).order
     assert order > BY_TIMESTAMP.order_of(Record(70, b"a", b"late", 8))
@@ -31,6 +38,7 @@ def test_a_watermark_wins_against_lower_versions_and_against_none_and_loses_a_ti
 def test_a_watermark_goes_when_a_record_has_won_against_it() -> None:
     mark = Watermark(b"a", 9, 2000)
     assert watermarks_after([mark], [], {b"a": mark.order, b"b": (True, 99, 1)}, 1000) == [mark]
+    assert watermarks_after([mark], [], {b"a": (True, 8, 70)}, 1000) == [mark]
     assert watermarks_after([mark], [], {b"a": (True, 9, 70)}, 1000) == []
 
 
