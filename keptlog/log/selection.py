@@ -38,12 +38,11 @@ class Trigger(StrEnum):
     """Segments are older than the log may be, or lie below its start; keys have no say."""
 
 
+# Requests and retention are not here: no judgement gives them.
 _URGENCY = {
     Trigger.MAX_COMPACTION_LAG: 0,
     Trigger.DIRTY_RATIO: 1,
-    Trigger.REQUESTED: 2,
-    Trigger.TOMBSTONE_EXPIRY: 3,
-    Trigger.RETENTION: 4,
+    Trigger.TOMBSTONE_EXPIRY: 2,
 }
 
 
