@@ -18,12 +18,11 @@ from assets.report import checks_after, cleaned_names, fail_if_any_failed, obser
 from assets.sections import POOL
 from keptlog.cleaner import Pass, select_logs
 from keptlog.log.plan import StepKind, describe_step
+from keptlog.table.store import ORPHAN_GRACE_MS
 from orchestration.in_flight import logs_in_flight
 from resources.clock import ClockResource
 from resources.log_store import LogStoreResource
 from resources.spark import session_of
-
-_DAY_MS = 24 * 3_600_000
 
 
 class PlanConfig(dg.Config):
@@ -54,7 +53,7 @@ class PurgeConfig(dg.Config):
 
     topics: list[str] = Field(default_factory=list)
     """All if empty."""
-    orphan_grace_ms: int = _DAY_MS
+    orphan_grace_ms: int = ORPHAN_GRACE_MS
     """Files that nothing refers to are left behind by crashes; younger ones may belong to a run that is under way."""
 
 

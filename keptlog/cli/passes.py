@@ -25,6 +25,7 @@ from keptlog.home import Home, new_id, open_home
 from keptlog.log.plan import StepKind
 from keptlog.log.result import Rewritten
 from keptlog.spark.session import start_session
+from keptlog.table.store import ORPHAN_GRACE_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +72,7 @@ def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 @click.option(
     "--orphan-grace-ms",
     type=click.IntRange(0),
-    default=24 * 3_600_000,
+    default=ORPHAN_GRACE_MS,
     show_default=True,
     help="Delete unreferenced files older than this. Less is safe only while no append or clean runs.",
 )

@@ -35,11 +35,10 @@ from keptlog.spark.inputs import Between, open_input
 from keptlog.spark.judged_offsets import JudgedAs, JudgedOffsets
 from keptlog.spark.offset_map import OffsetMap
 from keptlog.storage.files import Files
+from keptlog.storage.schema import US_PER_MS
 
 CHUNK_RECORDS = 8_000_000
 """Records judged at once, about 40 bytes each. A lookup hashes the whole map anew, so chunks are few and large."""
-
-_US_PER_MS = 1000
 
 
 Latest = OffsetMap | JudgedOffsets
@@ -164,7 +163,7 @@ def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
     horizons = table["delete_horizon"]
     if horizons.null_count == table.num_rows:
         return pc.is_valid(horizons)
-    due = pc.less_equal(horizons.cast(pa.int64()), step.now_ms * _US_PER_MS)
+    due = pc.less_equal(horizons.cast(pa.int64()), step.now_ms * US_PER_MS)
     return pc.and_(_true(due), pc.less(table["offset"], step.end_offset))
 
 

@@ -26,13 +26,11 @@ from keptlog.spark.inputs import open_input
 from keptlog.spark.judge import Judged, Latest, judge
 from keptlog.spark.watermarks import no_watermarks, watermarks_of_expired
 from keptlog.storage.files import Files
-from keptlog.storage.schema import SCHEMA
+from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
 
 _LAST_HORIZON_MS = 253_402_300_799_999
 """The end of the year 9999: ``delete.retention.ms`` may mean "never", and no reader can show later times."""
-
-_US_PER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _with_horizons(table: pa.Table, step: Step) -> tuple[pa.Table, int]:
     lacks_horizon = pc.and_(pc.is_null(table["value"]), pc.is_null(table["delete_horizon"]))
     stamped = pc.and_(lacks_horizon, pc.less(table["offset"], step.end_offset))
     field = table.schema.field("delete_horizon")
-    horizon_us = min(step.bounds.new_delete_horizon_ms, _LAST_HORIZON_MS) * _US_PER_MS
+    horizon_us = min(step.bounds.new_delete_horizon_ms, _LAST_HORIZON_MS) * US_PER_MS
     horizons = pc.if_else(stamped, pa.scalar(horizon_us, pa.int64()).cast(field.type), table["delete_horizon"])
     column = table.schema.get_field_index("delete_horizon")
     return table.set_column(column, field, horizons), int(pc.sum(stamped).as_py())

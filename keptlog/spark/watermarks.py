@@ -19,11 +19,11 @@ from keptlog.log.segment import Segment
 from keptlog.spark.inputs import open_input
 from keptlog.spark.offset_map import OffsetMap
 from keptlog.storage.files import Files
+from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.versions import version_columns, with_versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
 
 _LONG_MAX = 2**63 - 1
-_US_PER_MS = 1000
 
 
 def no_watermarks() -> pa.Table:
@@ -82,7 +82,7 @@ def _watermarks(tombstones: pa.Table, step: Step) -> pa.Table:
     )
     horizons_us = tombstones["delete_horizon"].cast(pa.int64()).to_numpy()
     latest_horizon_ms = _LONG_MAX - step.watermark_retention_ms
-    horizons_ms = pc.min_element_wise(pa.array(horizons_us // _US_PER_MS), latest_horizon_ms)
+    horizons_ms = pc.min_element_wise(pa.array(horizons_us // US_PER_MS), latest_horizon_ms)
     expires_ms = pc.add(horizons_ms, step.watermark_retention_ms)
     columns = {"key": tombstones["key"], "version": tombstones["version"], "expires_ms": expires_ms}
     return pa.table(columns).cast(WATERMARKS_SCHEMA)

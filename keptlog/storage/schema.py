@@ -35,17 +35,17 @@ SCHEMA = pa.schema(
 )
 """Times are microseconds in the file, milliseconds everywhere else."""
 
-_US_PER_MS = 1000
+US_PER_MS = 1000
 
 
 def to_arrow(partition: int, records: Sequence[Record]) -> pa.Table:
     """Records of one topic-partition as a table of ``SCHEMA``."""
-    horizons = [None if r.delete_horizon_ms is None else r.delete_horizon_ms * _US_PER_MS for r in records]
+    horizons = [None if r.delete_horizon_ms is None else r.delete_horizon_ms * US_PER_MS for r in records]
     return pa.Table.from_arrays(
         [
             pa.array([partition] * len(records), pa.int32()),
             pa.array([r.offset for r in records], pa.int64()),
-            pa.array([r.timestamp_ms * _US_PER_MS for r in records], pa.int64()).cast(_TIMESTAMP),
+            pa.array([r.timestamp_ms * US_PER_MS for r in records], pa.int64()).cast(_TIMESTAMP),
             pa.array([int(r.timestamp_type) for r in records], pa.int32()),
             pa.array([r.key for r in records], pa.binary()),
             pa.array([r.value for r in records], pa.binary()),
@@ -68,8 +68,8 @@ def from_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
                 offset=offset,
                 key=key,
                 value=value,
-                timestamp_ms=time_us // _US_PER_MS,
+                timestamp_ms=time_us // US_PER_MS,
                 timestamp_type=TimestampType(kind),
                 headers=tuple((header["key"], header["value"]) for header in headers or ()),
-                delete_horizon_ms=None if horizon_us is None else horizon_us // _US_PER_MS,
+                delete_horizon_ms=None if horizon_us is None else horizon_us // US_PER_MS,
             )

@@ -24,12 +24,11 @@ import pyarrow.parquet as pq
 from keptlog.errors import InvariantViolated
 from keptlog.log.segment import Segment
 from keptlog.storage.files import Files
-from keptlog.storage.schema import SCHEMA
+from keptlog.storage.schema import SCHEMA, US_PER_MS
 
 ROW_GROUP_ROWS = 131_072
 ROW_GROUP_BYTES = 32 * 2**20
 
-_US_PER_MS = 1000
 
 _WRITER_OPTIONS = {
     "compression": "zstd",
@@ -86,8 +85,8 @@ class _OpenSegment:
             path=self.path,
             base_offset=self.base_offset,
             last_offset=self.last_offset,
-            first_timestamp_ms=self.first_timestamp_us // _US_PER_MS,
-            largest_timestamp_ms=self.largest_timestamp_us // _US_PER_MS,
+            first_timestamp_ms=self.first_timestamp_us // US_PER_MS,
+            largest_timestamp_ms=self.largest_timestamp_us // US_PER_MS,
             record_count=self.record_count,
             size_bytes=size_bytes,
             tombstone_count=self.tombstone_count,
@@ -95,7 +94,7 @@ class _OpenSegment:
             stamped_count=self.stamped_count,
             earliest_delete_horizon_ms=None
             if self.earliest_horizon_us is None
-            else self.earliest_horizon_us // _US_PER_MS,
+            else self.earliest_horizon_us // US_PER_MS,
         )
 
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.storage.schema import US_PER_MS
 
 _LONG_BYTES = 8
-_US_PER_MS = 1000
 
 
 def version_columns(strategy: Strategy) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def with_versions(table: pa.Table, strategy: Strategy) -> pa.Table:
     """
     if strategy.kind is StrategyKind.TIMESTAMP:
         times_us = table["timestamp"].cast(pa.int64()).to_numpy()
-        versions = pa.array(times_us // _US_PER_MS, pa.int64())
+        versions = pa.array(times_us // US_PER_MS, pa.int64())
         is_malformed = pa.array(np.zeros(len(versions), dtype=bool))
     else:
         versions, is_malformed = _header_versions(table["headers"].combine_chunks(), strategy.header)

@@ -14,8 +14,9 @@ gap in the sequence numbers, and then nobody can tell: ``CommitStateUnknown``.
 
 from __future__ import annotations
 
+import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyiceberg.catalog import Catalog
@@ -27,6 +28,7 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableUp
 from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.log.segment import Segment
 from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.topics import load_topic_table
 
@@ -109,6 +111,12 @@ def commit_without_snapshot(catalog: Catalog, table: Table, update: TableUpdate)
         ),
     )
     catalog.commit_table(table, requirements, (update,))
+
+
+def commit_id_of(run_id: str, segments: Iterable[Segment]) -> str:
+    """Of the run and of the files that it moves: a run may commit twice, first to clean and then to expire."""
+    paths = sorted(segment.path for segment in segments)
+    return f"{run_id}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
 
 
 def find_commit(table: Table, commit_id: str) -> Snapshot | None:

@@ -14,6 +14,7 @@ from pyiceberg.typedef import Record
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Segment
+from keptlog.storage.schema import US_PER_MS
 from keptlog.table.schema import (
     DELETE_HORIZON,
     KEY,
@@ -26,7 +27,6 @@ from keptlog.table.schema import (
     VALUE,
 )
 
-_US_PER_MS = 1000
 _LONG = struct.Struct("<q")
 _INT = struct.Struct("<i")
 
@@ -54,14 +54,14 @@ def live_file(topic: str, data_file: DataFile) -> LiveFile:
             path=data_file.file_path,
             base_offset=_LONG.unpack(lower[OFFSET])[0],
             last_offset=_LONG.unpack(upper[OFFSET])[0],
-            first_timestamp_ms=_LONG.unpack(lower[TIMESTAMP])[0] // _US_PER_MS,
-            largest_timestamp_ms=_LONG.unpack(upper[TIMESTAMP])[0] // _US_PER_MS,
+            first_timestamp_ms=_LONG.unpack(lower[TIMESTAMP])[0] // US_PER_MS,
+            largest_timestamp_ms=_LONG.unpack(upper[TIMESTAMP])[0] // US_PER_MS,
             record_count=records,
             size_bytes=data_file.file_size_in_bytes,
             tombstone_count=nulls[VALUE],
             unkeyed_count=nulls[KEY],
             stamped_count=records - nulls[DELETE_HORIZON],
-            earliest_delete_horizon_ms=None if horizon is None else _LONG.unpack(horizon)[0] // _US_PER_MS,
+            earliest_delete_horizon_ms=None if horizon is None else _LONG.unpack(horizon)[0] // US_PER_MS,
         )
         return LiveFile(int(data_file.partition[0]), segment, data_file)
     except (KeyError, TypeError, struct.error) as error:
@@ -82,14 +82,14 @@ def data_file_of(partition: int, segment: Segment) -> DataFile:
     lower = {
         PARTITION: _INT.pack(partition),
         OFFSET: _LONG.pack(segment.base_offset),
-        TIMESTAMP: _LONG.pack(segment.first_timestamp_ms * _US_PER_MS),
+        TIMESTAMP: _LONG.pack(segment.first_timestamp_ms * US_PER_MS),
     }
     if segment.earliest_delete_horizon_ms is not None:
-        lower[DELETE_HORIZON] = _LONG.pack(segment.earliest_delete_horizon_ms * _US_PER_MS)
+        lower[DELETE_HORIZON] = _LONG.pack(segment.earliest_delete_horizon_ms * US_PER_MS)
     upper = {
         PARTITION: _INT.pack(partition),
         OFFSET: _LONG.pack(segment.last_offset),
-        TIMESTAMP: _LONG.pack(segment.largest_timestamp_ms * _US_PER_MS),
+        TIMESTAMP: _LONG.pack(segment.largest_timestamp_ms * US_PER_MS),
     }
     data_file = DataFile.from_args(
         content=DataFileContent.DATA,

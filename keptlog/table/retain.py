@@ -12,7 +12,6 @@ Readers begin at the log start. What lies below it in the first segment goes wit
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from keptlog.log.plan import Step
 from keptlog.log.retention import log_start_after_deletion, retention_of
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.metrics import LiveFile
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
@@ -80,8 +79,7 @@ class Retain:
 
     @property
     def _commit_id(self) -> str:
-        paths = sorted(segment.path for step in self.steps for segment in step.segments)
-        return f"{self.run_id}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
+        return commit_id_of(self.run_id, (segment for step in self.steps for segment in step.segments))
 
     def _land(self, table: Table, removed: Sequence[LiveFile], moved: Mapping[str, str]) -> None:
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "retain"}

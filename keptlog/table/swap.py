@@ -13,7 +13,6 @@ whose minimum lag now protects what was cleaned, keeps its segments. So does one
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.append import require_staged
-from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.metrics import LiveFile, data_file_of
@@ -82,9 +81,8 @@ class Swap:
 
     @property
     def _commit_id(self) -> str:
-        """Of the run and of the files: a run may swap twice, first to clean and then to expire."""
-        paths = sorted(segment.path for outcome in self.rewritten for segment in outcome.removed + outcome.added)
-        return f"{self.run_id}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
+        moved = (segment for outcome in self.rewritten for segment in outcome.removed + outcome.added)
+        return commit_id_of(self.run_id, moved)
 
     def _require_sound(self) -> None:
         """What can be told without the table: I1, I2, and that the outcomes belong together."""

@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from keptlog.storage.schema import SCHEMA
+from keptlog.storage.schema import SCHEMA, US_PER_MS
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 NO_HORIZON = -(2**63)
 
-_US_PER_MS = 1000
-LARGEST_TIMESTAMP_MS = (2**63 - 1) // _US_PER_MS
+LARGEST_TIMESTAMP_MS = (2**63 - 1) // US_PER_MS
 _HEADERS = SCHEMA.field("headers").type
 
 
@@ -107,4 +106,4 @@ def _pairs(data: bytes, first: Slices, second: Slices) -> tuple[pa.Array, pa.Arr
 
 
 def _times(times_ms: Longs, is_null: Flags | None = None) -> pa.Array:
-    return pa.array(times_ms * _US_PER_MS, mask=is_null).cast(SCHEMA.field("timestamp").type)
+    return pa.array(times_ms * US_PER_MS, mask=is_null).cast(SCHEMA.field("timestamp").type)
