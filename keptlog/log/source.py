@@ -1,0 +1,154 @@
+"""What to bring in from a source, and what must not be brought in silently.
+
+A source is a topic somewhere else, with Kafka's offsets: a broker's, or that in a log directory. Records keep their
+offsets, so the log end offset here *is* the position at the source; what is to be read lies between it and the last
+stable offset there:
+
+    here    [ 0 ............... 120 )
+    there        [ 40 ................... 200 )        read [120, 200)
+
+A topic-partition that is seen for the first time is read from its log start there. Otherwise the position must lie
+inside of what is there. If it does not, records are lost or the offsets mean something else now, and the
+topic-partition is **stopped**, with the reason and the choice:
+
+    here    [ 0 ... 120 )                              retention there was faster than we were: [120, 150) is lost
+    there                    [ 150 ...... 200 )
+
+    here    [ 0 ............... 120 )                  the topic was created anew, or its log was cut off
+    there   [ 0 ... 30 )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a topic's records come from; stored with it. A topic has at most one source."""
+
+    topic: str
+    """Its name there."""
+    topic_id: str | None = None
+    """Kafka's UUID in base64, which tells a topic from a later one of the same name; null where nobody knows it."""
+    bootstrap: str | None = None
+    """The broker's address, for those who come back by themselves; null for a directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLog:
+    """One topic-partition as it is at its source: committed records have offsets in [log start, end)."""
+
+    partition: int
+    log_start_offset: int
+    end_offset: int
+    """The last stable offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTopic:
+    """A topic as it is at its source, partition by partition."""
+
+    source: Source
+    logs: tuple[SourceLog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """What to read of one topic-partition: the offsets in [from, end), which may hold fewer records, or none."""
+
+    partition: int
+    position: int | None
+    """The log end offset that this was planned from; null if the topic-partition was never read before."""
+    from_offset: int
+    end_offset: int
+
+    @property
+    def is_first(self) -> bool:
+        return self.position is None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """What an ingest would do to one topic. Its ``stopped`` topic-partitions, with the reason, it leaves alone."""
+
+    topic: str
+    """The topic here."""
+    source: Source
+    partitions: int
+    ranges: tuple[OffsetRange, ...]
+    stopped: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What was read and staged of one range. The log ends at ``range.end_offset`` once it is committed."""
+
+    range: OffsetRange
+    segments: tuple[Segment, ...]
+
+
+def plan_ingest(
+    topic: str, stored: Source | None, positions: Sequence[int | None], found: SourceTopic, *, skip_lost: bool = False
+) -> IngestPlan:
+    """What to read, from the positions of all partitions here, none if the topic is new.
+
+    ``skip_lost`` goes on where the source begins, although records before it were never read.
+
+    Raises:
+        InvalidConfig: the topic here has another source, or records of its own.
+    """
+    source = found.source
+    if stored is None and any(positions):
+        raise InvalidConfig(
+            f"topic {topic} has records of its own, whose offsets are not those of {source.topic}: "
+            f"ingest it into another topic (--into {topic}-ingested)"
+        )
+    if stored is not None and stored.topic != source.topic:
+        raise InvalidConfig(
+            f"topic {topic} comes from {stored.topic}, not from {source.topic}: ingest it into another topic (--into)"
+        )
+    partitions = max([len(positions), *(log.partition + 1 for log in found.logs)])
+    if stored and stored.topic_id and source.topic_id and stored.topic_id != source.topic_id:
+        reason = (
+            f"{source.topic} was deleted and created again (its id was {stored.topic_id} and is {source.topic_id}), so "
+            f"that its offsets mean other records now: ingest it into another topic (--into {topic}-2), or delete the "
+            f"one here first (keptlog topic delete {topic})"
+        )
+        return IngestPlan(topic, source, len(positions), (), dict.fromkeys(range(len(positions)), reason))
+    ranges: list[OffsetRange] = []
+    stopped: dict[int, str] = {}
+    logs = {log.partition: log for log in found.logs}
+    for partition, position in enumerate([*positions, *[None] * (partitions - len(positions))]):
+        log = logs.get(partition)
+        why = _why_stopped(topic, position, log, skip_lost=skip_lost)
+        if why:
+            stopped[partition] = why
+        elif log and (position is None or position < log.end_offset):
+            first_offset = max(position or 0, log.log_start_offset)
+            ranges.append(OffsetRange(partition, position, first_offset, log.end_offset))
+    return IngestPlan(topic, source, partitions, tuple(ranges), stopped)
+
+
+def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, skip_lost: bool) -> str | None:
+    """Why nothing must be read at a position; null if it may be."""
+    if position is None:
+        return None
+    if log is None:
+        return "its source does not have this partition any more: look there"
+    if position > log.end_offset:
+        return (
+            f"it ends at offset {position} here and at {log.end_offset} at its source, which was cut off, created "
+            f"again, or is an older copy: ingest it into another topic (--into {topic}-2), or delete the one here "
+            f"first (keptlog topic delete {topic})"
+        )
+    if position < log.log_start_offset and not skip_lost:
+        return (
+            f"offsets {position} to {log.log_start_offset - 1} are no longer at its source, which begins at "
+            f"{log.log_start_offset}: go on without those records (--skip-lost), or restore them there first"
+        )
+    return None
