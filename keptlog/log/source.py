@@ -38,6 +38,25 @@ class Source:
     bootstrap: str | None = None
     """The broker's address, for those who come back by themselves; null for a directory."""
 
+    def may_be(self, other: Source) -> bool:
+        """Whether nothing that is known of both says that they are two topics."""
+        known_ids = {self.topic_id, other.topic_id} - {None}
+        return self.topic == other.topic and len(known_ids) < 2
+
+    def updated(self, found: Source) -> Source:
+        """What is stored once ``found`` was read: an id that was not known is kept, the newest address counts."""
+        return Source(self.topic, self.topic_id or found.topic_id, found.bootstrap or self.bootstrap)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSource:
+    """What a topic here remembers of where its records come from."""
+
+    source: Source | None
+    """Null if it has none: its records were appended, or it has none yet."""
+    positions: tuple[int | None, ...]
+    """The log end offset of each partition; null if nothing was ever read or appended there."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:

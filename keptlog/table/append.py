@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import StalePlan
+from keptlog.errors import InvalidConfig, StalePlan
 from keptlog.log.record import NewRecord
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, find_commit
 from keptlog.table.files import TableFiles
 from keptlog.table.metrics import data_file_of
 from keptlog.table.staging import SegmentPaths, Staged, Stager, shifted
-from keptlog.table.state import LogState, log_end_offset
+from keptlog.table.state import LogState, log_end_offset, read_source
 from keptlog.table.topics import Topic
 
 _APPENDED = "keptlog.appended"
@@ -72,6 +72,7 @@ class Append:
         """Stage the records and commit them.
 
         Raises:
+            InvalidConfig: the topic has a source, which alone gives offsets.
             InvalidRecord: one can't be appended; nothing was.
             StalePlan, CommitStateUnknown, StorageUnavailable: the commit did not land, or nobody knows. What was staged
                 stays where it is, for a purge to sweep: it must not be deleted while the commit could still land.
@@ -79,12 +80,14 @@ class Append:
         earlier = find_commit(table, self.paths.run_id)
         if earlier:
             return _result_of(self.topic.name, earlier)
+        _require_no_source(self.topic.name, table.properties)
         staged = self._stage(records, log_end_offsets(self.topic, table.properties))
         if not staged:
             return AppendResult(self.topic.name, ())
 
         def prepare(fresh: Table) -> Land:
             nonlocal staged
+            _require_no_source(self.topic.name, fresh.properties)
             require_staged(self.files, (segment.path for each in staged for segment in each.segments))
             staged = self._at_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
             return lambda: self._land(fresh, staged)
@@ -145,6 +148,12 @@ def require_staged(files: TableFiles, paths: Iterable[str]) -> None:
     for path in paths:
         if not files.exists(path):
             raise StalePlan(f"staged file {path} is gone: a purge swept it because the run took too long; run it again")
+
+
+def _require_no_source(topic: str, properties: Mapping[str, str]) -> None:
+    source = read_source(topic, properties).source
+    if source:
+        raise InvalidConfig(f"topic {topic} is ingested from {source.topic}: produce to it there")
 
 
 def _appended(staged: Iterable[Staged]) -> tuple[Appended, ...]:

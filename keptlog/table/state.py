@@ -2,7 +2,9 @@
 
 log.partitions                    how many partitions the topic has
 log.p<N>.log-start-offset         the first offset that readers see
-log.p<N>.log-end-offset           the next offset; never derived from the files: the last record may be cleaned away
+log.source                        where the records come from, as JSON; absent if they are appended (ADR 23)
+log.p<N>.log-end-offset           the next offset, and with a source the position there; never derived from the files:
+                                  the last record may be cleaned away; absent until the first append or ingest
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
 log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
@@ -21,9 +23,11 @@ from dataclasses import asdict, dataclass
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.metrics import LastPass
+from keptlog.log.source import Source, StoredSource
 from keptlog.log.uncleanable import Uncleanable
 
 PARTITIONS = "log.partitions"
+SOURCE = "log.source"
 CONFIG_PREFIX = "kafka."
 
 
@@ -103,6 +107,30 @@ def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) ->
         return LastPass(**json.loads(text))
     except (TypeError, ValueError):
         raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no record of a clean; remove it") from None
+
+
+def source_to_json(source: Source) -> str:
+    """As it is stored."""
+    return json.dumps(asdict(source), separators=(",", ":"))
+
+
+def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
+    """Where a topic's records come from, and the positions there.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    numbers = range(partition_count(topic, properties))
+    positions = tuple(_number(topic, properties, log_end_offset(number)) for number in numbers)
+    text = properties.get(SOURCE)
+    if text is None:
+        return StoredSource(None, positions)
+    try:
+        return StoredSource(Source(**json.loads(text)), positions)
+    except (TypeError, ValueError):
+        raise LogCorrupt(
+            f"topic {topic}: property {SOURCE}={text!r} is no source; set it back to its last right value"
+        ) from None
 
 
 def watermarks_paths(properties: Mapping[str, str]) -> list[str]:

@@ -19,12 +19,14 @@ from keptlog.log.plan import Step
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Log
+from keptlog.log.source import Arrived, Source, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.append import Append, AppendResult
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
+from keptlog.table.ingest import Ingestion
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.purge import Purge, PurgeReceipt
@@ -32,7 +34,7 @@ from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.retain import Deleted, DeleteRecords, Retain
 from keptlog.table.staging import SegmentPaths
-from keptlog.table.state import CONFIG_PREFIX, partition_count, read_last_pass
+from keptlog.table.state import CONFIG_PREFIX, partition_count, read_last_pass, read_source
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
     Topic,
@@ -160,6 +162,7 @@ class LogStore:
         one. Memory is bounded, however many ``records`` there are; if it raises, nothing is appended.
 
         Raises:
+            InvalidConfig: the topic has a source; its records are ingested.
             InvalidRecord: one can't be appended; says which, counted from 1. Nothing of the batch was.
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
@@ -167,6 +170,27 @@ class LogStore:
         described = topic_of(table, self._broker)
         paths = SegmentPaths(described.data_location, run_id, self._new_id)
         return Append(described, self._committer, self.files, paths, now_ms).run(table, records)
+
+    def source_of(self, topic: str) -> StoredSource:
+        """Where a topic's records come from, if not from appends, and how far each partition was read there.
+
+        Raises:
+            LogCorrupt: what is stored contradicts itself.
+        """
+        return read_source(topic, self._load(topic).properties)
+
+    def ingest(self, topic: str, arrived: Sequence[Arrived], source: Source, partitions: int, run_id: str) -> None:
+        """Make live what was read from a source: all topic-partitions of the topic in one commit.
+
+        ``arrived`` has at most one range for each partition, each from the position as it is stored; ``partitions`` is
+        how many the topic has from now on. The same ranges of the same run are not ingested twice.
+
+        Raises:
+            StalePlan: a position or the source moved meanwhile, or a staged file is gone; nothing landed.
+            CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
+            InvariantViolated: segments that do not belong to their range; nothing landed.
+        """
+        Ingestion(topic, arrived, source, partitions, run_id).run(self._committer, self.files)
 
     def swap(
         self,

@@ -1,0 +1,130 @@
+"""Brings in what was read from a source: the segments and the positions that they reach, in one commit.
+
+The log end offset is the position at the source (ADR 23). So there is nothing to keep in step, and nothing to repair:
+whatever dies, either the records are in the log and the position is behind them, or neither is.
+
+    planned    position 120, read [120, 200)
+    committed  segments [120..151][153..197], log end offset 200        198 and 199 were markers of transactions
+
+Offsets can't be chosen again, as an append does, so whoever comes second gets ``StalePlan``: its position is no longer
+the stored one. Its staged files are left for a purge.
+
+A commit may bring no file at all, where only markers or aborted records were read, or an empty topic-partition is seen
+for the first time. It makes a snapshot all the same: the positions move by compare-and-swap (ADR 10).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from pyiceberg.table import Table
+
+from keptlog.errors import InvariantViolated, StalePlan
+from keptlog.log.source import Arrived, Source, StoredSource
+from keptlog.table.append import require_staged
+from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
+from keptlog.table.files import TableFiles
+from keptlog.table.metrics import data_file_of
+from keptlog.table.state import PARTITIONS, SOURCE, log_end_offset, log_start_offset, read_source, source_to_json
+
+
+@dataclass(frozen=True)
+class Ingestion:
+    """What one run has read for one topic, on its way to be live."""
+
+    topic: str
+    arrived: Sequence[Arrived]
+    """At most one for each partition."""
+    source: Source
+    partitions: int
+    run_id: str
+
+    def run(self, committer: Committer, files: TableFiles) -> None:
+        """Check and commit; nothing to commit if nothing arrived and nothing new is known of the source.
+
+        Raises:
+            StalePlan: a position or the source moved meanwhile, or a staged file is gone; nothing landed.
+            InvariantViolated: segments that do not belong to their range.
+        """
+        for each in self.arrived:
+            self._require_sound(each)
+        numbers = [each.range.partition for each in self.arrived]
+        if len(set(numbers)) < len(numbers):
+            raise self._broken(f"partitions {numbers} arrived, one of them twice")
+
+        def prepare(fresh: Table) -> Land | None:
+            stored = read_source(self.topic, fresh.properties)
+            self._require_fresh(stored)
+            require_staged(files, (segment.path for each in self.arrived for segment in each.segments))
+            state = self._state(stored)
+            if state.items() <= fresh.properties.items():
+                return None
+            return lambda: self._land(fresh, state)
+
+        committer.commit(self.topic, prepare, self._commit_id)
+
+    @property
+    def _commit_id(self) -> str:
+        """Of the run and of its ranges: a run that is tried again, and finds more at the source, commits again."""
+        ranges = repr(sorted(astuple(each.range) for each in self.arrived))
+        return f"{self.run_id}/{hashlib.sha256(ranges.encode()).hexdigest()}"
+
+    def _require_sound(self, arrived: Arrived) -> None:
+        """The segments of a range rise inside of it, behind the position."""
+        read = arrived.range
+        where = f"{self.topic}-{read.partition}"
+        if not 0 <= read.partition < self.partitions:
+            raise self._broken(f"{where} arrived, of a topic with {self.partitions} partitions")
+        if not (read.position or 0) <= read.from_offset <= read.end_offset:
+            raise self._broken(f"{where}: [{read.from_offset}, {read.end_offset}) was read at {read.position}")
+        lowest = read.from_offset
+        for segment in arrived.segments:
+            if not lowest <= segment.base_offset <= segment.last_offset < read.end_offset:
+                raise self._broken(
+                    f"{where}: {segment.path} has offsets [{segment.base_offset}, {segment.last_offset}] outside of "
+                    f"what is left of its range, [{lowest}, {read.end_offset}) (G2, G3)"
+                )
+            lowest = segment.last_offset + 1
+
+    def _require_fresh(self, stored: StoredSource) -> None:
+        """Whether source and positions still are those of the plan."""
+        if stored.source is None and any(position is not None for position in stored.positions):
+            raise self._stale("records of its own were appended to it")
+        if stored.source and not stored.source.may_be(self.source):
+            raise self._stale(f"it comes from {stored.source}, not from {self.source}")
+        if len(stored.positions) > self.partitions:
+            raise self._stale(f"it has {len(stored.positions)} partitions, planned were {self.partitions}")
+        positions = dict(enumerate(stored.positions))
+        for each in self.arrived:
+            partition, planned, now = each.range.partition, each.range.position, positions.get(each.range.partition)
+            if now != planned:
+                raise self._stale(f"the position of partition {partition} was {planned}, now it is {now}")
+
+    def _state(self, stored: StoredSource) -> dict[str, str]:
+        """The properties as they are afterwards."""
+        source = stored.source.updated(self.source) if stored.source else self.source
+        state = {PARTITIONS: str(self.partitions), SOURCE: source_to_json(source)}
+        for each in self.arrived:
+            state[log_end_offset(each.range.partition)] = str(each.range.end_offset)
+            if each.range.is_first:
+                state[log_start_offset(each.range.partition)] = str(each.range.from_offset)
+        return state
+
+    def _land(self, table: Table, state: dict[str, str]) -> None:
+        summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "ingest"}
+        transaction = table.transaction()
+        snapshot = transaction.update_snapshot(snapshot_properties=summary).merge_append()
+        for each in self.arrived:
+            for segment in each.segments:
+                snapshot.append_data_file(data_file_of(each.range.partition, segment))
+        snapshot.commit()
+        transaction.set_properties(state)
+        transaction.commit_transaction()
+
+    def _stale(self, what: str) -> StalePlan:
+        return StalePlan(f"topic {self.topic} changed since its source was read: {what}; nothing lost, ingest again")
+
+    def _broken(self, what: str) -> InvariantViolated:
+        return InvariantViolated(f"an ingest of topic {self.topic}: {what}; nothing was committed, please report this")
