@@ -1,4 +1,4 @@
-"""Reads records of one snapshot, in offset order, segment by segment and row group by row group.
+"""Reads one snapshot, in offset order, segment by segment and row group by row group; as tables or record by record.
 
 Which segments are read is decided once, at the start, so that a reader sees the log before a clean or after it and
 never a mix. A purge may delete a replaced segment under a reader that is slower than ``file.delete.delay.ms``; then the
@@ -41,15 +41,26 @@ class Reader:
             StorageUnavailable: a segment was purged meanwhile, or storage can't be reached.
         """
         for log in self.logs:
-            first_offset = max(from_offset, log.log_start_offset)
-            winners = self._latest_offsets(log, first_offset) if latest else None
-            for table in self._tables(segment for segment in log.segments if segment.last_offset >= first_offset):
-                wanted = pc.greater_equal(table["offset"], first_offset)
-                if winners is not None:
-                    is_latest = pc.is_in(table["offset"], winners)
-                    wanted = pc.and_(wanted, pc.and_(is_latest, table["value"].is_valid()))
-                for record in from_arrow(table.filter(wanted).to_batches()):
+            for table in self.tables(log, from_offset, latest=latest):
+                for record in from_arrow(table.to_batches()):
                     yield log.topic_partition.partition, record
+
+    def tables(self, log: Log, from_offset: int = 0, *, latest: bool = False) -> Iterator[pa.Table]:
+        """The same of one of the logs as tables of ``keptlog.storage.schema.SCHEMA``, a row group each, none empty.
+
+        Raises:
+            StorageUnavailable: as for records.
+        """
+        first_offset = max(from_offset, log.log_start_offset)
+        winners = self._latest_offsets(log, first_offset) if latest else None
+        for table in self._tables(segment for segment in log.segments if segment.last_offset >= first_offset):
+            wanted = pc.greater_equal(table["offset"], first_offset)
+            if winners is not None:
+                is_latest = pc.is_in(table["offset"], winners)
+                wanted = pc.and_(wanted, pc.and_(is_latest, table["value"].is_valid()))
+            read = table.filter(wanted)
+            if read.num_rows:
+                yield read
 
     def _latest_offsets(self, log: Log, first_offset: int) -> pa.ChunkedArray:
         """Offsets of the latest record of each key; memory is that of the keys.

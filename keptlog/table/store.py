@@ -269,6 +269,15 @@ class LogStore:
             InvalidConfig: no such snapshot, or no longer.
             StorageUnavailable: while iterating: a purge deleted a segment of this snapshot.
         """
+        return self.reader(topic, partition, snapshot_id=snapshot_id).records(from_offset, latest=latest)
+
+    def reader(self, topic: str, partition: int | None = None, *, snapshot_id: int | None = None) -> Reader:
+        """The logs of one snapshot (default: the current one), and a way to read them.
+
+        Raises:
+            UnknownTopic: no such topic or partition.
+            InvalidConfig: no such snapshot, or no longer.
+        """
         table = self._load(topic)
         described = topic_of(table, self._broker)
         if partition is not None and not 0 <= partition < described.partitions:
@@ -278,8 +287,7 @@ class LogStore:
             raise InvalidConfig(f"topic {topic} has no snapshot {snapshot_id}, or it has expired: read the current one")
         with reaching(f"topic {topic} can't be read"):
             logs = logs_of(topic, table.properties, self._live_files.of(table, snapshot), described.config)
-        wanted = [log for log in logs if partition in {None, log.topic_partition.partition}]
-        return Reader(self.files, wanted).records(from_offset, latest=latest)
+        return Reader(self.files, [log for log in logs if partition in {None, log.topic_partition.partition}])
 
     def purge(self, topic: str, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeReceipt:
         """Delete what was replaced ``file.delete.delay.ms`` ago, and orphans older than a grace time.

@@ -30,6 +30,8 @@ class Topic:
     """One topic as its table describes it. ``raw_config`` is what the topic sets itself, under Kafka's names."""
 
     name: str
+    id: str
+    """Its table's UUID, which tells it from a later topic of the same name."""
     partitions: int
     config: TopicConfig
     raw_config: Mapping[str, str] = field(hash=False)
@@ -79,6 +81,7 @@ def topic_of(table: Table, broker: Mapping[str, str]) -> Topic:
         raise InvalidConfig(f"topic {name}: {error}") from error
     return Topic(
         name=name,
+        id=str(table.metadata.table_uuid),
         partitions=partition_count(name, table.properties),
         config=config,
         raw_config=raw_config,
