@@ -12,12 +12,14 @@ import pytest
 
 import keptlog.verify
 from keptlog.home import Home, open_home
-from keptlog.log.record import NewRecord
+from keptlog.log.record import NewRecord, Record
 from keptlog.log.segment import Log
+from keptlog.log.source import Arrived, OffsetRange, Source
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.schema import SCHEMA
 from keptlog.verify import CHECKS, verify_log
 from tests.in_process import in_process_engine
+from tests.table.stores import staged
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -91,6 +93,28 @@ def test_damage_is_seen_as_the_guarantee_that_it_breaks(
     damage(home, segment, change)
 
     assert broken(home) == found
+
+
+@pytest.fixture
+def ingested(tmp_path: Path) -> Home:
+    """A dirty log whose source has offsets 40, 42 and 47 left of [40, 50)."""
+    home = open_home(tmp_path / "ingested")
+    home.store.create_topic("users", 1, {"cleanup.policy": "compact"})
+    segments = staged(home.store, "users", 0, [Record(offset, b"k", b"v", NOW_MS) for offset in (40, 42, 47)])
+    arrived = [Arrived(OffsetRange(0, None, 40, 50), tuple(segments))]
+    home.store.ingest("users", arrived, Source("users"), 1, "ingest")
+    return home
+
+
+def test_gaps_of_the_source_are_no_damage(ingested: Home) -> None:
+    assert broken(ingested) == set()
+
+
+def test_a_record_that_goes_from_between_such_gaps_or_is_stamped_is_seen(ingested: Home) -> None:
+    damage(ingested, 0, lambda rows: rows[1].update(delete_horizon=NOW_MS * 1000))
+    assert broken(ingested) == {"G4"}
+    damage(ingested, 0, lambda rows: rows.pop(1))
+    assert broken(ingested) == {"G1"}
 
 
 def test_a_segment_whose_file_is_gone_breaks_the_first_guarantee_and_is_named(home: Home) -> None:

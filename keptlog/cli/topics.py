@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import click
 
@@ -80,6 +81,8 @@ def describe(name: str, *, as_json: bool) -> None:
     settings = [_setting_row(each) for each in described.config.resolved]
     broker = [_setting_row(each) for each in home.broker.resolved]
     without_meaning = {"topic": dict(NOT_APPLICABLE), "broker": dict(BROKER_NOT_APPLICABLE)}
+    stored = store.source_of(name)
+    source = asdict(stored.source) if stored.source else None
     logs = [
         {
             "partition": log.topic_partition.partition,
@@ -88,15 +91,20 @@ def describe(name: str, *, as_json: bool) -> None:
             "log end": log.log_end_offset,
             "segments": len(log.segments),
         }
-        for log in store.logs(name)
+        | ({"position at source": position} if source else {})
+        for log, position in zip(store.logs(name), stored.positions, strict=False)
     ]
     if as_json:
         print_json(
-            {"topic": name, "partitions": described.partitions, "location": described.location}
+            {"topic": name, "partitions": described.partitions, "location": described.location, "source": source}
             | {"settings": settings, "broker": broker, "without_meaning": without_meaning, "logs": logs}
         )
         return
-    click.echo(f"{name}: {described.partitions} partitions at {described.location}\n")
+    click.echo(f"{name}: {described.partitions} partitions at {described.location}")
+    if source:
+        known = ", ".join(f"{what.replace('_', ' ')} {value}" for what, value in source.items() if value)
+        click.echo(f"ingested from {known}")
+    click.echo()
     print_table([setting | {"value": str(setting["value"])} for setting in settings + broker], empty="")
     click.echo("\nKafka's settings without a meaning on a lake:")
     for reason, names in _by_reason(NOT_APPLICABLE, BROKER_NOT_APPLICABLE).items():

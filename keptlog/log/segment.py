@@ -8,7 +8,8 @@ so that a log is judged and a clean is planned without reading one record.
     segments        [ 0..9 ] [10..31] [40..52] [53..60] [61..77] [78..90] [91..93]
     base_offset       ^0       ^10      ^40      ^53
 
-Offsets inside a segment may have gaps: what was cleaned away leaves its offset behind, unused for ever.
+Offsets inside a segment may have gaps: what was cleaned away leaves its offset behind, unused for ever. So may those of
+a log that is ingested, before any clean: a broker's own cleaner was there, or transactions left their markers.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Log:
     """Why its last clean failed; null if it did not."""
     watermarks_path: str | None = None
     """The file with the watermarks of its deleted keys (``watermark``); null if there are none."""
+    is_ingested: bool = False
+    """Its offsets are those of a source, and have gaps where it has."""
 
     def __post_init__(self) -> None:
         for earlier, later in pairwise(self.segments):

@@ -18,7 +18,7 @@ from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.metrics import LiveFile, live_file
-from keptlog.table.state import LogState, partition_count
+from keptlog.table.state import SOURCE, LogState, partition_count
 
 _Parsed = dict[str, tuple[LiveFile, ...]]
 
@@ -96,6 +96,7 @@ def _log(
         checkpoint=state.checkpoint,
         uncleanable=state.uncleanable,
         watermarks_path=state.watermarks_path,
+        is_ingested=SOURCE in properties,
     )
 
 
