@@ -5,6 +5,9 @@ catalog named ``keptlog``, configured PyIceberg's own way, takes its place when 
 
 Broker settings are Kafka's (``log.cleaner.min.cleanable.ratio`` …), in Kafka's own form: a ``server.properties`` in the
 home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO=0.3``.
+
+How a real broker is reached is said the same way, under librdkafka's names: a ``kafka.properties`` in the home, or
+``KEPTLOG_KAFKA_SASL_PASSWORD=…``.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig
+from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.properties import parse_properties
 from keptlog.log.setting import Origin
 from keptlog.spark.engine import SparkEngine
 from keptlog.spark.tasks import Sizes
@@ -112,7 +117,7 @@ def broker_settings(properties: Path, environment: Mapping[str, str]) -> dict[st
     Raises:
         InvalidConfig: naming the file's line or the variable.
     """
-    settings = _read_properties(properties) if properties.is_file() else {}
+    settings = read_properties(properties) if properties.is_file() else {}
     for name, value in environment.items():
         if name.startswith(_ENVIRONMENT_PREFIX):
             settings[name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
@@ -123,15 +128,26 @@ def broker_settings(properties: Path, environment: Mapping[str, str]) -> dict[st
     return settings
 
 
-def _read_properties(path: Path) -> dict[str, str]:
-    """Java's properties, as far as Kafka's files use them: ``name=value`` lines and ``#`` comments."""
-    settings: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        text = line.strip()
-        if not text or text.startswith(("#", "!")):
-            continue
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidConfig(f"{path} line {number}: {text!r} is not name=value")
-        settings[name.strip()] = value.strip()
-    return settings
+def read_properties(path: Path) -> dict[str, str]:
+    """The settings in a properties file.
+
+    Raises:
+        InvalidConfig: it can't be read, or has a line that is no setting.
+    """
+    try:
+        return parse_properties(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfig(f"{path} can't be read: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+
+
+def client_settings(
+    home: Path, file: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> ClientSettings:
+    """How brokers are reached: ``kafka.properties`` in a home, or another file, and the environment, which wins.
+
+    Raises:
+        InvalidConfig: the file can't be read, or a setting is refused.
+    """
+    path = file or home / "kafka.properties"
+    settings = read_properties(path) if file or path.is_file() else {}
+    return ClientSettings.load(settings, environment, where=str(path))

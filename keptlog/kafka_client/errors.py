@@ -1,0 +1,166 @@
+"""What goes wrong with brokers, as keptlog's errors: one line, without secrets, that says what to do.
+
+librdkafka has errors in two places. A call fails, often with no more than "timed out" or "transport failure", and the
+reason (connection refused, password wrong, certificate expired) has been handed to ``error_cb`` before. So both are
+gathered, and the one that says most is told:
+
+    with broker_errors(settings, "topic users can't be read") as trouble:
+        admin = AdminClient(settings.for_admin(error_cb=trouble))
+        ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
+"""
+
+# ruff: noqa: SLF001  # the codes of librdkafka's own errors have such names
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.kafka_client.settings import ClientSettings
+
+Answer = TypeVar("Answer")
+
+WAIT_SECONDS = 15
+"""Long enough for a broker that has just been started."""
+_TURN_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Error codes about which one and the same thing is to be done."""
+
+    codes: frozenset[int]
+    error: type[KeptlogError]
+    what: str
+    """With ``where`` for the brokers and ``text`` for librdkafka's message."""
+
+
+_AUTHENTICATION = _Kind(
+    frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}),
+    InvalidConfig,
+    "{where} refuses the user or the password: {text}; look at the sasl.* settings",
+)
+_TLS = _Kind(
+    frozenset({KafkaError._SSL}), InvalidConfig, "no TLS connection to {where}: {text}; look at the ssl.* settings"
+)
+_SETTING = _Kind(
+    frozenset({KafkaError._INVALID_ARG, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError.ILLEGAL_SASL_STATE}),
+    InvalidConfig,
+    "a Kafka client setting is wrong: {text}; look at kafka.properties",
+)
+_AUTHORIZATION = _Kind(
+    frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}),
+    InvalidConfig,
+    "the user has no permission at {where}: {text}; have it granted",
+)
+_UNKNOWN_TOPIC = _Kind(
+    frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}),
+    UnknownTopic,
+    "{where} has no such topic or partition: {text}",
+)
+_NAME_LOOKUP = _Kind(
+    frozenset({KafkaError._RESOLVE}), StorageUnavailable, "no broker is at {where}: {text}; is the name right?"
+)
+_CONNECTION = _Kind(
+    frozenset({KafkaError._TRANSPORT, KafkaError.NETWORK_EXCEPTION}),
+    StorageUnavailable,
+    "no broker at {where} answers: {text}; is it running, are port and security.protocol right?",
+)
+_OTHER = _Kind(frozenset(), StorageUnavailable, "{where} says: {text}; try again")
+_SILENCE = _Kind(
+    frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE}),
+    StorageUnavailable,
+    "no broker at {where} answers: {text}; try again when it does",
+)
+_KINDS = (
+    _AUTHENTICATION,
+    _TLS,
+    _SETTING,
+    _AUTHORIZATION,
+    _UNKNOWN_TOPIC,
+    _NAME_LOOKUP,
+    _CONNECTION,
+    _OTHER,
+    _SILENCE,
+)
+"""Those that say most first."""
+
+_FINAL = (_AUTHENTICATION, _TLS, _SETTING, _AUTHORIZATION)
+"""No waiting will mend these."""
+
+
+@dataclass
+class Trouble:
+    """What a client's ``error_cb`` was told; only the first of each kind, for librdkafka repeats itself."""
+
+    errors: dict[int, KafkaError] = field(default_factory=dict)
+
+    def __call__(self, error: KafkaError) -> None:
+        self.errors.setdefault(error.code(), error)
+
+    def forget(self) -> None:
+        """It works again."""
+        self.errors.clear()
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no waiting will mend it."""
+        return any(_kind(error) in _FINAL for error in self.errors.values())
+
+
+@contextmanager
+def broker_errors(settings: ClientSettings, doing: str) -> Iterator[Trouble]:
+    """Around whatever uses a client; ``doing`` says what could not be done, such as "topic users can't be read".
+
+    Raises:
+        InvalidConfig: a setting, a password, a certificate or a permission is wrong.
+        UnknownTopic: no such topic or partition there.
+        StorageUnavailable: no broker can be reached, or one has another problem.
+    """
+    trouble = Trouble()
+    try:
+        yield trouble
+    except KafkaException as error:
+        # The cause stays away: it shows librdkafka's own words, secrets and all.
+        raise translated(error.args[0], settings, doing, trouble) from None
+
+
+def ask(
+    admin: AdminClient, trouble: Trouble, question: Callable[[float], Answer], wait_seconds: float = WAIT_SECONDS
+) -> Answer:
+    """The answer to a question that takes a timeout in seconds, asked until it is answered or can't be.
+
+    It is asked in turns, because librdkafka waits for the whole of a timeout even if the password is wrong.
+
+    Raises:
+        KafkaException: there is none.
+    """
+    turns = max(1, round(wait_seconds / _TURN_SECONDS))
+    while True:
+        turns -= 1
+        try:
+            return question(min(wait_seconds, _TURN_SECONDS))
+        except KafkaException as error:
+            admin.poll(0)  # lets it tell ``trouble``
+            may_pass = _kind(error.args[0]) in {_NAME_LOOKUP, _CONNECTION, _SILENCE}
+            if not turns or not may_pass or trouble.is_final:
+                raise
+
+
+def translated(error: KafkaError, settings: ClientSettings, doing: str, trouble: Trouble | None = None) -> KeptlogError:
+    """One error of a client as keptlog's. If it only says that nothing came, the reason is in ``trouble``."""
+    says_little = _kind(error) in {_CONNECTION, _SILENCE}
+    known = [*trouble.errors.values(), error] if trouble and says_little else [error]
+    telling = min(known, key=lambda each: _KINDS.index(_kind(each)))
+    kind, text = _kind(telling), settings.hide(" ".join(telling.str().split()))
+    return kind.error(f"{doing}: {kind.what.format(where=settings.bootstrap, text=text)}")
+
+
+def _kind(error: KafkaError) -> _Kind:
+    return next((kind for kind in _KINDS if error.code() in kind.codes), _OTHER)

@@ -1,0 +1,155 @@
+"""The settings of a Kafka client, under librdkafka's own names: ``security.protocol``, ``sasl.password`` and so on.
+
+They are the user's, from a file and the environment, and go to librdkafka as they are, with what keptlog itself insists
+on over them. Settings that would break what keptlog promises are refused with the reason.
+
+Some are secret. They travel with the tasks to the executors, so nothing that shows these settings may show values:
+``repr`` has names only, and ``hide`` takes secrets out of librdkafka's messages. librdkafka's log, which would go to
+stderr, is off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from keptlog.errors import InvalidConfig
+
+ErrorCallback = Callable[[KafkaError], None]
+ENVIRONMENT_PREFIX = "KEPTLOG_KAFKA_"
+BOOTSTRAP = "bootstrap.servers"
+
+_NAME = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
+"""What can be a setting of librdkafka. Its Python binding takes others, with an underscore: they hold functions."""
+_SECRET = re.compile(r"password|passphrase|secret|jaas|kinit|\.pem$|oauthbearer\.config")
+
+_OWN_POSITION = "the position at the source is kept in the topic, where it moves with the records"
+_READS_ALL = "every record is read once, from the position in the topic up to the last stable offset"
+_WRITES_IN_ORDER = "records are written once and in their order"
+_NO_LOG = "librdkafka's log is off, because it may show settings; use kcat to find out what is wrong with a connection"
+
+REFUSED: Mapping[str, str] = {
+    "allow.auto.create.topics": "a topic that does not exist is an error",
+    "auto.commit.interval.ms": _OWN_POSITION,
+    "auto.offset.reset": _READS_ALL,
+    "debug": _NO_LOG,
+    "default.topic.config": "topic settings stand beside the others",
+    "enable.auto.commit": _OWN_POSITION,
+    "enable.auto.offset.store": _OWN_POSITION,
+    "enable.partition.eof": _READS_ALL,
+    "group.id": _OWN_POSITION,
+    "group.instance.id": _OWN_POSITION,
+    "group.protocol": _OWN_POSITION,
+    "isolation.level": _READS_ALL,
+    "log.queue": _NO_LOG,
+    "metadata.broker.list": f"it is called {BOOTSTRAP}",
+    "acks": _WRITES_IN_ORDER,
+    "enable.idempotence": _WRITES_IN_ORDER,
+    "partitioner": "records are written to the partitions that they come from",
+    "request.required.acks": _WRITES_IN_ORDER,
+    "transactional.id": _WRITES_IN_ORDER,
+}
+"""Settings that nobody may make, each with the reason."""
+
+_EVERY_CLIENT: Mapping[str, Any] = {"client.id": "keptlog", "log_level": 0}
+_CONSUMER: Mapping[str, Any] = {
+    # A consumer must have a group's name, but this one never joins or commits.
+    "group.id": "keptlog",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
+    "allow.auto.create.topics": False,
+}
+_CONSUMER_DEFAULTS: Mapping[str, Any] = {
+    "check.crcs": True,
+    # What is fetched ahead of what is read. Without a bound of its own it may be 64 MiB a partition.
+    "queued.max.messages.kbytes": 32_768,
+    "max.partition.fetch.bytes": 4 * 2**20,
+}
+_PRODUCER: Mapping[str, Any] = {"enable.idempotence": True, "allow.auto.create.topics": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """The user's settings for all clients. Pickles whole; shows nothing but names."""
+
+    names: tuple[str, ...]
+    _values: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def load(
+        cls, settings: Mapping[str, str], environment: Mapping[str, str], where: str = "kafka.properties"
+    ) -> ClientSettings:
+        """Settings of a file, named by ``where``, and those of ``KEPTLOG_KAFKA_…`` variables over them.
+
+        Raises:
+            InvalidConfig: a setting is refused. Whether librdkafka knows the others it says when a client is made.
+        """
+        given = {
+            name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."): value
+            for name, value in environment.items()
+            if name.startswith(ENVIRONMENT_PREFIX)
+        }
+        values = {**settings, **given}
+        for name in values:
+            origin = f"{ENVIRONMENT_PREFIX}{name.upper().replace('.', '_')}" if name in given else where
+            if name in REFUSED:
+                raise InvalidConfig(f"Kafka client setting {name} ({origin}) is not yours to make: {REFUSED[name]}")
+            if not _NAME.fullmatch(name):
+                raise InvalidConfig(f"{name!r} ({origin}) is no setting of librdkafka: look at its CONFIGURATION.md")
+        return cls(tuple(sorted(values)), values)
+
+    @property
+    def bootstrap(self) -> str | None:
+        """The brokers to ask first, ``HOST:PORT`` with commas between; null if nobody has named one."""
+        return self._values.get(BOOTSTRAP)
+
+    def at(self, bootstrap: str | None) -> ClientSettings:
+        """The same settings for other brokers, if some are named."""
+        if not bootstrap:
+            return self
+        values = {**self._values, BOOTSTRAP: bootstrap}
+        return dataclasses.replace(self, names=tuple(sorted(values)), _values=values)
+
+    def for_admin(self, error_cb: ErrorCallback | None = None) -> dict[str, Any]:
+        """What an AdminClient takes.
+
+        Raises:
+            InvalidConfig: nobody has named a broker.
+        """
+        return {**self._required(error_cb), **_EVERY_CLIENT, "allow.auto.create.topics": False}
+
+    def for_consumer(self, error_cb: ErrorCallback | None = None) -> dict[str, Any]:
+        """What a Consumer takes that reads committed records of partitions it is told, and commits no offsets.
+
+        Raises:
+            InvalidConfig: nobody has named a broker.
+        """
+        return {**_CONSUMER_DEFAULTS, **self._required(error_cb), **_EVERY_CLIENT, **_CONSUMER}
+
+    def for_producer(self, error_cb: ErrorCallback | None = None) -> dict[str, Any]:
+        """What a Producer takes that writes records once and in their order.
+
+        Raises:
+            InvalidConfig: nobody has named a broker.
+        """
+        return {**self._required(error_cb), **_EVERY_CLIENT, **_PRODUCER}
+
+    def hide(self, text: str) -> str:
+        """A text of librdkafka without the secrets among these settings."""
+        secrets = {value for name, value in self._values.items() if value and _SECRET.search(name)}
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, "[hidden]")
+        return text
+
+    def _required(self, error_cb: ErrorCallback | None) -> dict[str, Any]:
+        if not self.bootstrap:
+            raise InvalidConfig(f"no broker is named: give --bootstrap HOST:PORT, or {BOOTSTRAP} in kafka.properties")
+        return {**self._values, **({"error_cb": error_cb} if error_cb else {})}
