@@ -53,6 +53,10 @@ class SparkEngine:
     sizes: Sizes = field(default_factory=Sizes)
     throttle: Throttle | None = None
 
+    def jobs(self, run_id: str, progress: Callable[[str], None] | None = None) -> Jobs:
+        """Where a run's tasks are done, whatever they do."""
+        return Jobs(self.session(), self.files, run_id, progress or _silent, self.throttle)
+
     def rewrite(
         self,
         steps: Sequence[Step],
@@ -68,7 +72,7 @@ class SparkEngine:
         """
         if not steps:
             return []
-        jobs = Jobs(self.session(), self.files, run_id, progress or _silent, self.throttle)
+        jobs = self.jobs(run_id, progress)
         runs = [
             Run(index, step, step.segments, locations[step.topic_partition.topic], None, self.sizes.row_group_bytes)
             for index, step in enumerate(steps)

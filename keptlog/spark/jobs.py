@@ -4,18 +4,19 @@ A job is ``spark.range(n).mapInArrow``: each Spark task gets its number, finds i
 files alone, and returns one line of JSON. That needs no RDD and no SparkContext, so Spark Connect works as well.
 
 What a task knows to be final (a stale plan, a broken guarantee) it returns as its result, for Spark would only try it
-again. Where rows and not results come out of a task, the error's name goes through Spark's own report instead.
+again. A task of many pieces does so for each of them (``outcome_of``, ``error_in``), so that one stops no other. Where
+rows and not results come out of a task, the error's name goes through Spark's own report instead.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -26,7 +27,6 @@ from pyspark.sql import functions as sql
 from keptlog import errors
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.spark.attempt import Attempt
-from keptlog.spark.tasks import Task
 from keptlog.spark.throttle import Throttle, ThrottledFiles
 from keptlog.storage.files import Files
 
@@ -40,6 +40,14 @@ _KEPTLOG_ERRORS = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, KeptlogError)
 }
 _PROBED_TASKS = 1024
+
+
+class Task(Protocol):
+    """What one Spark task does. Plain data that pickles; may run twice, so it writes only to paths of its attempt."""
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:
+        """Do it; the result is fit for JSON."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -71,14 +79,14 @@ class Jobs:
         def work(batches: Batches) -> Batches:
             for task_id in numbers_in(batches):
                 with in_a_task():
-                    result = _result_of(tasks[task_id], attempt_of(task_id))
+                    result = outcome_of(partial(tasks[task_id].run, attempt_of(task_id)))
                 yield pa.record_batch([[task_id], [json.dumps(result)]], schema=_RESULT_SCHEMA)
 
         rows = self.collect(self.numbers(len(tasks)).mapInArrow(work, _RESULT_TYPE), doing)
         results = {row.task_id: json.loads(row.result) for row in rows}
         for result in results.values():
-            if "error" in result:
-                raise _KEPTLOG_ERRORS[result["error"]](result["message"])
+            if error := error_in(result):
+                raise error
         return [results[task_id] for task_id in range(len(tasks))]
 
     def numbers(self, tasks: int) -> DataFrame:
@@ -143,11 +151,17 @@ def in_a_task() -> Iterator[None]:
         pa.default_memory_pool().release_unused()
 
 
-def _result_of(task: Task, attempt: Attempt) -> dict[str, Any]:
+def outcome_of(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What work gives, or the error that it ends with, fit for JSON."""
     try:
-        return task.run(attempt)
+        return work()
     except KeptlogError as error:
         return {"error": type(error).__name__, "message": str(error)}
+
+
+def error_in(outcome: Mapping[str, Any]) -> KeptlogError | None:
+    """The error that work ended with; null if it did not."""
+    return _KEPTLOG_ERRORS[outcome["error"]](outcome["message"]) if "error" in outcome else None
 
 
 def _as_keptlog_error(error: Exception, doing: str) -> KeptlogError:

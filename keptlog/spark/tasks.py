@@ -21,17 +21,17 @@ as their result is used.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from keptlog.log.offset_map import MapOverflow
 from keptlog.log.plan import Step, StepKind
-from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.segment import total_bytes
 from keptlog.spark.attempt import Attempt
 from keptlog.spark.inputs import Between
-from keptlog.spark.map_tasks import CleanMapTask, MapTask, MergeTask
-from keptlog.spark.run import Run, WatermarksTask, mapped_keys, may_be_full
+from keptlog.spark.map_tasks import CleanMapTask, MapTask
+from keptlog.spark.run import Run, mapped_keys, may_be_full
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
@@ -60,9 +60,6 @@ class RewriteTask:
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         return {"runs": [run.rewrite(attempt) for run in self.runs]}
-
-
-Task = MapTask | CleanMapTask | MergeTask | RewriteTask | WatermarksTask
 
 
 def is_cut(step: Step, sizes: Sizes) -> bool:
@@ -101,9 +98,20 @@ def clean_map_tasks(run: Run, map_path: str, cores: int) -> list[CleanMapTask]:
     return [CleanMapTask(run.step_index, run.step, part, run.location, map_path) for part in parts]
 
 
-def contiguous_runs(segments: Iterable[Segment], target_bytes: int) -> list[tuple[Segment, ...]]:
+class HasBytes(Protocol):
+    """A file of which the size is known."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+
+_File = TypeVar("_File", bound=HasBytes)
+_Item = TypeVar("_Item")
+
+
+def contiguous_runs(segments: Iterable[_File], target_bytes: int) -> list[tuple[_File, ...]]:
     """Neighbours in runs of about ``target_bytes``: a run ends with the segment whose middle is past its share."""
-    runs: list[list[Segment]] = []
+    runs: list[list[_File]] = []
     position, share = 0, -1
     for segment in segments:
         middle = position + segment.size_bytes // 2
@@ -130,18 +138,18 @@ def cut_into_runs(cut: Sequence[Run], cores: int, sizes: Sizes) -> list[Run]:
 def rewrite_tasks(parts: Sequence[Run], whole: Sequence[Run], cores: int, sizes: Sizes) -> list[RewriteTask]:
     """Tasks for the runs of cut steps and for whole ones, largest first, so that the last to end is a small one."""
     bundles: list[tuple[Run, ...]] = [(part,) for part in parts]
-    bundles += bundled(whole, cores * sizes.bundles_per_core)
+    bundles += bundled(whole, cores * sizes.bundles_per_core, lambda run: total_bytes(run.segments))
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
 
 
-def bundled(runs: Sequence[Run], bundles: int) -> list[tuple[Run, ...]]:
-    """Runs in at most so many bundles of about equal bytes: the largest left goes to the emptiest bundle."""
-    filled: list[list[Run]] = [[] for _ in range(min(bundles, len(runs)))]
-    sizes_bytes = [0] * len(filled)
-    for run in sorted(runs, key=lambda each: total_bytes(each.segments), reverse=True):
-        emptiest = sizes_bytes.index(min(sizes_bytes))
-        filled[emptiest].append(run)
-        sizes_bytes[emptiest] += total_bytes(run.segments)
+def bundled(items: Sequence[_Item], bundles: int, weight: Callable[[_Item], int]) -> list[tuple[_Item, ...]]:
+    """Items in at most so many bundles of about equal weight: the heaviest left goes to the lightest bundle."""
+    filled: list[list[_Item]] = [[] for _ in range(min(bundles, len(items)))]
+    weights = [0] * len(filled)
+    for item in sorted(items, key=weight, reverse=True):
+        lightest = weights.index(min(weights))
+        filled[lightest].append(item)
+        weights[lightest] += weight(item)
     return [tuple(bundle) for bundle in filled]
 
 

@@ -42,7 +42,7 @@ def test_runs_are_contiguous_whole_and_near_their_size(sizes_bytes: list[int], t
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=40), st.integers(1, 8))
 def test_bundles_hold_every_run_once_and_differ_by_no_more_than_one(sizes_bytes: list[int], bundles: int) -> None:
     runs = [run_of([size_bytes], index) for index, size_bytes in enumerate(sizes_bytes)]
-    filled = bundled(runs, bundles)
+    filled = bundled(runs, bundles, lambda run: run.segments[0].size_bytes)
     assert sorted(run.step_index for bundle in filled for run in bundle) == list(range(len(runs)))
     totals = [sum(run.segments[0].size_bytes for run in bundle) for bundle in filled]
     assert max(totals) - min(totals) <= max(sizes_bytes)

@@ -1,0 +1,93 @@
+"""Tasks that write what a source holds into segments.
+
+A **part** is an offset range of one topic-partition; its source knows how to read it. What it reads are Arrow tables,
+and they go straight to the segment writer: no value ever is a Spark row.
+
+    part  --read--> tables --SegmentWriter--> staged segments
+
+A Python task costs about 40 ms and parts may be small, so a task does several, one after the other. A part that fails
+is that topic-partition's failure: its error is the part's outcome, and the others go on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.spark.attempt import Attempt
+from keptlog.spark.jobs import outcome_of
+from keptlog.storage.segment_writer import SegmentWriter
+
+Skip = Callable[[str], None]
+"""Takes one line about what is broken and was left out."""
+
+
+class Part(Protocol):
+    """The offsets in [from, end) of one topic-partition, which one task is to read. Plain data that pickles."""
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The one here."""
+        ...
+
+    @property
+    def from_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def weight(self) -> int:
+        """How much work it is, compared with other parts of its source: bytes, or offsets where those are unknown."""
+        ...
+
+    def read(self, skip: Skip) -> Iterator[pa.Table]:
+        """Tables of ``SCHEMA`` with the partition here and rising offsets; ``skip`` is told of what is left out.
+
+        Raises:
+            KeptlogError: it can't be read; names the topic-partition and the place.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartToWrite:
+    """A part, and where its segments go."""
+
+    number: int
+    part: Part
+    location: str
+    """Where the topic's data lies."""
+    segment_bytes: int
+
+    def write(self, attempt: Attempt) -> dict[str, Any]:
+        """Stage the part's segments; the outcome is fit for JSON."""
+        skipped: list[str] = []
+        path_for = partial(attempt.segment, self.location, self.part.topic_partition)
+        writer = SegmentWriter(attempt.files, path_for, self.segment_bytes)
+        try:
+            for table in self.part.read(skipped.append):
+                writer.write(table)
+            segments = writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+        return {"segments": [dataclasses.asdict(segment) for segment in segments], "skipped": skipped}
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTask:
+    """Parts that one task reads and writes one after the other."""
+
+    parts: tuple[PartToWrite, ...]
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:
+        return {
+            "parts": [{"number": each.number} | outcome_of(partial(each.write, attempt)) for each in self.parts],
+        }
