@@ -11,6 +11,8 @@ from pyiceberg.table import CommitTableResponse
 from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.log.record import Record
+from keptlog.log.source import Arrived, OffsetRange, Source
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import MAX_LOST_RACES, MAX_OUTAGES
 from keptlog.table.store import LogStore
@@ -23,6 +25,7 @@ from tests.table.stores import (
     new_id,
     new_records,
     rewritten,
+    staged,
     step_for,
     store_at,
     store_over,
@@ -82,6 +85,15 @@ def test_a_swap_that_meets_a_fault_lands_once(store: LogStore, faulty: FaultyCat
     store.swap(TOPIC, [outcome], "run")
     assert values(store) == [(0, 1, b"2")]
     assert store.logs(TOPIC)[0].checkpoint == 2
+
+
+@pytest.mark.parametrize("fault", [refused, lost_response, lost_request, connection_reset, locked])
+def test_an_ingest_that_meets_a_fault_lands_once(store: LogStore, faulty: FaultyCatalog, fault: object) -> None:
+    segments = staged(store, TOPIC, 0, [Record(7, b"a", b"1", NOW_MS)])
+    faulty.faults = [fault]  # type: ignore[list-item]
+    store.ingest(TOPIC, [Arrived(OffsetRange(0, None, 5, 9), tuple(segments))], Source("users"), 1, "run")
+    assert values(store) == [(0, 7, b"1")]
+    assert store.source_of(TOPIC).positions == (9,)
 
 
 def test_a_lost_response_is_resolved_when_others_have_appended_since(

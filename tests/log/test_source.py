@@ -1,0 +1,156 @@
+"""What is read from a source at a position, and what stops instead."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.source import IngestPlan, OffsetRange, Source, SourceLog, SourceTopic, plan_ingest
+
+USERS = Source("users", "id-1", "broker:9092")
+
+
+def found(*logs: tuple[int, int], source: Source = USERS) -> SourceTopic:
+    """A topic at its source, its partitions from 0 on with log start and end."""
+    return SourceTopic(source, tuple(SourceLog(number, *bounds) for number, bounds in enumerate(logs)))
+
+
+def plan(positions: list[int | None], *logs: tuple[int, int], skip_lost: bool = False) -> IngestPlan:
+    return plan_ingest("t", USERS, positions, found(*logs), skip_lost=skip_lost)
+
+
+def test_a_topic_that_is_new_here_is_read_from_its_log_start_on() -> None:
+    new = plan_ingest("t", None, [], found((40, 200), (0, 7)))
+    assert new.ranges == (OffsetRange(0, None, 40, 200), OffsetRange(1, None, 0, 7))
+    assert (new.topic, new.source, new.partitions, dict(new.stopped)) == ("t", USERS, 2, {})
+    assert all(each.is_first for each in new.ranges)
+
+
+def test_a_topic_without_records_may_become_that_of_a_source() -> None:
+    assert plan_ingest("t", None, [None, None, None], found((40, 200))).partitions == 3
+
+
+def test_reading_goes_on_at_the_position() -> None:
+    [read] = plan([120], (40, 200)).ranges
+    assert read == OffsetRange(0, 120, 120, 200)
+    assert not read.is_first
+
+
+def test_nothing_is_read_where_nothing_came() -> None:
+    assert plan([200, 0], (40, 200), (0, 0)).ranges == ()
+
+
+def test_an_empty_log_that_was_never_seen_gets_its_position_all_the_same() -> None:
+    assert plan([None], (30, 30)).ranges == (OffsetRange(0, None, 30, 30),)
+
+
+def test_partitions_that_the_source_got_since_are_read_too() -> None:
+    grown = plan([200], (40, 200), (0, 5))
+    assert grown.ranges == (OffsetRange(1, None, 0, 5),)
+    assert grown.partitions == 2
+
+
+def test_partitions_never_shrink() -> None:
+    shrunk = plan([200, 5, None], (40, 210))
+    assert shrunk.partitions == 3
+    assert [each.partition for each in shrunk.ranges] == [0]
+    assert list(shrunk.stopped) == [1]
+    assert "does not have this partition any more" in shrunk.stopped[1]
+
+
+def test_records_that_are_lost_stop_their_partition_alone() -> None:
+    lost = plan([120, 3], (150, 200), (0, 9))
+    assert lost.ranges == (OffsetRange(1, 3, 3, 9),)
+    assert "offsets 120 to 149 are no longer at its source, which begins at 150" in lost.stopped[0]
+    assert "--skip-lost" in lost.stopped[0]
+
+
+def test_lost_records_are_skipped_by_request() -> None:
+    skipped = plan([120], (150, 200), skip_lost=True)
+    assert skipped.ranges == (OffsetRange(0, 120, 150, 200),)
+    assert not skipped.stopped
+
+
+def test_a_log_that_retention_has_emptied_before_it_was_read_is_skipped_to_its_end() -> None:
+    assert list(plan([120], (200, 200)).stopped) == [0]
+    assert plan([120], (200, 200), skip_lost=True).ranges == (OffsetRange(0, 120, 200, 200),)
+
+
+@pytest.mark.parametrize("skip_lost", [False, True])
+def test_a_log_that_ends_before_the_position_stops(skip_lost: bool) -> None:
+    cut = plan([120], (0, 30), skip_lost=skip_lost)
+    assert cut.ranges == ()
+    assert "it ends at offset 120 here and at 30 at its source" in cut.stopped[0]
+
+
+def test_a_topic_that_was_created_again_stops_as_a_whole() -> None:
+    again = plan_ingest("t", USERS, [0, 120], found((0, 200), (0, 200), (0, 3), source=Source("users", "id-2")))
+    assert again.ranges == ()
+    assert again.partitions == 2
+    assert list(again.stopped) == [0, 1]
+    assert "its id was id-1 and is id-2" in again.stopped[0]
+
+
+@pytest.mark.parametrize(
+    ("stored", "now"), [(Source("users"), USERS), (USERS, Source("users")), (Source("users"), Source("users"))]
+)
+def test_an_id_that_one_of_them_does_not_know_stops_nothing(stored: Source, now: Source) -> None:
+    assert plan_ingest("t", stored, [3], found((0, 9), source=now)).ranges == (OffsetRange(0, 3, 3, 9),)
+
+
+def test_a_topic_with_records_of_its_own_takes_no_source() -> None:
+    with pytest.raises(InvalidConfig, match=r"topic t has records of its own.*--into t-ingested"):
+        plan_ingest("t", None, [None, 3], found((0, 9), (0, 9)))
+
+
+def test_a_topic_has_one_source() -> None:
+    with pytest.raises(InvalidConfig, match="topic t comes from users, not from orders"):
+        plan_ingest("t", USERS, [3], found((0, 9), source=Source("orders")))
+
+
+def test_what_is_stored_learns_the_id_and_follows_the_address() -> None:
+    assert Source("users").updated(USERS) == USERS
+    assert USERS.updated(Source("users")) == USERS
+    assert USERS.updated(Source("users", "id-1", "other:9092")) == Source("users", "id-1", "other:9092")
+
+
+@pytest.mark.parametrize(
+    ("other", "may_be"),
+    [(USERS, True), (Source("users"), True), (Source("users", "id-2"), False), (Source("orders", "id-1"), False)],
+)
+def test_sources_are_told_apart_by_name_and_by_the_ids_that_are_known(other: Source, may_be: bool) -> None:
+    assert USERS.may_be(other) is may_be
+    assert other.may_be(USERS) is may_be
+
+
+BOUNDS = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (min(pair), max(pair)))
+
+
+@given(
+    positions=st.lists(st.none() | st.integers(0, 12), max_size=4),
+    logs=st.dictionaries(st.integers(0, 4), BOUNDS, max_size=5),
+    skip_lost=st.booleans(),
+)
+def test_positions_only_advance_and_no_offset_is_read_twice_or_where_the_source_has_none(
+    positions: list[int | None], logs: dict[int, tuple[int, int]], skip_lost: bool
+) -> None:
+    there = SourceTopic(USERS, tuple(SourceLog(number, *bounds) for number, bounds in logs.items()))
+    made = plan_ingest("t", USERS, positions, there, skip_lost=skip_lost)
+    read = {each.partition: each for each in made.ranges}
+    assert len(read) == len(made.ranges)
+    assert not read.keys() & made.stopped.keys()
+    for number in range(made.partitions):
+        position = positions[number] if number < len(positions) else None
+        start, end = logs.get(number, (None, None))
+        if number in read:
+            each = read[number]
+            assert each.position == position
+            assert start is not None
+            assert start <= each.from_offset <= each.end_offset == end
+            assert position is None or position <= each.from_offset
+            assert position is None or position < each.end_offset
+            assert each.from_offset == (start if position is None else position) or (skip_lost and position is not None)
+        elif number not in made.stopped:
+            assert position == end
