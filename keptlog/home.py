@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig
+from keptlog.ingest import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.properties import parse_properties
@@ -57,6 +58,10 @@ class Home:
         """
         engine = SparkEngine(session or _no_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
         return Cleaner(self.store, engine, self.broker, monotonic_ms)
+
+    def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
+        """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""
+        return Ingest(self.store, SparkEngine(session, self.store.files))
 
 
 def home_path(environment: Mapping[str, str] = os.environ) -> Path:

@@ -24,28 +24,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.source import Arrived, IngestPlan, OffsetRange, SourceTopic, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.spark.engine import SparkEngine
-from keptlog.spark.ingest_tasks import IngestTask, Part, PartToWrite
-from keptlog.spark.jobs import Jobs, error_in
-from keptlog.spark.tasks import bundled
+from keptlog.spark.ingest_tasks import IngestTask, Part
+from keptlog.spark.jobs import Jobs, Outcome
 from keptlog.table.store import LogStore
 
 __all__ = ["Ingest", "IngestResult", "Ingested", "Part", "TopicIngest"]
 
 Progress = Callable[[str], None]
 """Takes one line about what is being done now."""
-
-Outcome = Mapping[str, Any]
-"""What a task tells of one part."""
-
-_TASKS_PER_CORE = 4
-"""Enough that the last ones to end are small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +118,10 @@ class Ingest:
             _require_covered(ingest)
         for ingest in ingests:
             run.begin(ingest)
-        outcomes = _written(jobs, [part for parts in run.waiting.values() for part in parts]) if jobs else {}
+        if jobs:
+            run.write(jobs)
         for ingest in run.begun:
-            run.land(ingest.plan, outcomes)
+            run.land(ingest.plan)
         return IngestResult(run_id, tuple(run.created), tuple(run.committed), run.failed)
 
 
@@ -140,8 +133,8 @@ class _Run:
     run_id: str
     progress: Progress
     begun: list[TopicIngest] = field(default_factory=list)
-    waiting: dict[TopicPartition, list[PartToWrite]] = field(default_factory=lambda: defaultdict(list))
-    part_count: int = 0
+    tasks: list[IngestTask] = field(default_factory=list)
+    outcomes: dict[TopicPartition, list[tuple[Part, Outcome]]] = field(default_factory=lambda: defaultdict(list))
     created: list[str] = field(default_factory=list)
     committed: list[Ingested] = field(default_factory=list)
     failed: dict[str, KeptlogError] = field(default_factory=dict)
@@ -157,19 +150,24 @@ class _Run:
         except KeptlogError as error:
             self.failed[plan.topic] = error
             return
-        for part in ingest.parts:
-            to_write = PartToWrite(self.part_count, part, topic.data_location, topic.config.segment_bytes)
-            self.waiting[part.topic_partition].append(to_write)
-            self.part_count += 1
+        location, segment_bytes = topic.data_location, topic.config.segment_bytes
+        self.tasks += [IngestTask(part, location, segment_bytes) for part in ingest.parts]
         self.begun.append(ingest)
 
-    def land(self, plan: IngestPlan, outcomes: Mapping[int, Outcome]) -> None:
+    def write(self, jobs: Jobs) -> None:
+        """Stage all parts in one job."""
+        doing = f"reading {len(self.tasks)} parts of {len(self.begun)} topics"
+        outcomes = jobs.run_each(self.tasks, [task.part.weight for task in self.tasks], doing)
+        for task, outcome in zip(self.tasks, outcomes, strict=True):
+            self.outcomes[task.part.topic_partition].append((task.part, outcome))
+
+    def land(self, plan: IngestPlan) -> None:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
         landing: list[Ingested] = []
         broken: dict[str, KeptlogError] = {}
         for each in plan.ranges:
             name = TopicPartition(plan.topic, each.partition)
-            landed, error = _landed(name, each, [(part.part, outcomes[part.number]) for part in self.waiting[name]])
+            landed, error = _landed(name, each, self.outcomes[name])
             landing += [landed] if landed else []
             broken |= {str(name): error} if error else {}
         self.failed |= broken
@@ -194,13 +192,6 @@ class _Run:
         self.created.append(topic)
 
 
-def _written(jobs: Jobs, parts: Sequence[PartToWrite]) -> dict[int, Outcome]:
-    """The outcome of each part by its number, all written in one job."""
-    bundles = bundled(parts, jobs.cores * _TASKS_PER_CORE, lambda each: each.part.weight)
-    results = jobs.run([IngestTask(bundle) for bundle in bundles], f"reading {len(parts)} parts")
-    return {outcome["number"]: outcome for result in results for outcome in result["parts"]}
-
-
 def _landed(
     name: TopicPartition, planned: OffsetRange, outcomes: Sequence[tuple[Part, Outcome]]
 ) -> tuple[Ingested | None, KeptlogError | None]:
@@ -208,11 +199,11 @@ def _landed(
     segments: list[Segment] = []
     skipped: list[str] = []
     for part, outcome in outcomes:
-        if error := error_in(outcome):
+        if isinstance(outcome, KeptlogError):
             if part.from_offset == planned.from_offset:
-                return None, error
+                return None, outcome
             before = replace(planned, end_offset=part.from_offset)
-            return Ingested(name, before, tuple(segments), tuple(skipped)), error
+            return Ingested(name, before, tuple(segments), tuple(skipped)), outcome
         segments += [Segment(**segment) for segment in outcome["segments"]]
         skipped += outcome["skipped"]
     return Ingested(name, planned, tuple(segments), tuple(skipped)), None

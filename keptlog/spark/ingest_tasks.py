@@ -5,8 +5,7 @@ and they go straight to the segment writer: no value ever is a Spark row.
 
     part  --read--> tables --SegmentWriter--> staged segments
 
-A Python task costs about 40 ms and parts may be small, so a task does several, one after the other. A part that fails
-is that topic-partition's failure: its error is the part's outcome, and the others go on.
+This is all that a worker of an ingest needs to load: no table, no catalog.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import pyarrow as pa
 
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.spark.attempt import Attempt
-from keptlog.spark.jobs import outcome_of
 from keptlog.storage.segment_writer import SegmentWriter
 
 Skip = Callable[[str], None]
@@ -57,17 +55,16 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PartToWrite:
-    """A part, and where its segments go."""
+class IngestTask:
+    """Writes one part."""
 
-    number: int
     part: Part
     location: str
     """Where the topic's data lies."""
     segment_bytes: int
 
-    def write(self, attempt: Attempt) -> dict[str, Any]:
-        """Stage the part's segments; the outcome is fit for JSON."""
+    def run(self, attempt: Attempt) -> dict[str, Any]:
+        """Stage the part's segments."""
         skipped: list[str] = []
         path_for = partial(attempt.segment, self.location, self.part.topic_partition)
         writer = SegmentWriter(attempt.files, path_for, self.segment_bytes)
@@ -79,15 +76,3 @@ class PartToWrite:
             writer.abandon()
             raise
         return {"segments": [dataclasses.asdict(segment) for segment in segments], "skipped": skipped}
-
-
-@dataclass(frozen=True, slots=True)
-class IngestTask:
-    """Parts that one task reads and writes one after the other."""
-
-    parts: tuple[PartToWrite, ...]
-
-    def run(self, attempt: Attempt) -> dict[str, Any]:
-        return {
-            "parts": [{"number": each.number} | outcome_of(partial(each.write, attempt)) for each in self.parts],
-        }
