@@ -43,7 +43,7 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
     """
     home, progress = open_home(), progress_to_stderr(quiet=quiet)
-    cleaner = home.cleaner(_session)
+    cleaner = home.cleaner(spark_session)
     planned = cleaner.begin(names, new_id(), now_ms=clock_ms(), requested=bool(names))
     refuse_unknown(planned.failed)
     steps, others = planned.plan.steps, planned.plan.left_alone
@@ -60,7 +60,7 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 @quiet_option
 def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
-    cleaner, progress = open_home().cleaner(_session), progress_to_stderr(quiet=quiet)
+    cleaner, progress = open_home().cleaner(spark_session), progress_to_stderr(quiet=quiet)
     planned = cleaner.begin(names, new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
     done = cleaner.commit(cleaner.stage(planned, [StepKind.EXPIRE], progress))
@@ -107,7 +107,8 @@ def _purge_topic(home: Home, topic: str, now_ms: int, orphan_grace_ms: int) -> d
     }
 
 
-def _session() -> SparkSession:
+def spark_session() -> SparkSession:
+    """The session of a command, on the master that ``KEPTLOG_SPARK_MASTER`` names."""
     return start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
 
 

@@ -15,7 +15,7 @@ from keptlog.log.broker import BROKER_NOT_APPLICABLE
 from keptlog.log.config import NOT_APPLICABLE
 from keptlog.log.setting import Resolved
 
-_config_option = click.option(
+config_option = click.option(
     "--config",
     "configs",
     multiple=True,
@@ -34,7 +34,7 @@ def topic() -> None:
 @click.option(
     "--partitions", type=click.IntRange(1, 10_000), default=1, show_default=True, help="How many logs it has."
 )
-@_config_option
+@config_option
 @json_option
 def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool) -> None:
     """Create TOPIC.
@@ -42,7 +42,7 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
     \b
     keptlog topic create users --partitions 4 --config cleanup.policy=compact --config max.compaction.lag.ms=86400000
     """
-    created = open_home().store.create_topic(name, partitions, _settings(configs))
+    created = open_home().store.create_topic(name, partitions, settings_from(configs))
     if as_json:
         print_json({"topic": created.name, "partitions": created.partitions, "location": created.location})
         return
@@ -115,14 +115,14 @@ def describe(name: str, *, as_json: bool) -> None:
 
 @topic.command()
 @click.argument("name", metavar="TOPIC")
-@_config_option
+@config_option
 @click.option(
     "--delete-config", "deleted", multiple=True, metavar="NAME", help="Go back to the default; may be repeated."
 )
 @json_option
 def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json: bool) -> None:
     """Change settings of TOPIC; they hold from the next pass on. A refused change changes nothing."""
-    settings = _settings(configs)
+    settings = settings_from(configs)
     if not settings and not deleted:
         raise InvalidConfig("nothing to alter: give --config NAME=VALUE or --delete-config NAME")
     altered = open_home().store.alter_topic(name, settings, deleted)
@@ -167,7 +167,12 @@ def _by_reason(*settings: Mapping[str, str]) -> dict[str, list[str]]:
     return names
 
 
-def _settings(configs: Sequence[str]) -> dict[str, str]:
+def settings_from(configs: Sequence[str]) -> dict[str, str]:
+    """The topic settings that were given as NAME=VALUE.
+
+    Raises:
+        InvalidConfig: one has no equals sign.
+    """
     settings: dict[str, str] = {}
     for config in configs:
         name, equals, value = config.partition("=")
