@@ -180,9 +180,8 @@ class _Run:
             self.failed |= {str(each.topic_partition): error for each in landing} or {plan.topic: error}
             return
         self.committed += landing
-        if landing:
-            records = sum(each.records for each in landing)
-            self.progress(f"{plan.topic}: {records} records of {len(landing)} topic-partitions are in")
+        if records := sum(each.records for each in landing):
+            self.progress(f"{plan.topic}: {records} records are in")
 
     def _create(self, ingest: TopicIngest) -> None:
         topic = ingest.plan.topic

@@ -6,8 +6,8 @@ files alone, and returns one line of JSON. That needs no RDD and no SparkContext
 What a task knows to be final (a stale plan, a broken guarantee) it returns as its result, for Spark would only try it
 again. Where rows and not results come out of a task, the error's name goes through Spark's own report instead.
 
-Small tasks that have nothing to do with each other are bundled (``run_each``), for a Python task costs about 40 ms. Each
-has an outcome of its own, so that one that fails stops no other.
+Small tasks that have nothing to do with each other are bundled (``run_each``): a Python task costs about 40 ms. Each of
+them has its own outcome, so that one that fails stops no other.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keptlog.sources.kafka_log.batches import Batch, Damage, LogSegment, batches
 from keptlog.sources.kafka_log.compression import Undecodable, decompress
@@ -61,14 +61,16 @@ class LogScan:
 
     def for_segment(self, segment: LogSegment) -> LogScan:
         """What a reader of this segment needs to know."""
-        aborted = tuple(
-            each
-            for each in self.aborted
-            if each.first_offset < segment.end_offset and each.marker_offset > segment.base_offset
-        )
-        return LogScan(
-            self.log_start_offset, self.last_stable_offset, self.log_end_offset, aborted, self.torn, self.corrupt
-        )
+        return self._with_aborted(segment.base_offset, segment.end_offset)
+
+    def between(self, from_offset: int, end_offset: int) -> LogScan:
+        """What a reader needs to know of whom the offsets in [from, end) are wanted; the log begins and ends there."""
+        bounded = self._with_aborted(from_offset, end_offset)
+        return replace(bounded, log_start_offset=from_offset, last_stable_offset=end_offset, torn=None, corrupt=())
+
+    def _with_aborted(self, from_offset: int, end_offset: int) -> LogScan:
+        aborted = (each for each in self.aborted if each.first_offset < end_offset and each.marker_offset > from_offset)
+        return replace(self, aborted=tuple(aborted))
 
 
 class AbortedOffsets:

@@ -1,0 +1,112 @@
+"""``keptlog import``: records in that lie in files of another system."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from keptlog.cli.ingested import refuse_if_nothing_can_be_done, report
+from keptlog.cli.output import json_option, progress_to_stderr, quiet_option
+from keptlog.cli.passes import spark_session
+from keptlog.cli.topics import config_option, settings_from
+from keptlog.errors import InvalidConfig
+from keptlog.home import new_id, open_home
+from keptlog.import_logs import WantedLogs, import_logs
+from keptlog.log.config import TopicConfig
+from keptlog.log.topic_partition import valid_topic_name
+from keptlog.sources.kafka_log.directory import LogDirectory, log_directories
+
+_INTERNAL = "__"
+"""What the names of Kafka's own topics begin with."""
+
+
+@click.group("import")
+def import_group() -> None:
+    """Bring in records from files of another system."""
+
+
+@import_group.command("kafka-logs", short_help="Import a Kafka broker's log directory, or a backup of it.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic there; may be repeated.")
+@click.option("--into", metavar="TOPIC", help="The topic here, if it is to have another name than its only one there.")
+@config_option
+@click.option("--skip-corrupt", is_flag=True, help="Leave out what is broken in the middle of a log, and count it.")
+@click.option("--skip-lost", is_flag=True, help="Go on where a log begins now, if records before that are gone.")
+@json_option
+@quiet_option
+def kafka_logs(  # noqa: PLR0913
+    directory: Path,
+    topics: Sequence[str],
+    into: str | None,
+    configs: Sequence[str],
+    *,
+    skip_corrupt: bool,
+    skip_lost: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Import DIR, one of a broker's log.dirs or a backup of it; no broker is needed, and nothing in DIR is changed.
+
+    Records keep their offsets, and only committed ones enter. A topic that does not exist yet is created with
+    cleanup.policy=compact, unless --config says otherwise. A later import of a newer copy goes on where this one ended.
+
+    \b
+    keptlog import kafka-logs /var/lib/kafka/data --topic users --topic orders
+    """
+    config = {"cleanup.policy": "compact"} | settings_from(configs)
+    TopicConfig.of(config)
+    by_topic = _by_topic(log_directories(directory.absolute()))
+    chosen = _chosen(directory, by_topic, topics)
+    left_out = sorted(by_topic.keys() - chosen.keys()) if not topics else []
+    if into is not None:
+        chosen = {valid_topic_name(into): _only(chosen, into)}
+    home, progress = open_home(), progress_to_stderr(quiet=quiet)
+    if left_out:
+        progress(f"left out, because they are Kafka's own (--topic imports one): {', '.join(left_out)}")
+    if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
+        progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
+    wanted = WantedLogs(chosen, config, skip_corrupt=skip_corrupt, skip_lost=skip_lost)
+    imported = import_logs(home.ingest(spark_session), wanted, new_id(), progress)
+    refuse_if_nothing_can_be_done(imported.result, list(chosen))
+    for warning in imported.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    more = {"warnings": list(imported.warnings), "left_out": left_out}
+    report(imported.result, config, more, as_json=as_json)
+
+
+def _by_topic(logs: Sequence[LogDirectory]) -> dict[str, list[LogDirectory]]:
+    by_topic: dict[str, list[LogDirectory]] = defaultdict(list)
+    for log in logs:
+        by_topic[log.topic_partition.topic].append(log)
+    return by_topic
+
+
+def _chosen(
+    directory: Path, by_topic: Mapping[str, list[LogDirectory]], topics: Sequence[str]
+) -> dict[str, list[LogDirectory]]:
+    """The logs of the named topics; without names, of all but Kafka's own.
+
+    Raises:
+        InvalidConfig: a name is not there, or nothing is left.
+    """
+    for topic in topics:
+        if topic not in by_topic:
+            raise InvalidConfig(f"{directory} has no topic {topic!r}; it has {', '.join(by_topic)}")
+    names = topics or [name for name in by_topic if not name.startswith(_INTERNAL)]
+    if not names:
+        raise InvalidConfig(f"{directory} has only Kafka's own topics, {', '.join(by_topic)}: name one with --topic")
+    return {name: by_topic[name] for name in names}
+
+
+def _only(chosen: Mapping[str, list[LogDirectory]], into: str) -> list[LogDirectory]:
+    """The logs of the only topic.
+
+    Raises:
+        InvalidConfig: there are several.
+    """
+    if len(chosen) > 1:
+        raise InvalidConfig(f"--into {into} takes one topic, not {', '.join(chosen)}: name it with --topic")
+    return next(iter(chosen.values()))

@@ -1,0 +1,66 @@
+"""What the commands that ingest have in common: how they tell what came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from keptlog.cli.output import exit_if_failed, print_json, print_table, size
+from keptlog.errors import InvalidConfig
+from keptlog.ingest import Ingested, IngestResult
+
+
+def report(
+    result: IngestResult, config: Mapping[str, str], more: Mapping[str, object] | None = None, *, as_json: bool
+) -> None:
+    """Print what a run did; ``config`` is what new topics were created with, ``more`` goes into the JSON.
+
+    Exits with 1 if a topic-partition failed.
+    """
+    rows = [_row(each) for each in result.committed]
+    if as_json:
+        failed = {name: str(error) for name, error in result.failed.items()}
+        created = {topic: dict(config) for topic in result.created}
+        answer = {"run_id": result.run_id, "created": created, "committed": rows, "failed": failed}
+        print_json(answer | dict(more or {}))
+    else:
+        settings = ", ".join(f"{name}={value}" for name, value in config.items())
+        for topic in result.created:
+            click.echo(f"created {topic} with {settings}")
+        print_table([_shown(row) for row in rows], empty="nothing new")
+    exit_if_failed(result.failed)
+
+
+def refuse_if_nothing_can_be_done(result: IngestResult, topics: Sequence[str]) -> None:
+    """Raises InvalidConfig if only one topic was asked for, and it can't take records from there."""
+    error = result.failed.get(topics[0]) if len(topics) == 1 else None
+    if isinstance(error, InvalidConfig):
+        raise error
+
+
+def _row(ingested: Ingested) -> dict[str, object]:
+    return {
+        "topic_partition": str(ingested.topic_partition),
+        "records": ingested.records,
+        "tombstones": ingested.tombstones,
+        "from_offset": ingested.range.from_offset,
+        "end_offset": ingested.range.end_offset,
+        "segments": len(ingested.segments),
+        "bytes": ingested.bytes,
+        "skipped": list(ingested.skipped),
+    }
+
+
+def _shown(row: Mapping[str, object]) -> dict[str, object]:
+    skipped = row["skipped"]
+    return {
+        "topic-partition": row["topic_partition"],
+        "records": row["records"],
+        "tombstones": row["tombstones"],
+        "from offset": row["from_offset"],
+        "log end": row["end_offset"],
+        "segments": row["segments"],
+        "written": size(int(str(row["bytes"]))),
+        "skipped": len(skipped) if isinstance(skipped, list) else 0,
+    }
