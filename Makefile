@@ -16,7 +16,7 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test dev lint fuzz bench clean java
+.PHONY: help demo test dev lint fuzz readers bench clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -40,6 +40,9 @@ lint: $(venv) ## check style, types and layers only
 
 fuzz: java $(venv) ## compare keptlog with Apache Kafka on random histories; longer: make fuzz N=10000 REAL=100 SEED=1
 	@$(bin)/python -m tests.kafka.fuzz --scripts $(N) --real $(REAL) $(if $(SEED),--seed $(SEED))
+
+readers: java $(venv) ## try other engines on a topic, Spark SQL with Iceberg's runtime too (fetches 0.5 GB once)
+	@$(bin)/python -m pytest tests/readers --spark-sql
 
 bench: java $(venv) ## measure a clean against a plain copy of the same bytes
 	@$(bin)/python -m benchmarks.clean_vs_copy
