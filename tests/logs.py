@@ -20,9 +20,11 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
+from keptlog.log.source import Arrived, OffsetRange, Source
 from keptlog.spark.engine import SparkEngine
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
+from tests.table.stores import staged
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,14 @@ class RealTwin:
     def append(self, records: Sequence[NewRecord], now_ms: int) -> None:
         here = [replace(record, partition=self.partition) for record in records]
         self.store.append(self.topic, here, new_id(), now_ms)
+
+    def ingest(self, records: Sequence[Record], from_offset: int, end_offset: int) -> None:
+        """What a source has in [from, end), as one segment."""
+        position = self.store.source_of(self.topic).positions[self.partition]
+        segments = tuple(staged(self.store, self.topic, self.partition, records))
+        arrived = Arrived(OffsetRange(self.partition, position, from_offset, end_offset), segments)
+        partitions = len(self.store.logs(self.topic))
+        self.store.ingest(self.topic, [arrived], Source("there"), partitions, new_id())
 
     def clean(self, now_ms: int) -> None:
         plan = self.cleaner.plan([self.name], now_ms=now_ms, requested=True)

@@ -66,9 +66,13 @@ class ReferenceLog:
     def append(self, records: Sequence[Record]) -> None:
         """Take a batch; its records' own offsets are replaced by the next free ones."""
         batch = [replace(record, offset=self.log_end_offset + index) for index, record in enumerate(records)]
-        if batch:
-            self.batches.append(batch)
-            self.log_end_offset += len(batch)
+        self.ingest(batch, self.log_end_offset + len(batch))
+
+    def ingest(self, records: Sequence[Record], end_offset: int) -> None:
+        """Take a batch at the offsets that its records have at their source, where the log ends at ``end_offset``."""
+        if records:
+            self.batches.append(list(records))
+        self.log_end_offset = end_offset
 
     def cleanable_batches(self, now_ms: int) -> int:
         """How many of the oldest batches may be cleaned: those before the active run and before the first young one."""

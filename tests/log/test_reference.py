@@ -36,6 +36,15 @@ def test_appending_gives_the_next_offsets(log: ReferenceLog) -> None:
     assert (log.first_dirty_offset, log.log_end_offset) == (0, 3)
 
 
+def test_ingesting_keeps_the_offsets_of_the_source(log: ReferenceLog) -> None:
+    log.ingest([Record(40, A, b"1", 0), Record(42, B, b"1", 0), Record(47, A, b"2", 0)], end_offset=50)
+    log.ingest([], end_offset=55)
+    assert (shown(log), log.log_end_offset) == ("40:a=1 42:b=1 47:a=2", 55)
+    assert log.clean(now_ms=10)
+    assert shown(log) == "42:b=1 47:a=2"
+    assert (log.first_dirty_offset, log.log_end_offset) == (55, 55)
+
+
 def test_a_clean_keeps_the_latest_record_of_every_key_at_its_offset(log: ReferenceLog) -> None:
     log.append([record(A, b"1"), record(B, b"1"), record(A, b"2"), record(C, b"1"), record(B, b"2")])
     assert log.clean(now_ms=10)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from hypothesis import strategies as st
 
-from keptlog.log.record import NewRecord
+from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import LONG_MAX
 from keptlog.log.uncleanable import Backoff
 
@@ -34,6 +36,8 @@ STRATEGIES = st.fixed_dictionaries(
     }
 )
 """One for the whole history: the specification has no opinion on a changed one."""
+GAPS = st.none() | st.lists(st.integers(0, 3), min_size=1, max_size=5)
+"""Offsets that a source has no record at, before each record and at the end, over and over; null: no source."""
 BACKOFF = Backoff(HOUR_MS, DAY_MS)
 PAUSES_MS = st.sampled_from([1, HOUR_MS, HOUR_MS + 1, DAY_MS])
 VALUES = st.sampled_from([None, None, b"", b"1", b"2", b"3"])
@@ -54,3 +58,13 @@ RECORDS = st.lists(
     max_size=8,
 )
 """Records with their age for a timestamp."""
+
+
+def as_at_a_source(records: Sequence[NewRecord], offset: int, gaps: Iterator[int]) -> tuple[list[Record], int]:
+    """The records at offsets from ``offset`` on with gaps between them, and where the log ends then."""
+    placed = []
+    for new in records:
+        offset += next(gaps)
+        placed.append(Record(offset, new.key, new.value, new.timestamp_ms, headers=new.headers))
+        offset += 1
+    return placed, offset + next(gaps)

@@ -4,6 +4,7 @@ Two partitions, so that one commit moves several logs. The sizes of segments and
 specification knows neither. Besides the plain passes there are the unplain ones: a clean that is staged and committed
 later, when it may be stale by then; a commit that is sent again; a purge that sweeps what was staged; a restart;
 settings altered while a clean is under way; retention and deletions in between; cleans that fail and leave their mark.
+In some histories the records are not appended but ingested, at a source's offsets with its gaps.
 
 Which segments are old is asked of the pure rule, for the specification has no segments; what it leads to is compared.
 
@@ -13,10 +14,11 @@ A failure prints its history as a story (``note``) and how to replay it. The sui
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,6 +52,7 @@ from tests.model.histories import (
     BACKOFF,
     BEGINNING_MS,
     DAY_MS,
+    GAPS,
     PARTITIONS,
     PAUSES_MS,
     RECORDS,
@@ -57,6 +60,7 @@ from tests.model.histories import (
     SOME_PARTITIONS,
     STRATEGIES,
     TOPIC,
+    as_at_a_source,
 )
 
 
@@ -87,6 +91,7 @@ class LogMachine(RuleBasedStateMachine):
         self.seen: dict[int, list[Record]] = {partition: [] for partition in PARTITIONS}
         self.changes = dict.fromkeys(PARTITIONS, 0)
         self.starts = dict.fromkeys(PARTITIONS, 0)
+        self.gaps: Iterator[int] | None = None
         self.marks: dict[int, Uncleanable | None] = dict.fromkeys(PARTITIONS)
         self.planned_at: dict[str, dict[int, int]] = {}
         self.committed: set[str] = set()
@@ -100,10 +105,11 @@ class LogMachine(RuleBasedStateMachine):
     def is_compacted(self) -> bool:
         return self.expected[0].settings.get("cleanup.policy") != "delete"
 
-    @initialize(settings=SETTINGS, strategy=STRATEGIES)
-    def create(self, settings: dict[str, str], strategy: dict[str, str]) -> None:
+    @initialize(settings=SETTINGS, strategy=STRATEGIES, gaps=GAPS)
+    def create(self, settings: dict[str, str], strategy: dict[str, str], gaps: list[int] | None) -> None:
         own = {"min.cleanable.dirty.ratio": "1", **settings, **strategy}
-        note(f"create {own}")
+        note(f"create {own}, gaps {gaps}")
+        self.gaps = itertools.cycle(gaps) if gaps else None
         self.store.create_topic(TOPIC, len(PARTITIONS), own)
         for twin in self.expected.values():
             twin.create(own)
@@ -112,13 +118,26 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, records: list[NewRecord], then_ms: int) -> None:
         batch = [self._dated(record) for record in records]
         note(f"append {batch}")
-        self.store.append(TOPIC, batch, new_id(), self.now_ms)
+        if not self.gaps:
+            self.store.append(TOPIC, batch, new_id(), self.now_ms)
         for partition, twin in self.expected.items():
             here = [record for record in batch if record.partition == partition]
-            twin.append(here, self.now_ms)
+            if self.gaps:
+                self._ingest(partition, here, self.gaps)
+            else:
+                twin.append(here, self.now_ms)
             if here:
                 self.written[partition] += twin.log.batches[-1]
         self.clock(then_ms)
+
+    def _ingest(self, partition: int, records: list[NewRecord], gaps: Iterator[int]) -> None:
+        log, is_first = self.expected[partition].log, self.store.source_of(TOPIC).positions[partition] is None
+        from_offset = log.log_end_offset + (next(gaps) if is_first else 0)
+        if is_first:
+            self.starts[partition] = log.first_dirty_offset = from_offset
+        placed, end_offset = as_at_a_source(records, from_offset, gaps)
+        self._twin(partition).ingest(placed, from_offset, end_offset)
+        log.ingest(placed, end_offset)
 
     @rule(time_ms=PAUSES_MS)
     def clock(self, time_ms: int) -> None:
@@ -298,7 +317,8 @@ class LogMachine(RuleBasedStateMachine):
             start, rank = self.starts[partition], twin.log.config.rank
             assert real.log.log_start_offset == start
             assert real.log.uncleanable == self.marks[partition]
-            invariants.g1_the_latest_record_of_every_key_is_kept(self.written[partition][start:], log, rank)
+            not_deleted = [record for record in self.written[partition] if record.offset >= start]
+            invariants.g1_the_latest_record_of_every_key_is_kept(not_deleted, log, rank)
             invariants.g2_order_never_changes(log)
             invariants.g3_an_offset_never_changes(self.written[partition], log)
             invariants.g5_a_tombstone_stays_until_its_horizon(
