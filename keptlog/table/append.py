@@ -18,6 +18,7 @@ from keptlog.errors import InvalidConfig, StalePlan
 from keptlog.log.record import NewRecord
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, find_commit
 from keptlog.table.files import TableFiles
+from keptlog.table.manifests import FileChange
 from keptlog.table.metrics import data_file_of
 from keptlog.table.staging import SegmentPaths, Staged, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
@@ -123,14 +124,9 @@ class Append:
             OPERATION: "append",
             _APPENDED: json.dumps([asdict(each) for each in appended]),
         }
-        transaction = table.transaction()
-        snapshot = transaction.update_snapshot(snapshot_properties=summary).merge_append()
-        for each in staged:
-            for segment in each.segments:
-                snapshot.append_data_file(data_file_of(each.partition, segment))
-        snapshot.commit()
-        transaction.set_properties({log_end_offset(each.partition): str(each.last_offset + 1) for each in appended})
-        transaction.commit_transaction()
+        added = [data_file_of(each.partition, segment) for each in staged for segment in each.segments]
+        ends = {log_end_offset(each.partition): str(each.last_offset + 1) for each in appended}
+        FileChange(summary, ends, added).land(table)
 
 
 def log_end_offsets(topic: Topic, properties: Mapping[str, str]) -> dict[int, int]:

@@ -26,6 +26,7 @@ from keptlog.log.source import Arrived, Source, StoredSource
 from keptlog.table.append import require_staged
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
 from keptlog.table.files import TableFiles
+from keptlog.table.manifests import FileChange
 from keptlog.table.metrics import data_file_of
 from keptlog.table.state import PARTITIONS, SOURCE, log_end_offset, log_start_offset, read_source, source_to_json
 
@@ -114,14 +115,8 @@ class Ingestion:
 
     def _land(self, table: Table, state: dict[str, str]) -> None:
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "ingest"}
-        transaction = table.transaction()
-        snapshot = transaction.update_snapshot(snapshot_properties=summary).merge_append()
-        for each in self.arrived:
-            for segment in each.segments:
-                snapshot.append_data_file(data_file_of(each.range.partition, segment))
-        snapshot.commit()
-        transaction.set_properties(state)
-        transaction.commit_transaction()
+        added = [data_file_of(each.range.partition, segment) for each in self.arrived for segment in each.segments]
+        FileChange(summary, state, added).land(table)
 
     def _stale(self, what: str) -> StalePlan:
         return StalePlan(f"topic {self.topic} changed since its source was read: {what}; nothing lost, ingest again")

@@ -108,4 +108,5 @@ def _parse(topic: str, table: Table, manifest: ManifestFile) -> tuple[LiveFile, 
                 "would come back in a clean; rewrite the table's data files there, or roll it back"
             )
         return ()
-    return tuple(live_file(topic, entry.data_file) for entry in manifest.fetch_manifest_entry(table.io))
+    path = manifest.manifest_path
+    return tuple(live_file(topic, entry, path) for entry in manifest.fetch_manifest_entry(table.io))

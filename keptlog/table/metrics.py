@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.typedef import Record
 
 from keptlog.errors import LogCorrupt
@@ -33,19 +33,21 @@ _INT = struct.Struct("<i")
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """One data file of a snapshot: the segment, and the entry as it must be named to remove it."""
+    """One data file of a snapshot: the segment, and the manifest's entry, which a commit that touches it repeats."""
 
     partition: int
     segment: Segment
-    data_file: DataFile
+    entry: ManifestEntry
+    manifest_path: str
 
 
-def live_file(topic: str, data_file: DataFile) -> LiveFile:
+def live_file(topic: str, entry: ManifestEntry, manifest_path: str) -> LiveFile:
     """Read a manifest's entry.
 
     Raises:
         LogCorrupt: a metric is missing, so that keptlog did not write the file.
     """
+    data_file = entry.data_file
     try:
         records = data_file.record_count
         lower, upper, nulls = data_file.lower_bounds, data_file.upper_bounds, data_file.null_value_counts
@@ -63,7 +65,7 @@ def live_file(topic: str, data_file: DataFile) -> LiveFile:
             stamped_count=records - nulls[DELETE_HORIZON],
             earliest_delete_horizon_ms=None if horizon is None else _LONG.unpack(horizon)[0] // US_PER_MS,
         )
-        return LiveFile(int(data_file.partition[0]), segment, data_file)
+        return LiveFile(int(data_file.partition[0]), segment, entry, manifest_path)
     except (KeyError, TypeError, struct.error) as error:
         raise LogCorrupt(
             f"topic {topic}: file {data_file.file_path} has no complete metrics ({type(error).__name__}: {error}): "

@@ -24,6 +24,7 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.manifests import FileChange
 from keptlog.table.metrics import LiveFile
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
 from keptlog.table.swap import require_state, stale
@@ -70,7 +71,8 @@ class Retain:
                 _require_still_old(step, log)
                 moved |= _moved(log, step.new_log_start_offset or 0, step.segments)
             removed = {segment.path for step in self.steps for segment in step.segments}
-            return lambda: self._land(table, _live_at(live, removed), moved)
+            summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "retain"}
+            return lambda: FileChange(summary, moved, (), _live_at(live, removed), live).land(table)
 
         try:
             committer.commit(self.topic, prepare, self._commit_id)
@@ -80,10 +82,6 @@ class Retain:
     @property
     def _commit_id(self) -> str:
         return commit_id_of(self.run_id, (segment for step in self.steps for segment in step.segments))
-
-    def _land(self, table: Table, removed: Sequence[LiveFile], moved: Mapping[str, str]) -> None:
-        summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "retain"}
-        _commit(table, summary, removed, moved)
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class DeleteRecords:
                 return None
             removed = _live_at(live, {segment.path for segment in gone})
             summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "delete-records"}
-            return lambda: _commit(table, summary, removed, _moved(log, start, gone))
+            return lambda: FileChange(summary, _moved(log, start, gone), (), removed, live).land(table)
 
         committer.commit(topic, prepare, self.run_id)
         if done is None:  # an earlier call of the same run has landed
@@ -155,17 +153,3 @@ def _moved(log: Log, start: int, removed: Iterable[Segment]) -> dict[str, str]:
 
 def _live_at(live: Mapping[int, Sequence[LiveFile]], paths: set[str]) -> list[LiveFile]:
     return [file for files in live.values() for file in files if file.segment.path in paths]
-
-
-def _commit(table: Table, summary: Mapping[str, str], removed: Sequence[LiveFile], moved: Mapping[str, str]) -> None:
-    transaction = table.transaction()
-    update = transaction.update_snapshot(snapshot_properties=dict(summary))
-    if removed:
-        overwrite = update.overwrite()
-        for file in removed:
-            overwrite.delete_data_file(file.data_file)
-        overwrite.commit()
-    else:
-        update.merge_append().commit()
-    transaction.set_properties(dict(moved))
-    transaction.commit_transaction()

@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
@@ -30,6 +31,7 @@ from keptlog.table.append import require_staged
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.manifests import FileChange
 from keptlog.table.metrics import LiveFile, data_file_of
 from keptlog.table.state import first_dirty_offset, last_pass, last_pass_to_json, uncleanable, watermarks
 from keptlog.table.topics import topic_of
@@ -122,17 +124,14 @@ class Swap:
 
     def _land(self, table: Table, live: Mapping[int, Sequence[LiveFile]]) -> None:
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "clean"}
-        transaction = table.transaction()
-        snapshot = transaction.update_snapshot(snapshot_properties=summary).overwrite()
         changed: dict[str, str] = {}
+        added: list[DataFile] = []
+        removed: list[LiveFile] = []
         for outcome in self.rewritten:
             step, partition = outcome.step, outcome.step.topic_partition.partition
-            removed = {segment.path for segment in outcome.removed}
-            for file in live[partition]:
-                if file.segment.path in removed:
-                    snapshot.delete_data_file(file.data_file)
-            for segment in outcome.added:
-                snapshot.append_data_file(data_file_of(partition, segment))
+            gone = {segment.path for segment in outcome.removed}
+            removed += [file for file in live[partition] if file.segment.path in gone]
+            added += [data_file_of(partition, segment) for segment in outcome.added]
             if step.kind is StepKind.COMPACT:
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
             if outcome.watermarks_path != step.watermarks_path:
@@ -141,9 +140,7 @@ class Swap:
                 changed[last_pass(partition)] = last_pass_to_json(self.last_passes[step.topic_partition])
             # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
             changed[uncleanable(partition)] = ""
-        snapshot.commit()
-        transaction.set_properties(changed)
-        transaction.commit_transaction()
+        FileChange(summary, changed, added, removed, live).land(table)
 
 
 def _require_fresh(step: Step, log: Log) -> None:
