@@ -26,10 +26,12 @@ from keptlog.log.segment import Segment, total_bytes
 def active_segments(appended: Sequence[Segment], config: TopicConfig, now_ms: int) -> tuple[Segment, ...]:
     """The tail of ``appended`` (uncleaned files in offset order) that stands for Kafka's active segment."""
     run: list[Segment] = []
+    run_bytes = 0
     for segment in appended:
-        if run and is_rolled_before(run, segment, config):
-            run = []
+        if run and _is_rolled(run[0], run_bytes, segment, config):
+            run, run_bytes = [], 0
         run.append(segment)
+        run_bytes += segment.size_bytes
     if run and now_ms - run[0].first_timestamp_ms > config.max_segment_ms:
         return ()
     return tuple(run)
@@ -37,6 +39,10 @@ def active_segments(appended: Sequence[Segment], config: TopicConfig, now_ms: in
 
 def is_rolled_before(run: Sequence[Segment], appended: Segment, config: TopicConfig) -> bool:
     """Whether Kafka would close the non-empty ``run`` before it takes ``appended``."""
-    is_full = total_bytes(run) > config.segment_bytes - appended.size_bytes
-    waited_ms = appended.largest_timestamp_ms - run[0].first_timestamp_ms
+    return _is_rolled(run[0], total_bytes(run), appended, config)
+
+
+def _is_rolled(first: Segment, run_bytes: int, appended: Segment, config: TopicConfig) -> bool:
+    is_full = run_bytes > config.segment_bytes - appended.size_bytes
+    waited_ms = appended.largest_timestamp_ms - first.first_timestamp_ms
     return is_full or waited_ms > config.max_segment_ms

@@ -65,7 +65,8 @@ def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) 
             s for s in dirty if s.base_offset >= first_dirty_offset or log.checkpoint != first_dirty_offset
         )
         active = active_segments(appended, log.config, now_ms)
-    active = [segment for segment in active if segment in dirty]
+    in_dirty = set(dirty) if active else set()
+    active = [segment for segment in active if segment in in_dirty]
     closed = dirty[: len(dirty) - len(active)]
     young = _first_young(closed, log.config.min_compaction_lag_ms, now_ms)
     undecided = _first_undecided(closed, active, log)
