@@ -5,6 +5,9 @@ PYTHON ?= python3
 # Random histories to compare with Apache Kafka, and how many of them also on the real table.
 N ?= 1000
 REAL ?= 20
+# What to measure, and how often; RECORDS scales it.
+CASE ?= W1
+ROUNDS ?= 5
 export PYTHON
 
 # Dagster keeps its runs and events here between starts.
@@ -44,8 +47,8 @@ fuzz: java $(venv) ## compare keptlog with Apache Kafka on random histories; lon
 readers: java $(venv) ## try other engines on a topic, Spark SQL with Iceberg's runtime too (fetches 0.5 GB once)
 	@$(bin)/python -m pytest tests/readers --spark-sql
 
-bench: java $(venv) ## measure a clean against a plain copy of the same bytes
-	@$(bin)/python -m benchmarks.clean_vs_copy
+bench: java $(venv) ## measure keptlog beside others, CASE=W1 to W10; smaller: make bench CASE=W3 RECORDS=100000 ROUNDS=1
+	@$(bin)/python -m benchmarks.run $(CASE) --rounds $(ROUNDS) $(if $(RECORDS),--records $(RECORDS))
 
 clean: ## remove all that was set up or cached here; topics and runs stay
 	@rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build *.egg-info spark-warehouse

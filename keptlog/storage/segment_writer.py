@@ -30,7 +30,7 @@ ROW_GROUP_ROWS = 131_072
 ROW_GROUP_BYTES = 32 * 2**20
 
 
-_WRITER_OPTIONS = {
+WRITER_OPTIONS = {
     "compression": "zstd",
     "compression_level": 1,
     "use_dictionary": ["partition", "timestamp_type"],
@@ -42,6 +42,7 @@ _WRITER_OPTIONS = {
     "write_statistics": ["partition", "offset", "timestamp", "delete_horizon", "key", "value"],
     "store_schema": False,
 }
+"""How pyarrow's writer encodes a segment."""
 
 
 @dataclass
@@ -184,7 +185,7 @@ class SegmentWriter:
         path = self.path_for(base_offset)
         with ExitStack() as opening:
             sink = opening.enter_context(self.files.open_output(path))
-            parquet = pq.ParquetWriter(sink, SCHEMA, **_WRITER_OPTIONS)
+            parquet = pq.ParquetWriter(sink, SCHEMA, **WRITER_OPTIONS)
             return _OpenSegment(path, parquet, sink, opening.pop_all(), base_offset)
 
     def _close(self) -> None:

@@ -1,0 +1,46 @@
+"""On what was measured: the machine, the versions of everything involved, the commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.kafka.jars import VERSION as KAFKA_VERSION
+
+_PACKAGES = ("pyarrow", "pyspark", "duckdb", "polars", "numpy")
+_ROOT = Path(__file__).parents[1]
+_GIBIBYTE = 2**30
+
+
+def described() -> dict[str, str]:
+    """Short facts by name. The load is that of the last minute, before anything is measured."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIBIBYTE
+    model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    return {
+        "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit(),
+        "machine": f"{os.cpu_count()} x {model.group(1) if model else platform.machine()}, {memory:.0f} GiB",
+        "load before": f"{os.getloadavg()[0]:.1f}",
+        "python": platform.python_version(),
+        "java": java[0] if java else "",
+        "kafka": KAFKA_VERSION,
+    } | {package: version(package) for package in _PACKAGES}
+
+
+def commit() -> str:
+    """Short hash of the checkout, and whether the library was changed since."""
+    git = ["git", "-C", str(_ROOT)]
+    head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    changes = subprocess.run(
+        [*git, "status", "--porcelain", "--untracked-files=no", "--", "keptlog", "benchmarks"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (head.stdout.strip() or "unknown") + (" with changes" if changes.stdout.strip() else "")
