@@ -1,0 +1,243 @@
+"""State out: the log as it is here, into a file or into a topic of a Kafka broker.
+
+A file gets one snapshot, partition by partition, in order, with tombstones and headers, in bounded memory.
+
+A topic gets the same, each record in the partition of its number, exactly once however often a restore is killed and
+run again. How far it has got is committed with the records (``keptlog.sinks.kafka_broker.writer``), as an offset here:
+
+    first run       [ 0 ............ 80 ) killed            sent from the log as it was then
+    cleaned             [  .  . .  .  .  .  .  . 120 )      neither order nor offsets change, so 80 stays a position
+    second run                       [ 80 . . .. 120 )      sent from the log as it is now
+
+So what arrives is a log that was never here at one moment: below 80 it may have records that were superseded
+meanwhile. Its state is right all the same, because a later record of each such key follows: a clean removes nothing
+but what a later record supersedes. One thing it removes without a successor, tombstones. If one went between two runs,
+an older record of its key, sent by the first, would stay for ever. A tombstone goes ``delete.retention.ms`` after the
+clean that first met it, at the soonest, and only from the clean section. So a restore goes on by itself if it does so
+within that time, or if nothing behind its position was cleaned; otherwise it asks, as it does if the head of the log
+went meanwhile. A restore that is complete may be run again for what came since, under the same rule. That is Kafka's
+rule for consumers of compacted topics, held instead of hoped for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from keptlog.errors import InvalidConfig
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.iso_time import iso_time
+from keptlog.log.record import Record
+from keptlog.log.segment import Log
+from keptlog.sinks.kafka_broker.target import Target, Targets
+from keptlog.sinks.kafka_broker.writer import Pair, Position, Writer, open_writer
+from keptlog.sinks.parquet_file import write_parquet
+from keptlog.sources.json_lines import to_json
+from keptlog.storage.schema import from_arrow
+from keptlog.table.read import Reader
+from keptlog.table.store import LogStore
+
+Progress = Callable[[str], None]
+"""Takes one line about what is being done now."""
+
+_PROGRESS_EVERY = 100_000
+_ROWS_AT_ONCE = 10_000
+
+
+def restore_to_json_lines(reader: Reader, sink: BinaryIO, progress: Progress, *, latest: bool = False) -> int:
+    """Write all records as JSON lines, in the form that ``keptlog append`` takes; gives their number.
+
+    ``latest`` leaves only the latest record of each key, and none for a deleted key.
+
+    Raises:
+        StorageUnavailable: a segment was purged meanwhile, or storage can't be reached.
+    """
+    count = 0
+    for partition, record in reader.records(0, latest=latest):
+        sink.write(to_json(partition, record).encode() + b"\n")
+        count += 1
+        if count % _PROGRESS_EVERY == 0:
+            progress(f"wrote {count} records")
+    return count
+
+
+def restore_to_parquet(reader: Reader, sink: BinaryIO, progress: Progress, *, latest: bool = False) -> int:
+    """The same as a Parquet file (``keptlog.sinks.parquet_file``)."""
+    count = 0
+
+    def told(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        nonlocal count
+        for table in tables:
+            yield table
+            count += table.num_rows
+            progress(f"wrote {count} records")
+
+    write_parquet(sink, told(table for log in reader.logs for table in reader.tables(log, latest=latest)))
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredLog:
+    """What a topic-partition got: those records of [from_offset, end_offset) here that are still here."""
+
+    partition: int
+    from_offset: int
+    end_offset: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a topic got."""
+
+    topic: str
+    target: str
+    is_created: bool
+    """Whether there was no such topic before."""
+    logs: tuple[RestoredLog, ...]
+    zero_timestamps: int
+    """Records with timestamp 0, which was sent as 1."""
+
+    @property
+    def records(self) -> int:
+        return sum(log.records for log in self.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Restores topics of a store to a broker. ``clock`` gives the time in ms."""
+
+    store: LogStore
+    settings: ClientSettings
+    clock: Callable[[], int]
+    progress: Progress
+
+    def run(self, topic: str, name: str, *, append_to_existing: bool = False, skip_lost: bool = False) -> Restored:
+        """Bring the topic ``name`` at the broker to what the topic here holds now; creates it if there is none.
+
+        ``append_to_existing`` begins although it has records; ``skip_lost`` goes on although records, or tombstones,
+        behind the position may be gone.
+
+        Raises:
+            InvalidConfig: the topic there can't take the log as it is; or a setting, or a permission, is wrong.
+            InvalidRecord: it does not take a record.
+            StalePlan: another restore of the same pair has begun.
+            StorageUnavailable: storage or broker can't be reached. All that raise leave a restore that goes on from
+                where it was when it is run again.
+        """
+        started_ms = self.clock()
+        reader = self.store.reader(topic)
+        seen_ms = self.clock()
+        target, is_created = self._target(topic, name)
+        pair = Pair(topic, self.store.describe_topic(topic).id, target)
+        with open_writer(self.settings, pair) as writer:
+            stored = writer.positions()
+            new = [partition for partition, position in stored.items() if position is None]
+            if not append_to_existing:
+                self._require_empty(target, new)
+            positions = {
+                partition: Position(log.log_start_offset, None) if position is None else position
+                for partition, (log, position) in enumerate(zip(reader.logs, stored.values(), strict=True))
+            }
+            for log, position in zip(reader.logs, positions.values(), strict=True):
+                _require_ours(log, position)
+                if not skip_lost:
+                    _require_not_lost(log, position, seen_ms)
+            writer.commit({partition: positions[partition] for partition in new})
+            logs = self._copy(reader, writer, positions, started_ms)
+            return Restored(topic, name, is_created, logs, writer.zero_timestamps)
+
+    def _target(self, topic: str, name: str) -> tuple[Target, bool]:
+        """The topic to restore to, and whether it was created for that."""
+        targets, described = Targets(self.settings), self.store.describe_topic(topic)
+        found = targets.find(name)
+        if found is None:
+            targets.create(name, described.partitions, described.raw_config)
+            self.progress(f"created topic {name} with {described.partitions} partitions")
+        target = found or targets.find(name)
+        if target is None:
+            raise InvalidConfig(f"topic {name} was deleted while it was being created: leave it alone, and try again")
+        if target.partitions != described.partitions:
+            raise InvalidConfig(
+                f"topic {name} has {target.partitions} partitions and {topic} here has {described.partitions}: records "
+                "keep their partitions, so choose another topic (--topic), or give it as many"
+            )
+        if target.replaces_timestamps:
+            raise InvalidConfig(
+                f"topic {name} has message.timestamp.type=LogAppendTime, which would replace every timestamp: set it "
+                "to CreateTime while restoring"
+            )
+        source = self.store.source_of(topic).source
+        if source and source.topic_id == target.id:
+            raise InvalidConfig(f"{topic} comes from topic {name} there: choose another one (--topic)")
+        return target, found is None
+
+    def _require_empty(self, target: Target, partitions: Iterable[int]) -> None:
+        used = sorted({*partitions} & {*Targets(self.settings).with_records(target)})
+        if used:
+            raise InvalidConfig(
+                f"{target.name}-{used[0]} has records that no restore of this topic has written, or none of the last "
+                "days (brokers forget positions after offsets.retention.minutes): choose another topic (--topic), or "
+                "add to what is there (--append-to-existing)"
+            )
+
+    def _copy(
+        self, reader: Reader, writer: Writer, positions: Mapping[int, Position], started_ms: int
+    ) -> tuple[RestoredLog, ...]:
+        """Send what lies behind the positions, committing from time to time."""
+        done: list[RestoredLog] = []
+        reached: dict[int, Position] = {}
+        sent = 0
+        for log in reader.logs:
+            partition = log.topic_partition.partition
+            position = positions[partition]
+            before = sent
+            as_of_ms = started_ms if position.as_of_ms is None else position.as_of_ms
+            for record in _records(reader.tables(log, position.offset)):
+                writer.write(partition, record)
+                sent += 1
+                if writer.is_full:
+                    writer.commit(reached | {partition: Position(record.offset + 1, as_of_ms)})
+                    reached = {}
+                    self.progress(f"restored {sent} records, up to offset {record.offset} of {log.topic_partition}")
+            reached[partition] = Position(log.log_end_offset, started_ms)
+            done.append(RestoredLog(partition, position.offset, log.log_end_offset, sent - before))
+        writer.commit(reached)
+        return tuple(done)
+
+
+def _records(tables: Iterable[pa.Table]) -> Iterator[Record]:
+    """Record objects of some rows at a time, so that there are never many of them."""
+    for table in tables:
+        for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+            yield from from_arrow(table.slice(start, _ROWS_AT_ONCE).to_batches())
+
+
+def _require_ours(log: Log, position: Position) -> None:
+    if position.offset > log.log_end_offset:
+        raise InvalidConfig(
+            f"{log.topic_partition} was restored up to offset {position.offset} and ends at {log.log_end_offset} here: "
+            "this is an older copy of it; restore to another topic (--topic)"
+        )
+
+
+def _require_not_lost(log: Log, position: Position, seen_ms: int) -> None:
+    """Refuse to go on where that would leave what is deleted here, or skip what should be there."""
+    name = log.topic_partition
+    if position.as_of_ms is None:
+        return
+    if position.offset < log.log_start_offset:
+        raise InvalidConfig(
+            f"{name} was restored up to offset {position.offset} and begins at {log.log_start_offset} now: go on "
+            "without what lay between (--skip-lost), or restore to another topic (--topic)"
+        )
+    retention_ms = log.config.delete_retention_ms
+    if (log.checkpoint or 0) > position.offset and seen_ms > position.as_of_ms + retention_ms:
+        raise InvalidConfig(
+            f"{name} was restored up to offset {position.offset} as of {iso_time(position.as_of_ms)}, longer ago than "
+            f"delete.retention.ms={retention_ms}: tombstones behind it may be gone since, and their keys would stay; "
+            "restore to another topic (--topic), or accept that (--skip-lost)"
+        )

@@ -1,0 +1,95 @@
+"""The topic that a log is restored to, as it is at its broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
+from confluent_kafka.cimpl import NewTopic
+
+from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors
+from keptlog.kafka_client.settings import ClientSettings
+
+_NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
+"""Settings of a topic here that brokers do not know begin like this."""
+_BROKERS_DEFAULT = -1
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A topic at its broker."""
+
+    name: str
+    id: str
+    """Kafka's UUID in base64, which tells a topic from a later one of the same name."""
+    partitions: int
+    config: Mapping[str, str] = field(hash=False)
+    """All of its settings, its broker's defaults too."""
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.config.get("cleanup.policy", "")
+
+    @property
+    def replaces_timestamps(self) -> bool:
+        return self.config.get("message.timestamp.type") == "LogAppendTime"
+
+    @property
+    def max_message_bytes(self) -> int:
+        """The largest record batch that it takes."""
+        return int(self.config["max.message.bytes"])
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The topics of a broker.
+
+    All methods raise InvalidConfig if a setting, a password or a permission is wrong, and StorageUnavailable if no
+    broker can be reached.
+    """
+
+    settings: ClientSettings
+
+    def find(self, name: str) -> Target | None:
+        """The topic of this name; null if there is none."""
+        with broker_errors(self.settings, f"topic {name} can't be looked at") as trouble:
+            admin = self._admin(trouble)
+            described = admin.describe_topics(TopicCollection([name]), request_timeout=WAIT_SECONDS)[name]
+            try:
+                topic = described.result()
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+                raise
+            resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+            entries = admin.describe_configs([resource], request_timeout=WAIT_SECONDS)[resource].result()
+            config = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+            return Target(name, str(topic.topic_id), len(topic.partitions), config)
+
+    def create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Create a topic with the settings of one here, as far as brokers know them, that keeps timestamps."""
+        known = {key: value for key, value in config.items() if not key.startswith(_NOT_KAFKAS)}
+        known["message.timestamp.type"] = "CreateTime"
+        with broker_errors(self.settings, f"topic {name} can't be created") as trouble:
+            new = NewTopic(name, num_partitions=partitions, replication_factor=_BROKERS_DEFAULT, config=known)
+            admin = self._admin(trouble)
+            admin.create_topics([new], operation_timeout=WAIT_SECONDS)[name].result()
+
+    def with_records(self, target: Target) -> list[int]:
+        """The partitions that have offsets between log start and end, committed or not."""
+        names = [TopicPartition(target.name, partition) for partition in range(target.partitions)]
+        with broker_errors(self.settings, f"topic {target.name} can't be looked at") as trouble:
+            admin = self._admin(trouble)
+            starts = admin.list_offsets(dict.fromkeys(names, _EARLIEST), request_timeout=WAIT_SECONDS)
+            ends = admin.list_offsets(dict.fromkeys(names, _LATEST), request_timeout=WAIT_SECONDS)
+            return [name.partition for name in names if starts[name].result().offset < ends[name].result().offset]
+
+    def _admin(self, trouble: Trouble) -> AdminClient:
+        """A client that has reached a broker."""
+        admin = AdminClient({**self.settings.for_admin(), "error_cb": trouble})
+        ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
+        return admin
