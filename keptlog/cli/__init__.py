@@ -24,6 +24,7 @@ _COMMANDS = {
     "topic": "keptlog.cli.topics:topic",
     "append": "keptlog.cli.records:append",
     "read": "keptlog.cli.records:read",
+    "restore": "keptlog.cli.restore:restore",
     "files": "keptlog.cli.files:files",
     "import": "keptlog.cli.import_logs:import_group",
     "plan": "keptlog.cli.inspection:plan",
