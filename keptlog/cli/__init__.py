@@ -22,7 +22,7 @@ EXIT_BAD_INPUT = 2
 
 _COMMANDS = {
     "topic": "keptlog.cli.topics:topic",
-    "append": "keptlog.cli.records:append",
+    "append": "keptlog.cli.append:append",
     "read": "keptlog.cli.records:read",
     "restore": "keptlog.cli.restore:restore",
     "files": "keptlog.cli.files:files",

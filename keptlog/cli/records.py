@@ -1,50 +1,11 @@
-"""``keptlog append`` and ``keptlog read``: records in and out as JSON lines."""
+"""``keptlog read``: records out as JSON lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
-from typing import BinaryIO
-
 import click
 
-from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
-from keptlog.errors import InvalidRecord
-from keptlog.home import new_id, open_home
-from keptlog.log.record import NewRecord
-from keptlog.sources.json_lines import read_records, to_json
-
-_PROGRESS_EVERY = 100_000
-
-
-@click.command()
-@click.argument("topic")
-@click.option("--file", "file", type=click.File("rb"), required=True, help="JSON lines to append; - is standard input.")
-@json_option
-@quiet_option
-def append(topic: str, file: BinaryIO, *, as_json: bool, quiet: bool) -> None:
-    """Append the records of a file to TOPIC, all or none.
-
-    One JSON object a line; timestamp (ms) and partition may be left out, null as value is a tombstone:
-
-    \b
-    {"key": "user-7", "value": "{\\"name\\": \\"Ada\\"}", "timestamp": 1700000000000}
-    {"key": "user-7", "value": null}
-
-    Bytes that are not text go into key_base64 and value_base64; headers are [{"key", "value"}].
-    """
-    now_ms = clock_ms()
-    records = _counted(read_records(file, now_ms=now_ms), progress_to_stderr(quiet=quiet))
-    try:
-        result = open_home().store.append(topic, records, new_id(), now_ms)
-    except InvalidRecord as error:
-        raise InvalidRecord(f"{file.name}: {error}") from None
-    if as_json:
-        print_json({"topic": topic, "records": result.records, "bytes": result.bytes} | asdict(result))
-        return
-    click.echo(f"appended {result.records} records ({size(result.bytes)}) to {topic}")
-    for each in result.partitions:
-        click.echo(f"  {topic}-{each.partition}: offsets {each.base_offset}..{each.last_offset}")
+from keptlog.home import open_home
+from keptlog.sources.json_lines import to_json
 
 
 @click.command(short_help="Print records as JSON lines; --latest for the state they tell.")
@@ -58,10 +19,3 @@ def read(topic: str, partition: int | None, from_offset: int, *, latest: bool, a
     del as_json
     for number, record in open_home().store.read(topic, partition=partition, from_offset=from_offset, latest=latest):
         click.echo(to_json(number, record))
-
-
-def _counted(records: Iterable[NewRecord], progress: Callable[[str], None]) -> Iterator[NewRecord]:
-    for count, record in enumerate(records, start=1):
-        if count % _PROGRESS_EVERY == 0:
-            progress(f"read {count} records")
-        yield record

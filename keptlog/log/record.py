@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+LARGEST_TIMESTAMP_MS = 253_402_300_799_999
+"""The end of the year 9999, the last that all readers of a table can show."""
+
 
 class TimestampType(IntEnum):
     """Who set a record's timestamp; Kafka's own numbers."""

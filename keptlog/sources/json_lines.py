@@ -14,7 +14,6 @@ import base64
 import binascii
 import difflib
 import json
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from keptlog.errors import InvalidRecord
@@ -24,18 +23,13 @@ _FIELDS = {"key", "key_base64", "value", "value_base64", "timestamp", "partition
 _READ_ONLY = {"offset", "timestamp_type", "delete_horizon"}
 
 
-def read_records(lines: Iterable[bytes], *, now_ms: int) -> Iterator[NewRecord]:
-    """Records from JSON lines; blank lines are skipped. A record without a timestamp gets ``now_ms``.
+def from_json(line: bytes, *, now_ms: int) -> NewRecord:
+    """The record of a line. Without a timestamp it gets ``now_ms``.
 
     Raises:
-        InvalidRecord: naming the line, what is wrong with it and what would be right.
+        InvalidRecord: what is wrong with the line and what would be right.
     """
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                yield _record(_object(line), now_ms)
-            except InvalidRecord as error:
-                raise InvalidRecord(f"line {number}: {error}; nothing was appended") from None
+    return _record(object_of(line), now_ms)
 
 
 def to_json(partition: int, record: Record) -> str:
@@ -50,7 +44,12 @@ def to_json(partition: int, record: Record) -> str:
     return json.dumps(shown, ensure_ascii=False)
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def object_of(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+        InvalidRecord: the line is something else.
+    """
     try:
         parsed = json.loads(line.decode())
     except UnicodeDecodeError as error:
@@ -61,8 +60,10 @@ def _object(line: bytes) -> dict[str, Any]:
         raise InvalidRecord(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise InvalidRecord("not a record: nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise InvalidRecord(f"not JSON: {error}") from None
     if not isinstance(parsed, dict):
-        raise InvalidRecord(f"a record is a JSON object, not {_kind(parsed)}")
+        raise InvalidRecord(f"a record is a JSON object, not {kind_of(parsed)}")
     return parsed
 
 
@@ -72,13 +73,13 @@ def _record(fields: dict[str, Any], now_ms: int) -> NewRecord:
         raise InvalidRecord(f"unknown field {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
     if "value" not in fields and "value_base64" not in fields:
         raise InvalidRecord('no "value": write null for a tombstone')
-    timestamp_ms = _whole_number(fields, "timestamp")
+    timestamp_ms = whole_number(fields, "timestamp")
     return NewRecord(
         key=_bytes(fields, "key"),
         value=_bytes(fields, "value"),
         timestamp_ms=now_ms if timestamp_ms is None else timestamp_ms,
-        partition=_whole_number(fields, "partition"),
-        headers=_headers(fields.get("headers")),
+        partition=whole_number(fields, "partition"),
+        headers=headers_of(fields.get("headers")),
     )
 
 
@@ -91,7 +92,7 @@ def _bytes(fields: dict[str, Any], name: str) -> bytes | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InvalidRecord(f'"{given}" is {_kind(value)}: it must be a string or null (write JSON as a string)')
+        raise InvalidRecord(f'"{given}" is {kind_of(value)}: it must be a string or null (write JSON as a string)')
     try:
         return value.encode() if given == name else base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
@@ -99,27 +100,37 @@ def _bytes(fields: dict[str, Any], name: str) -> bytes | None:
         raise InvalidRecord(f'"{given}" is not {wrong}') from None
 
 
-def _whole_number(fields: dict[str, Any], name: str) -> int | None:
+def whole_number(fields: dict[str, Any], name: str) -> int | None:
+    """A field that holds a whole number; null if it is missing or null.
+
+    Raises:
+        InvalidRecord: it holds something else.
+    """
     value = fields.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**53) <= value <= 2**53:
-        meaning = "milliseconds since 1970" if name == "timestamp" else "0 or more"
+        meaning = "0 or more" if name == "partition" else "milliseconds since 1970"
         raise InvalidRecord(f'"{name}" is {value!r}: it must be a whole number, {meaning}')
     return value
 
 
-def _headers(headers: Any) -> tuple[Header, ...]:
+def headers_of(headers: Any) -> tuple[Header, ...]:
+    """Headers from a list of objects with key and value.
+
+    Raises:
+        InvalidRecord: they are something else.
+    """
     if headers is None:
         return ()
     if not isinstance(headers, list):
-        raise InvalidRecord(f'"headers" is {_kind(headers)}: it must be a list of {{"key", "value"}}')
+        raise InvalidRecord(f'"headers" is {kind_of(headers)}: it must be a list of {{"key", "value"}}')
     return tuple(_header(header) for header in headers)
 
 
 def _header(header: Any) -> Header:
     if not isinstance(header, dict) or not isinstance(header.get("key"), str):
-        raise InvalidRecord(f'a header must be {{"key": string, "value": string or null}}, not {_kind(header)}')
+        raise InvalidRecord(f'a header must be {{"key": string, "value": string or null}}, not {kind_of(header)}')
     try:
         header["key"].encode()
     except UnicodeEncodeError:
@@ -140,7 +151,7 @@ def _put(shown: dict[str, Any], name: str, data: bytes | None) -> None:
         shown[f"{name}_base64"] = base64.b64encode(data or b"").decode()
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     return {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}.get(
         type(value), "a number"
     )

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from keptlog.errors import InvalidRecord
 from keptlog.log.partitioner import partition_for_key
-from keptlog.log.record import NewRecord, Record, TimestampType
+from keptlog.log.record import LARGEST_TIMESTAMP_MS, NewRecord, Record, TimestampType
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, to_arrow
@@ -31,8 +31,6 @@ _SPOOL_BYTES = 2 * 2**20
 _SPOOL_RECORDS = 8192
 _RECORD_OVERHEAD_BYTES = 512
 """What a record costs in Python beside its bytes."""
-_LARGEST_TIMESTAMP_MS = 253_402_300_799_999
-"""The end of the year 9999, the last that all readers of the table can show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ class Stager:
         config = self.topic.config
         if new.key is None and config.is_compacted:
             raise self._refused("it has no key, but the topic is compacted; give it one")
-        if not -1 <= new.timestamp_ms <= _LARGEST_TIMESTAMP_MS:
+        if not -1 <= new.timestamp_ms <= LARGEST_TIMESTAMP_MS:
             raise self._refused(f"timestamp {new.timestamp_ms} is no time in ms between 1970 and 9999, nor -1 for none")
         self._check_distance_to_clock(new.timestamp_ms)
         try:

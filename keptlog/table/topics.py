@@ -22,7 +22,7 @@ from keptlog.table.catalog import NAMESPACE
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import CONFIG_PREFIX, PARTITIONS, partition_count
 
-_MAX_PARTITIONS = 10_000
+MAX_PARTITIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def create_topic(catalog: Catalog, name: str, partitions: int, config: Mapping[s
         LogCorrupt: the catalog changed the schema.
     """
     valid_topic_name(name)
-    if not 1 <= partitions <= _MAX_PARTITIONS:
-        raise InvalidConfig(f"topic {name}: {partitions} partitions are not possible: use 1 to {_MAX_PARTITIONS}")
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise InvalidConfig(f"topic {name}: {partitions} partitions are not possible: use 1 to {MAX_PARTITIONS}")
     with contextlib.suppress(NamespaceAlreadyExistsError):
         if not catalog.namespace_exists((NAMESPACE,)):
             catalog.create_namespace((NAMESPACE,))

@@ -15,7 +15,7 @@ from examples.git_history import commit_count, git_history, git_tree, is_shallow
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import Record
 from keptlog.log.reference import latest_values
-from keptlog.sources.json_lines import read_records
+from keptlog.sources.json_lines import from_json
 
 LATIN = b"latin-\xe9.txt"
 QUOTED = b'a "quoted"\tname'
@@ -178,7 +178,7 @@ def test_a_folder_without_a_history_is_refused(tmp_path: Path, what: str) -> Non
 def test_the_lines_are_read_back_as_they_were(repository: Repository) -> None:
     records = list(git_history(repository.folder))
     lines = [to_json_line(record).encode() for record in records]
-    assert list(read_records(lines, now_ms=0)) == records
+    assert [from_json(line, now_ms=0) for line in lines] == records
     assert LATIN in {record.key for record in records}
 
 

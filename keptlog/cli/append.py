@@ -1,0 +1,159 @@
+"""``keptlog append``: records from files, all files of the call or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
+from keptlog.errors import InvalidConfig, InvalidRecord
+from keptlog.file_ingest import FileIngest, Ingested
+from keptlog.home import new_id, open_home
+from keptlog.log.source import Source
+from keptlog.sources.files import FileSet, Format, Reading, files_below
+from keptlog.sources.parquet_columns import ROWS
+from keptlog.table.append import AppendResult
+
+_SHOWN = ("partition", "position", "first_offset", "last_offset")
+_SUMS = ("records", "skipped", "bytes")
+
+
+@click.command(short_help="Append the records of files: JSON lines, Parquet or Debezium's change events.")
+@click.argument("topic")
+@click.option(
+    "--file",
+    "paths",
+    type=click.Path(exists=True, readable=True, allow_dash=True),
+    multiple=True,
+    required=True,
+    help="A file, or a folder of files; - is standard input. May be repeated: all go in together, in this order.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([each.value for each in Format]),
+    help="What the files hold; by default .parquet tells, and all others are JSON lines.",
+)
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="FIELD=NAME",
+    help=f"Parquet: the column for a field ({', '.join(ROWS.names)}); no NAME for none. May be repeated.",
+)
+@click.option(
+    "--key-field", "key_fields", metavar="NAME[,NAME]", help="Debezium: the key's columns, if events have none."
+)
+@click.option("--partition", type=click.IntRange(0), help="The partition of records that name none.")
+@click.option("--source-topic", metavar="NAME", help="With offsets: the topic that they are from. TOPIC by default.")
+@click.option("--skip-existing", is_flag=True, help="With offsets: leave out records that are there already.")
+@json_option
+@quiet_option
+def append(  # noqa: PLR0913
+    topic: str,
+    paths: Sequence[str],
+    form: str | None,
+    columns: Sequence[str],
+    *,
+    key_fields: str | None,
+    partition: int | None,
+    source_topic: str | None,
+    skip_existing: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Append the records of files to TOPIC, all of them or none.
+
+    JSON lines have one object a line; timestamp (ms) and partition may be left out, null as value is a tombstone:
+
+    \b
+    {"key": "user-7", "value": "{\\"name\\": \\"Ada\\"}", "timestamp": 1700000000000}
+    {"key": "user-7", "value": null}
+
+    Bytes that are not text go into key_base64 and value_base64; headers are [{"key", "value"}].
+
+    \b
+    keptlog append users --file users.jsonl --file more.jsonl.gz
+    keptlog append users --file export/ --column key=id --column value=document
+    keptlog append users --file changes.jsonl --format debezium
+    keptlog append users --file changes.jsonl --format debezium --key-field id
+
+    Records of a Parquet file keep their offsets if the column is named. The topic then comes from the topic that the
+    offsets are of, and takes no other records:
+
+    \b
+    keptlog append users --file archive/ --column offset=kafka_offset --column partition=kafka_partition
+    """
+    reading = Reading(
+        now_ms=clock_ms(),
+        format=Format(form) if form else None,
+        columns=_columns(columns),
+        key_fields=tuple(each.strip() for each in key_fields.split(",")) if key_fields else (),
+        partition=partition,
+    )
+    keeps_offsets = bool(reading.columns.get("offset"))
+    if not keeps_offsets and (source_topic or skip_existing):
+        raise InvalidConfig(
+            "--source-topic and --skip-existing are about offsets: name their column (--column offset=NAME)"
+        )
+    progress = progress_to_stderr(quiet=quiet)
+    files = FileSet(files_below(paths), reading, lambda each: progress(_progress(each)))
+    _refuse_idle(files)
+    store = open_home().store
+    try:
+        if keeps_offsets:
+            ingest = FileIngest(store, topic, Source(source_topic or topic), new_id(), new_id, skip_existing)
+            _print_ingested(topic, ingest.run(files), as_json=as_json)
+        else:
+            _print_appended(store.append(topic, files.records(), new_id(), reading.now_ms), as_json=as_json)
+    except InvalidRecord as error:
+        raise InvalidRecord(f"{files.place}: {error}") from None
+
+
+def _columns(options: Sequence[str]) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for option in options:
+        field, equals, name = option.partition("=")
+        if not equals or field not in ROWS.names:
+            raise InvalidConfig(f"--column {option}: write FIELD=NAME, with one of {', '.join(ROWS.names)} as FIELD")
+        if columns.setdefault(field, name) != name:
+            raise InvalidConfig(f"--column {option}: {field} is {columns[field]!r} already; name one column")
+    return columns
+
+
+def _refuse_idle(files: FileSet) -> None:
+    """Options that would do nothing are a mistake."""
+    if files.reading.columns and not any(files.is_parquet(path) for path in files.paths):
+        raise InvalidConfig("--column is about Parquet files, and there is none: say --format parquet if there is")
+    if files.reading.key_fields and files.reading.format is not Format.DEBEZIUM:
+        raise InvalidConfig("--key-field is about Debezium's events: say --format debezium too")
+
+
+def _progress(files: FileSet) -> str:
+    share = files.share_read
+    return f"read {files.count} records" + ("" if share is None else f", {share:.0%} of the bytes")
+
+
+def _print_appended(result: AppendResult, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"topic": result.topic, "records": result.records, "bytes": result.bytes} | asdict(result))
+        return
+    click.echo(f"appended {result.records} records ({size(result.bytes)}) to {result.topic}")
+    for each in result.partitions:
+        click.echo(f"  {result.topic}-{each.partition}: offsets {each.base_offset}..{each.last_offset}")
+
+
+def _print_ingested(topic: str, ingested: Sequence[Ingested], *, as_json: bool) -> None:
+    records, skipped, size_bytes = (sum(getattr(each, name) for each in ingested) for name in _SUMS)
+    if as_json:
+        rows = [{name: getattr(each, name) for name in (*_SHOWN, *_SUMS)} for each in ingested]
+        print_json({"topic": topic, "records": records, "skipped": skipped, "bytes": size_bytes, "partitions": rows})
+        return
+    there = f"; {skipped} were there already" if skipped else ""
+    click.echo(f"appended {records} records ({size(size_bytes)}) to {topic} at their own offsets{there}")
+    for each in ingested:
+        if each.records:
+            behind = "" if each.position is None else f", behind {each.position}"
+            click.echo(f"  {topic}-{each.partition}: offsets {each.first_offset}..{each.last_offset}{behind}")

@@ -1,0 +1,188 @@
+"""Records from files of several formats, read one after the other as if they were one.
+
+    users.parquet, changes.jsonl.gz, -     ->     records, in this order
+
+Whether all of them are taken or none is up to whoever takes them. What is here beside the records is the place of the
+last one, for messages, and how much of all bytes has been read, for those who wait.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from keptlog.errors import InvalidConfig, InvalidRecord
+from keptlog.log.record import NewRecord
+from keptlog.sources.debezium import ChangeEvents
+from keptlog.sources.json_lines import from_json
+from keptlog.sources.parquet import ParquetRows
+from keptlog.sources.place import Place
+
+STDIN = "-"
+REPORT_EVERY = 100_000
+_T = TypeVar("_T")
+
+
+class Format(StrEnum):
+    """What a file holds."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    DEBEZIUM = "debezium"
+
+
+_SUFFIXES = {".parquet": Format.PARQUET, ".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".json": Format.JSONL}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are to be read."""
+
+    now_ms: int
+    """The timestamp of records that have none."""
+    format: Format | None = None
+    """Of all files; null means that their names tell, and that others hold JSON lines."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Parquet: field of a record to the name of its column."""
+    key_fields: tuple[str, ...] = ()
+    """Debezium: the columns of the key, for events that come without."""
+    partition: int | None = None
+    """Of records that name none."""
+
+
+@dataclass
+class FileSet:
+    """Files, and where the reading of them is. It is read once."""
+
+    paths: Sequence[str]
+    reading: Reading
+    report: Callable[[FileSet], None] = lambda _files: None
+    """Called every ``REPORT_EVERY`` records."""
+    place: Place = field(default_factory=Place)
+    count: int = 0
+    """Records read so far."""
+    _bytes_before: int = 0
+    _bytes_here: Callable[[], float] = field(default=lambda: 0.0)
+
+    @property
+    def share_read(self) -> float | None:
+        """How much of all bytes has been read, 0 to 1; null where nobody knows how much there is."""
+        if not all(Path(path).is_file() for path in self.paths):
+            return None
+        total_bytes = sum(Path(path).stat().st_size for path in self.paths)
+        return min((self._bytes_before + self._bytes_here()) / max(total_bytes, 1), 1.0)
+
+    def records(self) -> Iterator[NewRecord]:
+        """All records, file by file.
+
+        Raises:
+            InvalidRecord: what is wrong with the record at ``place``, or with the file.
+        """
+        parse = self._parser()
+        for path in self.paths:
+            records = self._rows(path).records(self.place) if self.is_parquet(path) else self._lines(path, parse)
+            for record in self._reading_of(path, records):
+                self._count(1)
+                has_partition = record.partition is not None or self.reading.partition is None
+                yield record if has_partition else replace(record, partition=self.reading.partition)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows as batches of ``parquet.ROWS``, for those that keep their offsets; ``place`` is before the batch.
+
+        Raises:
+            InvalidConfig: a file is not Parquet.
+            InvalidRecord: what is wrong with the row at ``place``, or with the file.
+        """
+        for path in self.paths:
+            if not self.is_parquet(path):
+                raise InvalidConfig(f"{path}: only rows of Parquet files keep offsets: leave out --column offset=…")
+        for path in self.paths:
+            for batch in self._reading_of(path, self._rows(path).batches(self.place)):
+                self._count(batch.num_rows)
+                yield batch
+
+    def is_parquet(self, path: str) -> bool:
+        """Whether a file is read as Parquet."""
+        return (self.reading.format or _format_of(path)) is Format.PARQUET
+
+    def _count(self, more: int) -> None:
+        before, self.count = self.count, self.count + more
+        if before // REPORT_EVERY < self.count // REPORT_EVERY:
+            self.report(self)
+
+    def _rows(self, path: str) -> ParquetRows:
+        return ParquetRows(path, self.reading.columns, self.reading.now_ms)
+
+    def _parser(self) -> Callable[[bytes], NewRecord]:
+        if self.reading.format is Format.DEBEZIUM:
+            return ChangeEvents(self.reading.key_fields, self.reading.now_ms).record
+        return partial(from_json, now_ms=self.reading.now_ms)
+
+    def _reading_of(self, path: str, content: Iterator[_T]) -> Iterator[_T]:
+        """What is read of one file, with ``place`` and the share going along."""
+        size_bytes = Path(path).stat().st_size if Path(path).is_file() else 0
+        self.place.file, self.place.number, self.place.share = path, 0, lambda: 0.0
+        self._bytes_here = lambda: self.place.share() * size_bytes
+        try:
+            yield from content
+        except InvalidRecord as error:
+            raise InvalidRecord(f"{error}; nothing was appended") from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidRecord(f"it can't be read further ({error}); nothing was appended") from None
+        self._bytes_before, self._bytes_here = self._bytes_before + size_bytes, lambda: 0.0
+
+    def _lines(self, path: str, parse: Callable[[bytes], NewRecord]) -> Iterator[NewRecord]:
+        """A record for each line that is not blank."""
+        self.place.unit = "line"
+        with ExitStack() as opened:
+            raw = sys.stdin.buffer if path == STDIN else opened.enter_context(Path(path).open("rb"))
+            if Path(path).is_file():
+                size_bytes = max(Path(path).stat().st_size, 1)
+                self.place.share = lambda: raw.tell() / size_bytes
+            lines = opened.enter_context(gzip.open(raw)) if path.endswith(".gz") else raw
+            for self.place.number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield parse(line)
+
+
+def files_below(paths: Sequence[str]) -> list[str]:
+    """The files that are meant: a folder means those in and below it, by name, as sinks and Spark leave them.
+
+    Hidden ones, and those that begin with ``_``, are marks of whoever wrote the folder.
+
+    Raises:
+        InvalidConfig: a file is named twice, or a folder has none.
+    """
+    files = [file for path in paths for file in (_files_in(Path(path)) if Path(path).is_dir() else [path])]
+    for file, count in Counter(file if file == STDIN else str(Path(file).resolve()) for file in files).items():
+        if count > 1:
+            raise InvalidConfig(f"{file} is given {count} times: its records would be appended {count} times")
+    return files
+
+
+def _files_in(folder: Path) -> list[str]:
+    found = [
+        str(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and _format_of(path.name)
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        raise InvalidConfig(f"folder {folder} has no files that end with {', '.join(_SUFFIXES)}: name files instead")
+    return found
+
+
+def _format_of(path: str) -> Format | None:
+    return _SUFFIXES.get(Path(path.removesuffix(".gz")).suffix)
