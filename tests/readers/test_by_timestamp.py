@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 from pyspark.sql import SparkSession
@@ -52,9 +53,10 @@ def _clean(store: LogStore, now_ms: int) -> None:
 def _answers(spark: SparkSession) -> list[Rows]:
     """What the query gives in each engine."""
     query = blocks()["sql", "latest-by-timestamp"]
-    defined = run("table", "pyiceberg", "spark-files")
+    in_arrow = run("table", "pyiceberg")["users"]
+    run("table", "spark-files")
     in_polars = pl.SQLContext(users=run("table", "polars")["users"]).execute(query, eager=True)
-    in_duckdb = defined["scan"].to_duckdb("users").sql(query)
+    in_duckdb = duckdb.connect().register("users", in_arrow).sql(query)
     return [rows_of(table) for table in (in_polars.to_arrow(), in_duckdb.to_arrow_table(), spark.sql(query).toArrow())]
 
 

@@ -44,8 +44,8 @@ def test_spark_reads_what_keptlog_reads_without_icebergs_runtime(moment: Moment,
 def test_an_earlier_snapshot_reads_as_it_was(moment: Moment) -> None:
     defined = run("table", "time-travel")
     as_it_was = list(moment.store.read(TOPIC, snapshot_id=defined["first"]))
-    assert rows_of(defined["as_it_was"]) == as_it_was
-    assert rows_of(defined["in_polars"].collect().to_arrow()) == as_it_was
+    for table in (defined["as_it_was"], defined["in_polars"].collect().to_arrow()):
+        assert [row for row in rows_of(table) if row[1].offset >= defined["starts"][row[0]]] == as_it_was
 
 
 def test_duckdbs_command_line_reads_what_keptlog_reads(tmp_path: Path) -> None:

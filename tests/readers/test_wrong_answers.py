@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
@@ -36,7 +37,7 @@ def test_below_the_log_start_segments_hold_deleted_records_even_after_a_clean(ho
 
 def test_max_by_brings_deleted_keys_back_in_duckdb_and_arg_max_null_does_not(home: Path) -> None:
     store = prepare(home, "deleted up to the middle of a clean segment")
-    connection = run("table", "pyiceberg")["scan"].to_duckdb("users")
+    connection = duckdb.connect().register("users", run("table", "pyiceberg")["users"])
     right = _key_values(list(store.read(TOPIC, latest=True)))
 
     def answers(function: str) -> KEY_VALUES:
