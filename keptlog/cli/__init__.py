@@ -26,6 +26,7 @@ _COMMANDS = {
     "read": "keptlog.cli.records:read",
     "restore": "keptlog.cli.restore:restore",
     "files": "keptlog.cli.files:files",
+    "ingest": "keptlog.cli.ingest:ingest",
     "import": "keptlog.cli.import_logs:import_group",
     "plan": "keptlog.cli.inspection:plan",
     "explain": "keptlog.cli.inspection:explain",

@@ -66,6 +66,8 @@ def kafka_logs(  # noqa: PLR0913
     home, progress = open_home(), progress_to_stderr(quiet=quiet)
     if left_out:
         progress(f"left out, because they are Kafka's own (--topic imports one): {', '.join(left_out)}")
+    if cleaned := sum(bool(log.first_dirty_offset) for logs in chosen.values() for log in logs):
+        progress(f"{cleaned} logs were cleaned by their broker; here all of it is dirty until the first clean")
     if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
     wanted = WantedLogs(chosen, config, skip_corrupt=skip_corrupt, skip_lost=skip_lost)
@@ -74,7 +76,7 @@ def kafka_logs(  # noqa: PLR0913
     for warning in imported.warnings:
         click.echo(f"warning: {warning}", err=True)
     more = {"warnings": list(imported.warnings), "left_out": left_out}
-    report(imported.result, config, more, as_json=as_json)
+    report(imported.result, dict.fromkeys(chosen, config), more, as_json=as_json)
 
 
 def _by_topic(logs: Sequence[LogDirectory]) -> dict[str, list[LogDirectory]]:

@@ -12,22 +12,26 @@ from keptlog.ingest import Ingested, IngestResult
 
 
 def report(
-    result: IngestResult, config: Mapping[str, str], more: Mapping[str, object] | None = None, *, as_json: bool
+    result: IngestResult,
+    configs: Mapping[str, Mapping[str, str]],
+    more: Mapping[str, object] | None = None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Print what a run did; ``config`` is what new topics were created with, ``more`` goes into the JSON.
+    """Print what a run did; ``configs`` has what new topics were created with, ``more`` goes into the JSON.
 
     Exits with 1 if a topic-partition failed.
     """
     rows = [_row(each) for each in result.committed]
     if as_json:
         failed = {name: str(error) for name, error in result.failed.items()}
-        created = {topic: dict(config) for topic in result.created}
+        created = {topic: dict(configs[topic]) for topic in result.created}
         answer = {"run_id": result.run_id, "created": created, "committed": rows, "failed": failed}
         print_json(answer | dict(more or {}))
     else:
-        settings = ", ".join(f"{name}={value}" for name, value in config.items())
         for topic in result.created:
-            click.echo(f"created {topic} with {settings}")
+            settings = ", ".join(f"{name}={value}" for name, value in configs[topic].items())
+            click.echo(f"created {topic} with {settings or 'no settings of its own'}")
         print_table([_shown(row) for row in rows], empty="nothing new")
     exit_if_failed(result.failed)
 

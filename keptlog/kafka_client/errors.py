@@ -28,6 +28,11 @@ Answer = TypeVar("Answer")
 
 WAIT_SECONDS = 15
 """Long enough for a broker that has just been started."""
+
+PARTITION_EOF = KafkaError._PARTITION_EOF
+"""Not an error: the log ends here."""
+OFFSET_OUT_OF_RANGE = KafkaError._AUTO_OFFSET_RESET
+"""The log does not hold the offset that was asked for."""
 _TURN_SECONDS = 1.0
 
 
@@ -129,6 +134,11 @@ def broker_errors(settings: ClientSettings, doing: str) -> Iterator[Trouble]:
     except KafkaException as error:
         # The cause stays away: it shows librdkafka's own words, secrets and all.
         raise translated(error.args[0], settings, doing, trouble) from None
+
+
+def no_answer() -> KafkaException:
+    """Tells that one has waited long enough; ``broker_errors`` looks for the reason."""
+    return KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
 
 def ask(

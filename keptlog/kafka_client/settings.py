@@ -72,6 +72,11 @@ _CONSUMER_DEFAULTS: Mapping[str, Any] = {
     # What is fetched ahead of what is read. Without a bound of its own it may be 64 MiB a partition.
     "queued.max.messages.kbytes": 32_768,
     "max.partition.fetch.bytes": 4 * 2**20,
+    # Once that is full it sleeps, a second by default, in which everything is read and then waited for: 0.2 instead of
+    # 1.1 million records a second.
+    "fetch.queue.backoff.ms": 10,
+    # A part that is written slowly is no reason to leave a group that was never joined.
+    "max.poll.interval.ms": 86_400_000,
 }
 _PRODUCER: Mapping[str, Any] = {"enable.idempotence": True, "allow.auto.create.topics": False}
 

@@ -1,0 +1,103 @@
+"""``keptlog ingest``: topics of running systems into topics here, and onwards from where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from keptlog.broker_ingest import BrokerIngest, Looked, WantedTopics, topics_from_brokers
+from keptlog.cli.ingested import refuse_if_nothing_can_be_done, report
+from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, refuse_unknown
+from keptlog.cli.passes import spark_session
+from keptlog.cli.topics import config_option, settings_from
+from keptlog.errors import InvalidConfig
+from keptlog.home import Home, client_settings, new_id, open_home
+from keptlog.log.config import TopicConfig
+from keptlog.log.topic_partition import valid_topic_name
+
+
+@click.group()
+def ingest() -> None:
+    """Bring in records from running systems."""
+
+
+@ingest.command(short_help="Ingest topics of a Kafka broker, from where they were left.")
+@click.option("--topic", "names", multiple=True, metavar="TOPIC", help="A topic there; may be repeated.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Brokers to ask first; a topic here remembers them.")
+@click.option("--into", metavar="TOPIC", help="The topic here, if it is to have another name than there.")
+@config_option
+@click.option("--broker-config", is_flag=True, help="Create topics with the settings that they have there.")
+@click.option("--skip-lost", is_flag=True, help="Go on where a log begins now, if records before that are gone.")
+@click.option(
+    "--client-config",
+    "file",
+    type=click.Path(path_type=Path),
+    help="librdkafka's settings as a properties file (default: kafka.properties in the home).",
+)
+@json_option
+@quiet_option
+def kafka(  # noqa: PLR0913
+    names: Sequence[str],
+    bootstrap: str | None,
+    into: str | None,
+    configs: Sequence[str],
+    file: Path | None,
+    *,
+    broker_config: bool,
+    skip_lost: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Ingest the committed records of topics of a Kafka broker, up to the last stable offset.
+
+    Records keep their offsets. A topic that does not exist yet is created, with cleanup.policy=compact or, with
+    --broker-config, as it is there; --config goes on top. Later runs go on where the last one ended, without --topic
+    for all topics that remember a broker. SASL and TLS are set up in kafka.properties; KEPTLOG_KAFKA_SASL_PASSWORD
+    sets sasl.password.
+
+    \b
+    keptlog ingest kafka --bootstrap broker-1:9092 --topic users --topic orders
+    """
+    config = settings_from(configs)
+    TopicConfig.of(config)
+    home, progress = open_home(), progress_to_stderr(quiet=quiet)
+    topics = _topics(home, names, into)
+    if configs and (existing := sorted(topics.keys() & set(home.store.topics()))):
+        progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
+    broker = BrokerIngest(home.ingest(spark_session), client_settings(home.path, file))
+    wanted = WantedTopics(topics, bootstrap, config, with_broker_config=broker_config, skip_lost=skip_lost)
+    looked = broker.look(wanted)
+    refuse_unknown(looked.failed)
+    for line in _left_out(looked):
+        progress(line)
+    result = broker.run(looked, new_id(), progress)
+    refuse_if_nothing_can_be_done(result, list(topics))
+    left_out = {each.plan.topic: dict(each.left_out) for each in looked.topics if each.left_out}
+    new_configs = {each.plan.topic: each.config for each in looked.topics}
+    report(result, new_configs, {"left_out_settings": left_out}, as_json=as_json)
+
+
+def _topics(home: Home, names: Sequence[str], into: str | None) -> dict[str, str]:
+    """Topics here to their names there.
+
+    Raises:
+        InvalidConfig: none is named and none is known, or the names don't fit together.
+    """
+    if into is not None:
+        if len(names) != 1:
+            raise InvalidConfig(f"--into {into} takes one topic: name it with --topic")
+        return {valid_topic_name(into): names[0]}
+    topics = {valid_topic_name(name): name for name in names} or topics_from_brokers(home.store)
+    if not topics:
+        raise InvalidConfig("no topic here remembers a broker yet: name one with --bootstrap HOST:PORT --topic TOPIC")
+    return topics
+
+
+def _left_out(looked: Looked) -> list[str]:
+    return [
+        f"{each.plan.topic}: {name} is left out: {reason}"
+        for each in looked.topics
+        for name, reason in each.left_out.items()
+    ]

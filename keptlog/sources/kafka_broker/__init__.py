@@ -1,0 +1,1 @@
+"""Reads topics of running Kafka brokers, through librdkafka."""

@@ -1,0 +1,93 @@
+"""Messages of librdkafka as tables, byte for byte: null is not empty, and headers keep order, doubles and nulls.
+
+A million messages are a million Python objects, and what is done to each of them decides how fast a broker is read. So
+a table is built column by column, each with a loop that runs in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, Message
+
+from keptlog.errors import InvalidRecord
+from keptlog.log.record import TimestampType
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.storage.schema import SCHEMA, US_PER_MS
+
+_HEADERS = SCHEMA.field("headers").type
+_NO_HEADERS = pa.array([], _HEADERS.value_type)
+_TIMESTAMP = SCHEMA.field("timestamp").type
+_LARGEST_TIMESTAMP_MS = (2**63 - 1) // US_PER_MS
+
+
+def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
+    """Messages, at least one and none of them an error, as a table of ``SCHEMA`` with the partition of ``where``.
+
+    Raises:
+        InvalidRecord: a record can't be kept as it is; names its offset.
+    """
+    count = len(messages)
+    kinds, times_ms = zip(*map(Message.timestamp, messages), strict=True)
+    return pa.Table.from_arrays(
+        [
+            pa.repeat(pa.scalar(where.partition, pa.int32()), count),
+            pa.array(list(map(Message.offset, messages)), pa.int64()),
+            _timestamps(messages, kinds, times_ms, where),
+            _timestamp_types(kinds),
+            pa.array(list(map(Message.key, messages)), pa.binary()),
+            pa.array(list(map(Message.value, messages)), pa.binary()),
+            _header_lists(messages, where),
+            pa.nulls(count, _TIMESTAMP),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _timestamps(
+    messages: Sequence[Message], kinds: Sequence[int], times_ms: Sequence[int], where: TopicPartition
+) -> pa.Array:
+    if TIMESTAMP_NOT_AVAILABLE in kinds:
+        pairs = zip(kinds, times_ms, strict=True)
+        times_ms = [-1 if kind == TIMESTAMP_NOT_AVAILABLE else time_ms for kind, time_ms in pairs]
+    latest_ms = max(times_ms)
+    if latest_ms > _LARGEST_TIMESTAMP_MS:
+        offset = messages[times_ms.index(latest_ms)].offset()
+        raise InvalidRecord(
+            f"{where}: the record at offset {offset} has the timestamp {latest_ms} ms, which no table can hold; its "
+            "producer must be mended"
+        )
+    return pa.array(np.array(times_ms, np.int64) * US_PER_MS).cast(_TIMESTAMP)
+
+
+def _timestamp_types(kinds: Sequence[int]) -> pa.Array:
+    types = {
+        kind: TimestampType.LOG_APPEND_TIME if kind == TIMESTAMP_LOG_APPEND_TIME else TimestampType.CREATE_TIME
+        for kind in set(kinds)
+    }
+    return pa.array([int(types[kind]) for kind in kinds], pa.int32())
+
+
+def _header_lists(messages: Sequence[Message], where: TopicPartition) -> pa.Array:
+    lists: list[Any] = []
+    try:
+        lists.extend(map(Message.headers, messages))
+    except (SystemError, UnicodeDecodeError):
+        # It is told once only, by the message that has it.
+        offset = messages[len(lists)].offset()
+        raise InvalidRecord(
+            f"{where}: a header of the record at offset {offset} has a name that is not UTF-8, as Kafka demands; its "
+            "producer must be mended"
+        ) from None
+    starts = np.zeros(len(lists) + 1, np.int32)
+    if not any(lists):
+        return pa.ListArray.from_arrays(pa.array(starts), _NO_HEADERS, type=_HEADERS)
+    np.cumsum([len(each) if each else 0 for each in lists], out=starts[1:])
+    pairs = [pair for each in lists if each for pair in each]
+    names = pa.array([name for name, _ in pairs], pa.string())
+    values = pa.array([value for _, value in pairs], pa.binary())
+    structs = pa.StructArray.from_arrays([names, values], fields=list(_HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(starts), structs, type=_HEADERS)

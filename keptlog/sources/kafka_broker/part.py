@@ -1,0 +1,178 @@
+"""Reads one offset range of one topic-partition, with a consumer of its own that knows no group and commits nothing.
+
+Offsets have gaps: markers of transactions, aborted records, what the broker's cleaner took. So the end of a range is
+not an offset that must come. It is reached with the first record at or behind it, or with the end of the log:
+
+    range [120, 200)      120 .. 151   153 .. 197  [200        200 belongs to another part
+                          120 .. 151   153 .. 197  | end       198 and 199 are markers; the log ends at 200
+
+If the log ends before the range does, or does not begin before it, it is another log than the one that was planned
+from, and the part fails. Memory is bounded: by what librdkafka may fetch ahead, and by one table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Position
+
+from keptlog.errors import StalePlan, StorageUnavailable
+from keptlog.kafka_client.errors import OFFSET_OUT_OF_RANGE, PARTITION_EOF, Trouble, broker_errors, no_answer
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker.messages import table_of
+
+_POLL_SECONDS = 0.05
+"""Of the wait for messages that don't come, at the end of a log; while they come, nobody waits."""
+_MOST_AT_ONCE = 500
+"""Messages; Kafka's own ``max.poll.records``."""
+_BYTES_AT_ONCE = 4 * 2**20
+"""Of messages of the size of those before."""
+_TABLE_ROWS = 16_384
+_TABLE_BYTES = 8 * 2**20
+"""Whichever comes first."""
+
+_HARMLESS = {
+    # Of the group that it must name and never joins.
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPart:
+    """The committed records with offsets in [from, end) of one topic-partition of a broker."""
+
+    settings: ClientSettings
+    topic: str
+    """Its name there."""
+    topic_partition: TopicPartition
+    """The one here; it has the partition's number there."""
+    from_offset: int
+    end_offset: int
+    """At most the last stable offset."""
+    stall_seconds: float = 60
+    """So long nothing may come from the broker; a restart takes less."""
+
+    @property
+    def weight(self) -> int:
+        """How many offsets; nobody knows how many bytes they are."""
+        return self.end_offset - self.from_offset
+
+    @property
+    def there(self) -> str:
+        """What is read, for messages."""
+        name = TopicPartition(self.topic, self.topic_partition.partition)
+        return f"{name} at {self.settings.bootstrap}"
+
+    def read(self, _skip: Callable[[str], None]) -> Iterator[pa.Table]:
+        """The records as tables of ``SCHEMA``, without delete horizons; nothing is ever left out.
+
+        Raises:
+            StalePlan: the log there does not hold the range any more.
+            StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``.
+            InvalidConfig: a client setting, a password or a permission is wrong.
+            UnknownTopic: the topic is gone.
+            InvalidRecord: a record can't be kept as it is.
+        """
+        with broker_errors(self.settings, f"{self.there} can't be read") as trouble:
+            consumer = Consumer(self.settings.for_consumer(error_cb=trouble))
+            with contextlib.closing(consumer):
+                consumer.assign([Position(self.topic, self.topic_partition.partition, self.from_offset)])
+                reading = _Reading(self, consumer, trouble)
+                while not reading.is_done:
+                    yield from reading.next_table()
+
+
+@dataclass
+class _Reading:
+    """One part on its way."""
+
+    part: BrokerPart
+    consumer: Consumer
+    trouble: Trouble
+    position: int = field(init=False)
+    """The least offset that the next record can have."""
+    is_done: bool = False
+    _at_once: int = 64
+    _idle_polls: int = 0
+    _log_end: int | None = None
+    """Where the log ended when it was last seen to."""
+
+    def __post_init__(self) -> None:
+        self.position = self.part.from_offset
+
+    def next_table(self) -> Iterator[pa.Table]:
+        """The next records together, or nothing."""
+        tables: list[pa.Table] = []
+        rows = size_bytes = 0
+        while not self.is_done and rows < _TABLE_ROWS and size_bytes < _TABLE_BYTES:
+            messages = self._poll()
+            if messages:
+                tables.append(table_of(messages, self.part.topic_partition))
+                rows, size_bytes = rows + len(messages), size_bytes + tables[-1].nbytes
+                self._at_once = max(1, min(_MOST_AT_ONCE, _BYTES_AT_ONCE * len(messages) // tables[-1].nbytes))
+        if tables:
+            yield pa.concat_tables(tables)
+
+    def _poll(self) -> list[Message]:
+        """The records that came, none of them outside of the part; notices when it is done."""
+        end = self.part.end_offset
+        polled = self.consumer.consume(min(self._at_once, end - self.position), timeout=_POLL_SECONDS)
+        messages = [message for message in polled if message.error() is None]
+        if messages:
+            self.position = _offset(messages[-1]) + 1
+            self._idle_polls, self._log_end = 0, None
+            self.trouble.forget()
+        if len(messages) < len(polled):
+            for event in polled:
+                self._heed(event.error(), _offset(event))
+        if self.position >= end:
+            self.is_done = True
+            return [message for message in messages if _offset(message) < end]
+        if not messages and not self.is_done:
+            self._wait_on()
+        return messages
+
+    def _heed(self, error: KafkaError | None, offset: int) -> None:
+        """What came between the records."""
+        if error is None or error.code() in _HARMLESS:
+            return
+        if error.code() == OFFSET_OUT_OF_RANGE:
+            raise StalePlan(
+                f"{self.part.there} does not have offset {self.position} any more: it was deleted, or the log was cut "
+                "off; ingest again to see what is left"
+            )
+        if error.code() != PARTITION_EOF:
+            raise KafkaException(error)
+        self._log_end = offset
+        self.is_done = offset >= self.part.end_offset
+
+    def _wait_on(self) -> None:
+        """Nothing came; give up if that has lasted too long."""
+        if self.trouble.is_final:
+            raise no_answer()
+        self._idle_polls += 1
+        if self._idle_polls * _POLL_SECONDS < self.part.stall_seconds:
+            return
+        if self._log_end is not None:
+            raise StalePlan(
+                f"{self.part.there} ends at offset {self._log_end}, and {self.part.end_offset} was planned: it was cut "
+                "off; ingest again to see what is left"
+            )
+        if self.trouble.errors:
+            raise no_answer()
+        raise StorageUnavailable(
+            f"{self.part.there}: nothing came for {self.part.stall_seconds} s at offset {self.position} of "
+            f"[{self.part.from_offset}, {self.part.end_offset}); try again"
+        )
+
+
+def _offset(message: Message) -> int:
+    return cast("int", message.offset())

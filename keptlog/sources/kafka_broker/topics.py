@@ -1,0 +1,184 @@
+"""Looks at topics of a broker: where their logs begin, up to where they may be read, and how they are configured.
+
+All topics are looked at with one connection and a handful of requests, however many they are:
+
+    metadata         which topics and partitions there are; asking for all never creates one
+    describe topics  the ids that tell a topic from a later one of the same name
+    list offsets     earliest: the log start offsets
+    list offsets     latest, read committed: the last stable offsets
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ConfigSource, OffsetSpec
+
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors, translated
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.config import NOT_APPLICABLE, SETTINGS
+from keptlog.log.source import Source, SourceLog, SourceTopic
+
+Name = TypeVar("Name")
+Value = TypeVar("Value")
+
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a broker says whose topics have no ids."""
+_KNOWN_SETTINGS = {setting.name for setting in SETTINGS}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a broker says of the topics that it was asked for; each is in one of the two."""
+
+    topics: dict[str, SourceTopic]
+    missing: dict[str, KeptlogError]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """A topic's settings at its broker: those of the topic, and those that this broker has made for all topics."""
+
+    settings: dict[str, str]
+    left_out: dict[str, str]
+    """Settings that mean nothing here, with the reason."""
+
+
+@dataclass
+class _Answers:
+    """What is asked of one client, and what became of it, name by name."""
+
+    admin: AdminClient
+    trouble: Trouble
+    settings: ClientSettings
+    wait_seconds: float
+    errors: dict[str, KeptlogError] = field(default_factory=dict)
+
+    def metadata(self) -> ClusterMetadata:
+        return ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
+
+    def of(
+        self, futures: Mapping[Name, Future[Value]], topic_of: Callable[[Name], str], doing: str
+    ) -> dict[Name, Value]:
+        """The results, without those of topics of which one could not be had."""
+        results: dict[Name, Value] = {}
+        for name, future in futures.items():
+            topic = topic_of(name)
+            try:
+                results[name] = future.result()
+            except KafkaException as error:
+                told = translated(error.args[0], self.settings, f"topic {topic}: {doing}", self.trouble)
+                self.errors.setdefault(topic, told)
+        return {name: result for name, result in results.items() if topic_of(name) not in self.errors}
+
+
+def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS) -> Found:
+    """What is there to read of each topic. Nothing is waited for longer than ``wait_seconds``.
+
+    Raises:
+        InvalidConfig: a client setting, a password or a certificate is wrong.
+        StorageUnavailable: no broker can be reached.
+    """
+    with broker_errors(settings, f"{_shown(topics)} can't be looked at") as trouble:
+        admin = AdminClient(settings.for_admin(error_cb=trouble))
+        answers = _Answers(admin, trouble, settings, wait_seconds)
+        metadata = answers.metadata()
+        partitions = _partitions(answers, metadata, topics)
+        ids = _topic_ids(answers, metadata, list(partitions))
+        positions = [Position(name, number) for name, numbers in partitions.items() for number in numbers]
+        starts = _offsets(answers, positions, OffsetSpec.earliest())
+        ends = _offsets(answers, positions, OffsetSpec.latest())
+    found = {
+        name: SourceTopic(
+            Source(name, ids.get(name), settings.bootstrap),
+            tuple(SourceLog(number, starts[name, number], ends[name, number]) for number in numbers),
+        )
+        for name, numbers in partitions.items()
+        if name not in answers.errors
+    }
+    return Found(found, answers.errors)
+
+
+def topic_configs(
+    settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS
+) -> dict[str, BrokerConfig]:
+    """The settings of topics that are not Kafka's defaults.
+
+    Raises:
+        InvalidConfig: the user may not see them.
+        UnknownTopic: one of the topics is not there.
+        StorageUnavailable: no broker can be reached.
+    """
+    with broker_errors(settings, f"the settings of {_shown(topics)} can't be looked at") as trouble:
+        admin = AdminClient(settings.for_admin(error_cb=trouble))
+        answers = _Answers(admin, trouble, settings, wait_seconds)
+        answers.metadata()  # tells early, and why, if nobody is there
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
+        futures = admin.describe_configs(resources, request_timeout=wait_seconds)
+        found = answers.of(futures, lambda resource: str(resource.name), "its settings can't be looked at")
+    for error in answers.errors.values():
+        raise error
+    return {resource.name: _made(entries.values()) for resource, entries in found.items()}
+
+
+def _made(entries: Iterable[Any]) -> BrokerConfig:
+    """The settings that somebody made, for the topic or for all topics of the broker."""
+    made = {
+        entry.name: entry.value
+        for entry in entries
+        if ConfigSource(entry.source) is not ConfigSource.DEFAULT_CONFIG and entry.value is not None
+    }
+    left_out = {
+        name: NOT_APPLICABLE.get(name, "keptlog has no such setting") for name in made if name not in _KNOWN_SETTINGS
+    }
+    return BrokerConfig({name: value for name, value in made.items() if name not in left_out}, left_out)
+
+
+def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, list[int]]:
+    """The numbers of the partitions of each topic that is there."""
+    found: dict[str, list[int]] = {}
+    for name in topics:
+        topic = metadata.topics.get(name)
+        if topic is None:
+            near = difflib.get_close_matches(name, metadata.topics, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"it shows {len(metadata.topics)} topics"
+            where = answers.settings.bootstrap
+            answers.errors[name] = UnknownTopic(f"{where} has no topic {name!r}, or does not show it: {hint}")
+        elif topic.error is not None:
+            answers.errors[name] = translated(topic.error, answers.settings, f"topic {name} can't be looked at")
+        else:
+            found[name] = sorted(topic.partitions)
+    return found
+
+
+def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, str]:
+    """The ids of topics, in base64 as Kafka prints them, where they are known."""
+    if not topics or metadata.controller_id not in metadata.brokers:
+        return {}  # only the controller knows, and this cluster has none: librdkafka's mock
+    futures = answers.admin.describe_topics(TopicCollection(list(topics)), request_timeout=answers.wait_seconds)
+    described = answers.of(futures, str, "it can't be described")
+    ids = {name: str(description.topic_id) for name, description in described.items()}
+    return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
+
+
+def _offsets(answers: _Answers, positions: Sequence[Position], which: OffsetSpec) -> dict[tuple[str, int], int]:
+    """An offset of each topic-partition, of committed records."""
+    wanted = {each: which for each in positions if each.topic not in answers.errors}
+    if not wanted:
+        return {}
+    futures = answers.admin.list_offsets(
+        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=answers.wait_seconds
+    )
+    found = answers.of(futures, lambda each: str(each.topic), "its offsets can't be looked at")
+    return {(each.topic, each.partition): result.offset for each, result in found.items()}
+
+
+def _shown(topics: Sequence[str]) -> str:
+    return f"topic {topics[0]}" if len(topics) == 1 else f"{len(topics)} topics"
