@@ -81,7 +81,10 @@ def import_logs(ingest: Ingest, wanted: WantedLogs, run_id: str, progress: Progr
         StorageUnavailable: Spark can't be started, or fails; nothing was committed.
     """
     run = _Import(ingest, wanted)
-    sources, jobs = run.sources(), ingest.engine.jobs(run_id, progress)
+    sources = run.sources()
+    if not sources:
+        return Imported(IngestResult(run_id, (), (), run.failed), ())
+    jobs = ingest.engine.jobs(run_id, progress)
     scanned = run.scan(jobs, sources)
     result = ingest.run(run.cut(run.plans(sources, scanned), scanned, jobs.cores), run_id, progress)
     warnings = [line for logs in scanned.values() for log in logs.values() for line in _warnings(log)]
@@ -205,9 +208,7 @@ def _warnings(log: _ScannedLog) -> list[str]:
     lines: list[str] = []
     scan = log.scan
     if scan.torn:
-        lines.append(
-            f"{log.name}: the log ends at {scan.log_end_offset}, its last batch was not written whole: {scan.torn}"
-        )
+        lines.append(f"{log.name}: it ends at {scan.log_end_offset}, its last batch was not written whole: {scan.torn}")
     if scan.last_stable_offset < scan.log_end_offset:
         lines.append(
             f"{log.name}: a transaction is open from offset {scan.last_stable_offset} on; offsets up to "

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
+from typing import Self
 
 from keptlog.cleaner import Cleaner
 from keptlog.home import new_id
@@ -71,7 +72,7 @@ def work(home: Path, rounds: int, caller: str, kill_at_call: int | None = None) 
         How many calls those two made, if it was not killed.
     """
     store = open_store(home)
-    countdown = _Countdown(caller, kill_at_call)
+    countdown = Countdown(caller, kill_at_call)
     for _ in range(rounds):
         number = store.logs(TOPIC)[0].log_end_offset // BATCH_RECORDS
         store.append(TOPIC, batch(number), new_id(), wall_clock_ms())
@@ -82,7 +83,7 @@ def work(home: Path, rounds: int, caller: str, kill_at_call: int | None = None) 
     return countdown.calls
 
 
-class _Countdown:
+class Countdown:
     """Counts function calls, Python's and C's, and kills this process at one of them, as ``kill -9`` would."""
 
     def __init__(self, caller: str, kill_at_call: int | None) -> None:
@@ -90,8 +91,9 @@ class _Countdown:
         self._caller = caller
         self._last_call = kill_at_call
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         sys.setprofile(self._count)
+        return self
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)

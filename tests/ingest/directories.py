@@ -1,0 +1,54 @@
+"""Log directories of these tests, written by the book, and what is read back from the topics that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from keptlog.import_logs import Imported, WantedLogs, import_logs
+from keptlog.ingest import Ingest
+from keptlog.log.record import Record
+from keptlog.sources.kafka_log.directory import log_directories
+from keptlog.table.store import LogStore
+from tests.in_process import in_process_engine
+from tests.sources.kafka_log.encoder import PLAIN, BatchOptions, batch, write_segment
+
+FIRST_MS = 1_600_000_000_000
+COMPACT = {"cleanup.policy": "compact"}
+
+
+def some_records(first_offset: int, count: int) -> list[Record]:
+    """Records of few keys; every seventh is a tombstone."""
+    return [
+        Record(n, b"key-%d" % (n % 5), None if n % 7 == 6 else b"value %d" % n, FIRST_MS + n)
+        for n in range(first_offset, first_offset + count)
+    ]
+
+
+def some_batch(first_offset: int, count: int = 10, options: BatchOptions = PLAIN) -> bytes:
+    return batch(some_records(first_offset, count), options)
+
+
+def write_log(directory: Path, name: str, batches: Sequence[bytes], base_offset: int = 0) -> Path:
+    """A segment of a log; gives its file."""
+    return write_segment(directory / name, base_offset, batches)
+
+
+def write_id(directory: Path, name: str, topic_id: str) -> None:
+    (directory / name).mkdir(parents=True, exist_ok=True)
+    (directory / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+
+
+def run_import(
+    store: LogStore, directory: Path, run_id: str, *, skip_corrupt: bool = False, skip_lost: bool = False
+) -> Imported:
+    """Import all topics of a directory under their own names, without Spark."""
+    logs = log_directories(directory)
+    topics = {log.topic_partition.topic for log in logs}
+    by_topic = {topic: [log for log in logs if log.topic_partition.topic == topic] for topic in sorted(topics)}
+    wanted = WantedLogs(by_topic, COMPACT, skip_corrupt=skip_corrupt, skip_lost=skip_lost)
+    return import_logs(Ingest(store, in_process_engine(store.files)), wanted, run_id, lambda _: None)
+
+
+def records_of(store: LogStore, topic: str, partition: int = 0) -> list[Record]:
+    return [record for _, record in store.read(topic, partition)]

@@ -1,0 +1,263 @@
+"""Log directories become topics: all that Kafka would read is in them once, and copies of other days are told apart."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from keptlog import import_logs as module
+from keptlog.cleaner import Cleaner
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.import_logs import WantedLogs, import_logs
+from keptlog.ingest import Ingest
+from keptlog.log.reference import latest_values
+from keptlog.log.source import Source
+from keptlog.sources.kafka_log.directory import log_directories
+from keptlog.spark.engine import SparkEngine
+from keptlog.table.store import LogStore
+from keptlog.verify import verify_log
+from tests.data.expected import read_expected
+from tests.in_process import in_process_engine
+from tests.ingest.directories import (
+    COMPACT,
+    FIRST_MS,
+    records_of,
+    run_import,
+    some_batch,
+    some_records,
+    write_id,
+    write_log,
+)
+from tests.logs import open_store
+from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, read_log, whole_batch
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"
+FOREIGN = Path(os.environ.get("KEPTLOG_KAFKA_LOG_DIR", ROOT.parent / "shared" / "data" / "kafka-log-dir"))
+NOW_MS = FIRST_MS + 10**12
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LogStore:
+    return open_store(tmp_path / "home")
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    return tmp_path / "there"
+
+
+@pytest.fixture(params=["whole", "cut"])
+def cuts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs as one part each, and cut at every segment."""
+    if request.param == "cut":
+        monkeypatch.setattr(module, "_LEAST_PART_BYTES", 1)
+        monkeypatch.setattr(module, "_MOST_PART_BYTES", 1)
+
+
+@pytest.mark.usefixtures("cuts")
+@pytest.mark.parametrize("directory", ["broker_logs", "legacy_logs"])
+def test_a_topic_holds_what_kafka_reads_from_its_log(store: LogStore, directory: str) -> None:
+    imported = run_import(store, DATA / directory, "1")
+    assert not imported.result.failed
+    for log in log_directories(DATA / directory):
+        topic = log.topic_partition.topic
+        assert records_of(store, topic) == read_expected(log.folder.with_name(f"{log.folder.name}.jsonl")), topic
+        assert store.logs(topic)[0].log_start_offset == read_log(log.folder, log.log_start_offset).scan.log_start_offset
+        assert store.source_of(topic).source == Source(topic, log.topic_id)
+
+
+@pytest.mark.skipif(not FOREIGN.is_dir(), reason=f"there is no {FOREIGN}; KEPTLOG_KAFKA_LOG_DIR may name another")
+def test_a_directory_from_elsewhere_arrives_whole(store: LogStore) -> None:
+    imported = run_import(store, FOREIGN, "1")
+    assert not imported.result.failed
+    for log in log_directories(FOREIGN):
+        name = log.topic_partition
+        expected = [
+            replace(each, delete_horizon_ms=None) for each in read_log(log.folder, log.log_start_offset).records
+        ]
+        assert records_of(store, name.topic, name.partition) == expected, name
+
+
+def test_on_spark_nothing_is_different(store: LogStore, spark: SparkSession) -> None:
+    logs = [log for log in log_directories(DATA / "broker_logs") if not log.topic_partition.topic.startswith("codec")]
+    wanted = WantedLogs({log.topic_partition.topic: [log] for log in logs}, COMPACT)
+    imported = import_logs(Ingest(store, SparkEngine(lambda: spark, store.files)), wanted, "1", lambda _: None)
+    assert not imported.result.failed
+    for log in logs:
+        expected = read_expected(log.folder.with_name(f"{log.folder.name}.jsonl"))
+        assert records_of(store, log.topic_partition.topic) == expected
+
+
+def test_a_second_import_finds_nothing_new_and_one_of_a_newer_copy_goes_on(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    run_import(store, there, "1")
+    assert run_import(store, there, "2").result.committed == ()
+    write_log(there, "t-0", [some_batch(0), some_batch(10), some_batch(20, 5)])
+    write_log(there, "t-0", [some_batch(25)], base_offset=25)
+    write_log(there, "t-1", [some_batch(0, 3)])
+    [more, new] = run_import(store, there, "3").result.committed
+    assert (more.range.from_offset, more.records, new.records) == (20, 15, 3)
+    assert records_of(store, "t") == some_records(0, 35)
+    assert records_of(store, "t", 1) == some_records(0, 3)
+
+
+def test_a_copy_goes_on_inside_of_a_batch_that_a_broker_has_cleaned_together(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0, 12)])
+    run_import(store, there, "1")
+    write_log(there, "t-0", [some_batch(5, 20)])
+    run_import(store, there, "2")
+    assert records_of(store, "t") == some_records(0, 25)
+
+
+def test_an_older_copy_stops_with_both_ends_and_the_choice(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    run_import(store, there, "1")
+    write_log(there, "t-0", [some_batch(0)])
+    result = run_import(store, there, "2").result
+    assert "ends at offset 20 here and at 10" in str(result.failed["t-0"])
+    assert records_of(store, "t") == some_records(0, 20)
+
+
+def test_what_retention_took_meanwhile_stops_unless_it_may_be_lost(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0)])
+    run_import(store, there, "1")
+    (there / "t-0" / f"{0:020d}.log").unlink()
+    write_log(there, "t-0", [some_batch(30)], base_offset=30)
+    assert "10 to 29" in str(run_import(store, there, "2").result.failed["t-0"])
+    assert not run_import(store, there, "3", skip_lost=True).result.failed
+    assert records_of(store, "t") == some_records(0, 10) + some_records(30, 10)
+
+
+def test_partitions_of_one_topic_come_from_several_brokers_directories(store: LogStore, tmp_path: Path) -> None:
+    for broker, partitions in (("1", (0, 2)), ("2", (1, 2))):
+        for partition in partitions:
+            write_log(tmp_path / broker, f"t-{partition}", [some_batch(0, 4 + partition)])
+            write_id(tmp_path / broker, f"t-{partition}", "AAAAAAAAAAAAAAAAAAAAAA")
+    assert not run_import(store, tmp_path / "1", "1").result.failed
+    assert store.source_of("t").positions == (4, None, 6)
+    assert not run_import(store, tmp_path / "2", "2").result.failed
+    assert store.source_of("t").positions == (4, 5, 6)
+
+
+def test_a_topic_of_the_same_name_with_another_id_is_another_topic(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0)])
+    write_id(there, "t-0", "AAAAAAAAAAAAAAAAAAAAAA")
+    run_import(store, there, "1")
+    write_id(there, "t-0", "BBBBBBBBBBBBBBBBBBBBBB")
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    assert "deleted and created again" in str(run_import(store, there, "2").result.failed["t-0"])
+    assert records_of(store, "t") == some_records(0, 10)
+
+
+def test_partitions_with_different_ids_are_not_one_topic(store: LogStore, there: Path) -> None:
+    for name, topic_id in (("t-0", "A" * 22), ("t-1", "B" * 22), ("u-0", "C" * 22)):
+        write_log(there, name, [some_batch(0)])
+        write_id(there, name, topic_id)
+    result = run_import(store, there, "1").result
+    assert isinstance(result.failed["t"], InvalidConfig)
+    assert "t-0 has AAA" in str(result.failed["t"])
+    assert "t-1 has BBB" in str(result.failed["t"])
+    assert store.topics() == ["u"]
+
+
+def test_a_torn_end_is_told_and_comes_in_when_it_is_whole(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0), some_batch(10)[:-7]])
+    imported = run_import(store, there, "1")
+    assert not imported.result.failed
+    assert ["t-0: it ends at 10" in line for line in imported.warnings] == [True]
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    assert run_import(store, there, "2").warnings == ()
+    assert records_of(store, "t") == some_records(0, 20)
+
+
+def test_an_open_transaction_is_told_and_comes_in_when_it_has_ended(store: LogStore, there: Path) -> None:
+    open_batch = some_batch(10, options=BatchOptions(producer_id=7, is_transactional=True))
+    write_log(there, "t-0", [some_batch(0), open_batch, some_batch(20)])
+    [warning] = run_import(store, there, "1").warnings
+    assert "a transaction is open from offset 10 on; offsets up to 29" in warning
+    assert records_of(store, "t") == some_records(0, 10)
+    write_log(there, "t-0", [some_batch(0), open_batch, some_batch(20), marker(30, 7, 1)])
+    assert run_import(store, there, "2").warnings == ()
+    assert records_of(store, "t") == some_records(0, 30)
+    assert store.source_of("t").positions == (31,)
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:-3] + bytes([data[-3] ^ 1]) + data[-2:]
+
+
+def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(store: LogStore, there: Path) -> None:
+    file = write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
+    write_log(there, "t-1", [some_batch(0)])
+    result = run_import(store, there, "1").result
+    message = str(result.failed["t-0"])
+    assert isinstance(result.failed["t-0"], LogCorrupt)
+    assert f"{file}: " in message
+    assert f"position {len(some_batch(0))}, from offset 10 on: its checksum is" in message
+    assert store.source_of("t").positions == (None, 10)
+
+
+def test_what_is_corrupt_may_be_skipped_and_is_counted(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
+    [ingested] = run_import(store, there, "1", skip_corrupt=True).result.committed
+    assert len(ingested.skipped) == 1
+    assert "from offset 10 on" in ingested.skipped[0]
+    assert records_of(store, "t") == some_records(0, 10) + some_records(20, 10)
+    write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20), some_batch(30)])
+    [more] = run_import(store, there, "2", skip_corrupt=True).result.committed
+    assert (more.skipped, more.records) == ((), 10)
+
+
+def undecodable(offset: int) -> bytes:
+    """A batch with the right checksum that does not hold what it promises."""
+    return whole_batch(b"no record", (offset, offset), (FIRST_MS, FIRST_MS), 1)
+
+
+def test_segments_before_one_that_cannot_be_decoded_land(
+    store: LogStore, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEAST_PART_BYTES", 1)
+    monkeypatch.setattr(module, "_MOST_PART_BYTES", 1)
+    write_log(there, "t-0", [some_batch(0)])
+    write_log(there, "t-0", [some_batch(10)], base_offset=10)
+    write_log(there, "t-0", [undecodable(20), some_batch(21)], base_offset=20)
+    result = run_import(store, there, "1").result
+    assert "from offset 20 on" in str(result.failed["t-0"])
+    assert records_of(store, "t") == some_records(0, 20)
+    assert store.source_of("t").positions == (20,)
+    [rest] = run_import(store, there, "2", skip_corrupt=True).result.committed
+    assert (rest.records, len(rest.skipped)) == (10, 1)
+
+
+def test_a_timestamp_that_microseconds_cannot_hold_stops_at_its_offset(store: LogStore, there: Path) -> None:
+    nanoseconds = [replace(record, timestamp_ms=FIRST_MS * 10**6) for record in some_records(10, 1)]
+    write_log(there, "t-0", [some_batch(0), batch(nanoseconds)])
+    message = str(run_import(store, there, "1").result.failed["t-0"])
+    assert "t-0" in message
+    assert "from offset 10 on: a timestamp is beyond" in message
+
+
+def test_what_a_broker_has_cleaned_is_dirty_here_and_keeps_every_guarantee(store: LogStore) -> None:
+    run_import(store, DATA / "broker_logs", "1")
+    before = latest_values(records_of(store, "compacted"))
+    cleaner = Cleaner(store, in_process_engine(store.files))
+    for _ in range(2):
+        [log] = store.logs("compacted")
+        assert [check.name for check in verify_log(store, log, NOW_MS) if not check.passed] == []
+        plan = cleaner.plan(["compacted"], now_ms=NOW_MS, requested=True)
+        assert not cleaner.clean(plan, f"clean-{log.checkpoint}").failed
+    assert store.logs("compacted")[0].checkpoint == 62
+    assert latest_values(records_of(store, "compacted")) == before
+
+
+def test_nothing_in_the_directory_is_touched(store: LogStore, there: Path) -> None:
+    shutil.copytree(DATA / "broker_logs", there)
+    before = {path: path.read_bytes() for path in there.rglob("*") if path.is_file()}
+    run_import(store, there, "1")
+    assert {path: path.read_bytes() for path in there.rglob("*") if path.is_file()} == before
