@@ -32,6 +32,7 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
+from keptlog.log.topic_partition import valid_topic_name
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Pair, Position, Writer, open_writer
 from keptlog.sinks.parquet_file import write_parquet
@@ -128,6 +129,7 @@ class Restore:
             StorageUnavailable: storage or broker can't be reached. All that raise leave a restore that goes on from
                 where it was when it is run again.
         """
+        valid_topic_name(name)
         started_ms = self.clock()
         reader = self.store.reader(topic)
         seen_ms = self.clock()

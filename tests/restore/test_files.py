@@ -1,0 +1,132 @@
+"""A topic's records in a file: all of one snapshot, in order, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.home import new_id
+from keptlog.log.record import NewRecord
+from keptlog.restore import restore_to_json_lines, restore_to_parquet
+from keptlog.sinks.new_file import new_file
+from keptlog.sources.json_lines import from_json
+from keptlog.table.store import LogStore
+from tests.logs import open_store
+
+NOW_MS = 1_700_000_000_000
+HEADERS = (("a", b"\xff"), ("a", None), ("é", b""))
+RECORDS = [
+    NewRecord(b"a", b"1", NOW_MS, 1),
+    NewRecord(b"b", None, NOW_MS + 1, 0),
+    NewRecord(b"\xff\x00", b"", -1, 1, HEADERS),
+    NewRecord(b"a", b"2", 0, 1),
+    NewRecord(b"", b"empty key", NOW_MS, 0),
+    NewRecord(b"b", b"3", NOW_MS, 0),
+    NewRecord(b"b", None, NOW_MS, 0),
+]
+WRITERS = [restore_to_json_lines, restore_to_parquet]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LogStore:
+    store = open_store(tmp_path / "home")
+    store.create_topic("t", 3, {"cleanup.policy": "compact"})
+    for start in (0, 3):
+        store.append("t", RECORDS[start : start + 3 if start == 0 else None], new_id(), NOW_MS)
+    return store
+
+
+def told(_line: str) -> None:
+    pass
+
+
+def test_json_lines_give_the_same_log_when_they_are_appended(store: LogStore, tmp_path: Path) -> None:
+    with (tmp_path / "t.jsonl").open("wb") as sink:
+        assert restore_to_json_lines(store.reader("t"), sink, told) == len(RECORDS)
+    store.create_topic("again", 3, {"cleanup.policy": "compact"})
+    with (tmp_path / "t.jsonl").open("rb") as lines:
+        store.append("again", [from_json(line, now_ms=NOW_MS) for line in lines], new_id(), NOW_MS)
+    assert list(store.read("again")) == list(store.read("t"))
+
+
+def test_parquet_has_every_record_where_it_stood(store: LogStore, tmp_path: Path) -> None:
+    with (tmp_path / "t.parquet").open("wb") as sink:
+        assert restore_to_parquet(store.reader("t"), sink, told) == len(RECORDS)
+    table = pq.read_table(tmp_path / "t.parquet")
+    assert table.column_names == ["key", "value", "timestamp", "headers", "partition", "offset"]
+    times = [time_us // 1000 for time_us in table["timestamp"].cast(pa.int64()).to_pylist()]
+    headers = [tuple((each["key"], each["value"]) for each in some) for some in table["headers"].to_pylist()]
+    rest = (table[name].to_pylist() for name in ("partition", "offset", "key", "value"))
+    assert list(zip(*rest, times, headers, strict=True)) == [
+        (partition, record.offset, record.key, record.value, record.timestamp_ms, record.headers)
+        for partition, record in store.read("t")
+    ]
+
+
+def test_of_a_topic_without_records_parquet_has_the_columns(store: LogStore, tmp_path: Path) -> None:
+    store.create_topic("empty", 1, {})
+    with (tmp_path / "t.parquet").open("wb") as sink:
+        assert restore_to_parquet(store.reader("empty"), sink, told) == 0
+    with (tmp_path / "full.parquet").open("wb") as sink:
+        restore_to_parquet(store.reader("t"), sink, told)
+    assert pq.read_schema(tmp_path / "t.parquet") == pq.read_schema(tmp_path / "full.parquet")
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_latest_leaves_out_what_is_superseded_or_deleted(
+    store: LogStore, tmp_path: Path, write: Callable[..., int]
+) -> None:
+    with (tmp_path / "t").open("wb") as sink:
+        assert write(store.reader("t"), sink, told, latest=True) == len(list(store.read("t", latest=True))) == 3
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_what_is_appended_meanwhile_does_not_get_in(store: LogStore, tmp_path: Path, write: Callable[..., int]) -> None:
+    reader = store.reader("t")
+    store.append("t", [NewRecord(b"late", b"", NOW_MS, 0)], new_id(), NOW_MS)
+    with (tmp_path / "t").open("wb") as sink:
+        assert write(reader, sink, told) == len(RECORDS)
+
+
+def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    with new_file(tmp_path / "f", "run", overwrite=False) as sink:
+        sink.write(b"half")
+        assert not (tmp_path / "f").exists()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"f": b"half"}
+
+
+def test_what_fails_leaves_nothing_and_takes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"before")
+
+    def stop_halfway() -> None:
+        with new_file(tmp_path / "f", "run", overwrite=True) as sink:
+            sink.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_halfway()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"f": b"before"}
+
+
+def test_a_file_is_overwritten_only_if_told(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"before")
+    with pytest.raises(InvalidConfig, match="--overwrite"), new_file(tmp_path / "f", "run", overwrite=False):
+        pytest.fail("it was opened")
+    with new_file(tmp_path / "f", "run", overwrite=True) as sink:
+        sink.write(b"after")
+    assert (tmp_path / "f").read_bytes() == b"after"
+
+
+def test_a_disk_that_is_full_is_one_clear_error(tmp_path: Path) -> None:
+    def write_to_full_disk() -> None:
+        with new_file(tmp_path / "f", "run", overwrite=False), Path("/dev/full").open("wb", buffering=0) as full:
+            full.write(b"x")
+
+    with pytest.raises(StorageUnavailable, match="No space left on device; nothing is there"):
+        write_to_full_disk()
+    assert list(tmp_path.iterdir()) == []
