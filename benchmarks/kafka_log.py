@@ -1,4 +1,6 @@
-"""How fast Kafka's log directories are read, on one core: both passes, in MB of uncompressed log.
+"""How fast Kafka's log directories are read and imported, on one core, in MB of uncompressed log.
+
+Scan and read are the two passes; import is all that a task does: scan, read, and write Parquet.
 
     python -m benchmarks.kafka_log
 
@@ -15,18 +17,28 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from keptlog.log.record import Record
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.reader import read_segment
 from keptlog.sources.kafka_log.segments import segments_to_read
+from keptlog.sources.kafka_log.tasks import LogPart
 from keptlog.sources.kafka_log.transactions import scan_log
+from keptlog.spark.attempt import Attempt
+from keptlog.spark.ingest_tasks import IngestTask
 from tests.sources.kafka_log.encoder import CODECS, BatchOptions, batch, write_segment
+from tests.spark.local_log import LocalFiles
 
 LOG_BYTES = 50_000_000
 
 
 def main() -> None:
     dice = random.Random(1)
-    print(f"{'codec':8} {'bytes':>6} {'batch':>6} {'headers':>8} {'scan MB/s':>10} {'read MB/s':>10} {'records/s':>10}")
+    pa.set_cpu_count(1)
+    print(
+        f"{'codec':8} {'bytes':>6} {'batch':>6} {'headers':>8} {'scan MB/s':>10} {'read MB/s':>10} {'import MB/s':>11}"
+    )
     for codec in CODECS:
         measure(dice, codec, value_bytes=180, batch_records=80)
     measure(dice, "none", value_bytes=180, batch_records=80, headers=2)
@@ -61,10 +73,14 @@ def measure(dice: random.Random, codec: str, value_bytes: int, batch_records: in
         scanned = time.process_time()
         count = sum(table.num_rows for table in read_segment(segments[0], 0, scan))
         ended = time.process_time()
-    assert count == batches * batch_records
+        part = LogPart(TopicPartition("t", 0), tuple(segments), scan.between(0, count), 0, count, skip_corrupt=False)
+        written = IngestTask(part, f"{folder}/here", 2**30).run(Attempt(LocalFiles(), "run", 0, "0"))
+        imported = time.process_time()
+    assert count == batches * batch_records == sum(segment["record_count"] for segment in written["segments"])
     megabytes = batches * plain_bytes / 1e6
     rates = f"{megabytes / (scanned - started):10.0f} {megabytes / (ended - scanned):10.0f}"
-    print(f"{codec:8} {value_bytes:6} {batch_records:6} {headers:8} {rates} {count / (ended - scanned):10,.0f}")
+    rates += f" {megabytes / (scanned - started + imported - ended):7.0f}"
+    print(f"{codec:8} {value_bytes:6} {batch_records:6} {headers:8} {rates}")
 
 
 if __name__ == "__main__":

@@ -187,8 +187,14 @@ class _Run:
         topic = ingest.plan.topic
         if topic in self.store.topics():
             return
-        self.store.create_topic(topic, ingest.plan.partitions, ingest.config)
-        self.created.append(topic)
+        try:
+            self.store.create_topic(topic, ingest.plan.partitions, ingest.config)
+        except InvalidConfig:
+            # Another run may have been faster; whether it has the same source is seen at the commit.
+            if topic not in self.store.topics():
+                raise
+        else:
+            self.created.append(topic)
 
 
 def _landed(

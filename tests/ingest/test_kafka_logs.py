@@ -195,12 +195,15 @@ def flipped(data: bytes) -> bytes:
 def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(store: LogStore, there: Path) -> None:
     file = write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
     write_log(there, "t-1", [some_batch(0)])
+    write_log(there, "u-0", [flipped(some_batch(0)), some_batch(10)])
     result = run_import(store, there, "1").result
     message = str(result.failed["t-0"])
     assert isinstance(result.failed["t-0"], LogCorrupt)
     assert f"{file}: " in message
     assert f"position {len(some_batch(0))}, from offset 10 on: its checksum is" in message
     assert store.source_of("t").positions == (None, 10)
+    assert "u-0" in result.failed
+    assert store.topics() == ["t"]
 
 
 def test_what_is_corrupt_may_be_skipped_and_is_counted(store: LogStore, there: Path) -> None:

@@ -19,6 +19,7 @@ from keptlog.spark.engine import SparkEngine
 from keptlog.spark.ingest_tasks import Skip
 from keptlog.storage.schema import to_arrow
 from keptlog.table.store import LogStore
+from keptlog.table.topics import Topic
 from tests.in_process import in_process_engine
 from tests.ingest.directories import COMPACT, records_of, some_records
 from tests.logs import open_store
@@ -151,6 +152,20 @@ def test_a_topic_that_cannot_be_created_fails_alone(ingest: Ingest) -> None:
     result = ingest.run([bad, work(ingest, topic_there("b", 10))], "1")
     assert landed(result) == {"b-0": (0, 10)}
     assert "retention.ms" in str(result.failed["a"])
+
+
+def test_a_topic_that_another_run_creates_at_that_moment_is_gone_on_with(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = LogStore.create_topic
+
+    def twice(store: LogStore, name: str, partitions: int, config: dict[str, str]) -> Topic:
+        really(store, name, partitions, config)
+        return really(store, name, partitions, config)
+
+    monkeypatch.setattr(LogStore, "create_topic", twice)
+    result = ingest.run([work(ingest, topic_there("a", 10))], "1")
+    assert (result.created, landed(result), result.failed) == ((), {"a-0": (0, 10)}, {})
 
 
 def test_a_topic_with_records_of_its_own_takes_none(ingest: Ingest) -> None:

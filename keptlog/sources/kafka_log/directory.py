@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable
 from keptlog.log.topic_partition import TopicPartition
 
 _CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -44,8 +44,18 @@ def log_directories(path: Path) -> list[LogDirectory]:
 
     Raises:
         InvalidConfig: there is no log in this directory.
-        LogCorrupt: a checkpoint or a topic's id can't be read.
+        LogCorrupt: a checkpoint or a topic's id is none.
+        StorageUnavailable: something in it can't be read.
     """
+    try:
+        return _log_directories(path)
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{error.filename or path} can't be read: {error.strerror or error}; let this user read it, and try again"
+        ) from error
+
+
+def _log_directories(path: Path) -> list[LogDirectory]:
     if not path.is_dir():
         raise InvalidConfig(f"{path} is not a directory; name a broker's log directory, one of its log.dirs")
     log_starts = _checkpoint(path / _LOG_START_CHECKPOINT)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.directory import LogDirectory, log_directories
 
@@ -70,6 +70,12 @@ def test_a_topic_id_that_cannot_be_read_is_an_error(tmp_path: Path, content: byt
     make(tmp_path, "a-0")
     (tmp_path / "a-0" / "partition.metadata").write_bytes(content)
     with pytest.raises(LogCorrupt, match=r"partition\.metadata"):
+        log_directories(tmp_path)
+
+
+def test_what_this_user_may_not_read_is_named(tmp_path: Path) -> None:
+    make(tmp_path, "a-0", "a-0/partition.metadata")
+    with pytest.raises(StorageUnavailable, match=r"partition\.metadata can't be read: Is a directory"):
         log_directories(tmp_path)
 
 
