@@ -145,8 +145,8 @@ def _change(value: Any) -> _Change:
 
 
 def _flat_change(row: Mapping[str, Any]) -> _Change:
-    """A row with what happened to it in fields of its own."""
-    times = tuple(row.get(name) for name in _FLAT_TIMES)
+    """A row with what happened to it in fields of its own, which may be text."""
+    times = tuple(_parsed(row.get(name)) for name in _FLAT_TIMES)
     is_delete = str(row.get(_DELETED)).lower() == "true" or (row.get(_OP) is not None and _is_delete(row[_OP]))
     told = {_DELETED, _OP, *_FLAT_TIMES}
     return _Change({name: value for name, value in row.items() if name not in told}, is_delete, times)

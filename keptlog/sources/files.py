@@ -87,6 +87,7 @@ class FileSet:
         """All records, file by file.
 
         Raises:
+            InvalidConfig: Parquet was to come from standard input.
             InvalidRecord: what is wrong with the record at ``place``, or with the file.
         """
         parse = self._parser()
@@ -122,6 +123,8 @@ class FileSet:
             self.report(self)
 
     def _rows(self, path: str) -> ParquetRows:
+        if path == STDIN:
+            raise InvalidConfig("Parquet can't be read from standard input, its end comes first: name a file")
         return ParquetRows(path, self.reading.columns, self.reading.now_ms)
 
     def _parser(self) -> Callable[[bytes], NewRecord]:

@@ -96,7 +96,8 @@ def _raw_batches(file: pq.ParquetFile, columns: Mapping[str, Column]) -> Iterato
 def _batch_rows(group: pq.RowGroupMetaData, names: set[str]) -> int:
     """So many rows as have about ``_BATCH_BYTES``, if all are alike."""
     chunks = (group.column(index) for index in range(group.num_columns))
-    size_bytes = sum(each.total_uncompressed_size for each in chunks if each.path_in_schema.split(".")[0] in names)
+    wanted = tuple(f"{name}." for name in names)
+    size_bytes = sum(each.total_uncompressed_size for each in chunks if f"{each.path_in_schema}.".startswith(wanted))
     rows: int = group.num_rows * _BATCH_BYTES // max(size_bytes, 1)
     return max(1, min(_BATCH_ROWS, rows))
 

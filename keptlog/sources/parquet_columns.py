@@ -66,6 +66,8 @@ def columns_for(schema: pa.Schema, named: Mapping[str, str]) -> dict[str, Column
     columns: dict[str, Column] = {}
     for field in ROWS.names:
         name = named.get(field, field if field != "offset" else "")
+        if schema.names.count(name) > 1:
+            raise InvalidRecord(f"it has several columns {name!r}: write it with one of that name")
         if name in schema.names:
             columns[field] = Column(name, schema.field(name).type)
             wanted = _WANTED[field](columns[field].kind)

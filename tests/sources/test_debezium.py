@@ -128,7 +128,7 @@ def test_rows_that_debezium_has_flattened_are_taken_if_they_say_what_happened() 
     flat = {"id": 7, "name": "n"}
     records = parsed(
         {"key": {"id": 7}, "value": flat | {"__deleted": "false", "__source_ts_ms": 5}},
-        {"key": {"id": 7}, "value": flat | {"__op": "u", "__ts_ms": 6, "__table": "t"}},
+        {"key": {"id": 7}, "value": flat | {"__op": "u", "__ts_ms": "6", "__table": "t"}},
         flat | {"__deleted": "true"},
         flat | {"__deleted": True},
         flat | {"__op": "d"},

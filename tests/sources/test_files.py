@@ -94,6 +94,11 @@ def test_standard_input_has_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read.share_read is None
 
 
+def test_parquet_needs_a_file() -> None:
+    with pytest.raises(InvalidConfig, match="can't be read from standard input"):
+        list(FileSet(["-"], Reading(NOW_MS, Format.PARQUET)).records())
+
+
 def test_a_compressed_file_that_was_cut_off_is_refused_where_it_ends(tmp_path: Path) -> None:
     path = Path(jsonl(tmp_path / "a.jsonl.gz", *(f"{number}" for number in range(1000))))
     path.write_bytes(path.read_bytes()[:-30])

@@ -183,6 +183,14 @@ def test_of_several_bad_rows_the_first_is_named_whichever_field_it_is(file: Path
     assert place.number == 3
 
 
+def test_names_with_dots_are_names_and_a_name_that_comes_twice_is_refused(file: Path) -> None:
+    write(file, **{"a.b": ["k"], "a": [{"b": "no"}], "value": ["v"]})
+    assert read(file, key="a.b") == [NewRecord(b"k", b"v", NOW_MS)]
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 3, names=["key", "value", "value"]), file)
+    with pytest.raises(InvalidRecord, match="it has several columns 'value'"):
+        read(file)
+
+
 def test_what_is_no_parquet_file_or_a_part_of_one_is_refused(file: Path) -> None:
     for content in (b"", b"{}\n", write(file, key=["k"] * 100, value=["v" * 99] * 100).read_bytes()[:-20]):
         file.write_bytes(content)
