@@ -4,8 +4,9 @@
     kafka.Kafka                        answers after some seconds
     SIGKILL                            to its process group, whatever happened; the folder goes too
 
-It runs from the same jars as the comparison with Kafka's classes (``tests.kafka.jars``). Its cleaner looks for work ten
-times a second, in real time: a broker has no clock that a test could set, so a test waits for what it is to see.
+It listens at two ports, one of which wants a name and a password. It runs from the same jars as the comparison with
+Kafka's classes (``tests.kafka.jars``). Its cleaner looks for work ten times a second, in real time: a broker has no
+clock that a test could set, so a test waits for what it is to see.
 """
 
 from __future__ import annotations
@@ -42,13 +43,18 @@ DEADLINE_SECONDS = 30.0
 """What takes longer than this never comes."""
 _BATCH_RECORDS = 100
 _JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+SASL_USER = "reader"
+SASL_PASSWORD = "correct-horse-battery"  # noqa: S105  # nobody else's
 _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 _SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+    "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    f'user_{SASL_USER}="{SASL_PASSWORD}";',
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
@@ -67,11 +73,20 @@ class Broker:
 
     bootstrap: str
     folder: Path
+    sasl_bootstrap: str
+    """For ``SASL_USER`` with ``SASL_PASSWORD``."""
+    restart: Callable[[], None]
+    """Kills it, as ``kill -9`` does, and starts it again with all that it has stored."""
+
+    @property
+    def admin(self) -> AdminClient:
+        """A client; its answers are lost if nobody holds it until they come."""
+        return AdminClient({"bootstrap.servers": self.bootstrap})
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         """Create a topic with its own settings."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config))
+        admin = self.admin
         admin.create_topics([topic])[name].result(DEADLINE_SECONDS)
 
     def produce(self, topic: str, records: Sequence[NewRecord]) -> list[tuple[int | None, int | None]]:
@@ -168,23 +183,47 @@ def running_broker(settings: Mapping[str, str] | None = None) -> Iterator[Broker
     java = ["java", *_JAVA_OPTIONS, "-cp", classpath()]
     with tempfile.TemporaryDirectory(prefix="kafka-broker-") as temporary:
         folder = Path(temporary)
-        port, controller_port = _free_ports(2)
+        ports = _free_ports(3)
         config = folder / "server.properties"
-        config.write_text(_properties(port, controller_port, folder / "logs", settings or {}))
+        config.write_text(_properties(ports, folder / "logs", settings or {}))
         formatting = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER_ID, "-c", str(config)]
         outcome = subprocess.run([*java, *formatting], capture_output=True, timeout=DEADLINE_SECONDS, check=False)
         assert outcome.returncode == 0, (outcome.stdout + outcome.stderr).decode()
-        command = [*java, "kafka.Kafka", str(config)]
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        server = _Server([*java, "kafka.Kafka", str(config)], ports[0])
+        server.start()
+        try:
+            yield Broker(f"127.0.0.1:{ports[0]}", folder / "logs", f"127.0.0.1:{ports[1]}", server.restart)
+        finally:
+            server.kill()
+
+
+@dataclass
+class _Server:
+    """The process."""
+
+    command: Sequence[str]
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         try:
-            _wait_until_ready(process, port)
-            yield Broker(f"127.0.0.1:{port}", folder / "logs")
-        finally:
+            _wait_until_ready(self.process, self.port)
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        if self.process:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(DEADLINE_SECONDS)
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(DEADLINE_SECONDS)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
 
 
 def _record(message: Message) -> Record:
@@ -202,10 +241,11 @@ def _record(message: Message) -> Record:
     )
 
 
-def _properties(port: int, controller_port: int, folder: Path, settings: Mapping[str, str]) -> str:
-    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
+def _properties(ports: Sequence[int], folder: Path, settings: Mapping[str, str]) -> str:
+    names = ("PLAINTEXT", "SASL", "CONTROLLER")
+    listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in zip(names, ports, strict=True))
     here = {
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports[2]}",
         "listeners": listeners,
         "advertised.listeners": listeners,
         "log.dirs": str(folder),
