@@ -7,7 +7,6 @@ reads only the manifests that a commit has added since.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 from pyiceberg.manifest import ManifestContent, ManifestFile
 from pyiceberg.table import Table
@@ -15,10 +14,9 @@ from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
-from keptlog.log.segment import Log
-from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.segment import Log, Segment
+from keptlog.table.logs import logs_from
 from keptlog.table.metrics import LiveFile, live_file
-from keptlog.table.state import SOURCE, LogState, partition_count
 
 _Parsed = dict[str, tuple[LiveFile, ...]]
 
@@ -66,38 +64,12 @@ def logs_of(topic: str, properties: dict[str, str], files: dict[int, list[LiveFi
     Raises:
         LogCorrupt: they contradict each other.
     """
-    partitions = partition_count(topic, properties)
-    for partition in files:
-        if not 0 <= partition < partitions:
-            raise LogCorrupt(
-                f"topic {topic} has {partitions} partitions, but file {files[partition][0].segment.path} is in "
-                f"partition {partition}; roll the table back to the snapshot before"
-            )
-    names = (TopicPartition(topic, number) for number in range(partitions))
-    return [_log(name, properties, files.get(name.partition, []), config) for name in names]
+    return logs_from(topic, properties, segments_of(files), config)
 
 
-def _log(
-    topic_partition: TopicPartition, properties: dict[str, str], files: Sequence[LiveFile], config: TopicConfig
-) -> Log:
-    state = LogState.read(topic_partition.topic, topic_partition.partition, properties)
-    segments = tuple(file.segment for file in files)
-    if segments and segments[-1].last_offset >= state.log_end_offset:
-        raise LogCorrupt(
-            f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
-            f"ends at {state.log_end_offset}: another program appended it; roll the table back to the snapshot before"
-        )
-    return Log(
-        topic_partition=topic_partition,
-        config=config,
-        segments=segments,
-        log_start_offset=state.log_start_offset,
-        log_end_offset=state.log_end_offset,
-        checkpoint=state.checkpoint,
-        uncleanable=state.uncleanable,
-        watermarks_path=state.watermarks_path,
-        is_ingested=SOURCE in properties,
-    )
+def segments_of(files: dict[int, list[LiveFile]]) -> dict[int, tuple[Segment, ...]]:
+    """The segments of files, by partition."""
+    return {partition: tuple(file.segment for file in of_partition) for partition, of_partition in files.items()}
 
 
 def _parse(topic: str, table: Table, manifest: ManifestFile) -> tuple[LiveFile, ...]:

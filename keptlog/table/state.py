@@ -28,6 +28,7 @@ from keptlog.log.uncleanable import Uncleanable
 
 PARTITIONS = "log.partitions"
 SOURCE = "log.source"
+STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
 
 

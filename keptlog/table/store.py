@@ -23,18 +23,20 @@ from keptlog.log.source import Arrived, Source, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.append import Append, AppendResult
+from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.ingest import Ingestion
-from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.live_files import LiveFiles, logs_of, segments_of
+from keptlog.table.logs import ObservedTopic, StoredTopic, last_passes_of, raw_config
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.retain import Deleted, DeleteRecords, Retain
 from keptlog.table.staging import SegmentPaths
-from keptlog.table.state import CONFIG_PREFIX, partition_count, read_last_pass, read_source
+from keptlog.table.state import CONFIG_PREFIX, read_source
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
     Topic,
@@ -42,7 +44,6 @@ from keptlog.table.topics import (
     create_topic,
     drop_topic,
     load_topic_table,
-    raw_config_of,
     topic_names,
     topic_of,
 )
@@ -55,7 +56,7 @@ class LogStore:
     """The topics of one catalog.
 
     ``broker`` gives the defaults of topic settings; ``sleep`` waits between commit attempts, in seconds; ``new_id``
-    returns a text that was never returned before, anywhere.
+    returns a text that was never returned before, anywhere; ``cache`` puts aside what ``observe`` has read.
 
     Every method raises StorageUnavailable if catalog or storage can't be reached, and those that name a topic raise
     UnknownTopic if there is none.
@@ -67,12 +68,14 @@ class LogStore:
         broker: Mapping[str, str],
         sleep: Callable[[float], None],
         new_id: Callable[[], str],
+        cache: TopicCache | None = None,
     ) -> None:
         self._catalog = catalog
         self._broker = broker
         self._new_id = new_id
         self._committer = Committer(catalog, sleep)
         self._live_files = LiveFiles()
+        self._cache = cache
 
     @property
     def files(self) -> TableFiles:
@@ -106,7 +109,7 @@ class LogStore:
         """
 
         def prepare(table: Table) -> Land:
-            TopicConfig.of(altered(raw_config_of(table), to_set, unset), self._broker)
+            TopicConfig.of(altered(raw_config(table.properties), to_set, unset), self._broker)
             transaction = table.transaction()
             if to_set:
                 transaction.set_properties({CONFIG_PREFIX + key: value for key, value in to_set.items()})
@@ -129,6 +132,8 @@ class LogStore:
             drop_topic(self._catalog, name)
             for path in paths:
                 self.files.delete(path)
+        if self._cache:
+            self._cache.forget(name)
         return len(paths)
 
     def logs(self, topic: str) -> list[Log]:
@@ -141,6 +146,25 @@ class LogStore:
         config = topic_of(table, self._broker).config
         with reaching(f"topic {topic} can't be read"):
             return self._live_files.logs(table, config)
+
+    def observe(self, topic: str, location: str) -> ObservedTopic:
+        """The logs of a topic and what their last cleans cost, for those who only look.
+
+        ``location`` is where the topic's metadata lies (``metadata_locations``); what is known of it is not read again.
+
+        Raises:
+            LogCorrupt: what is stored contradicts itself.
+            InvalidConfig: the topic's configuration can't be resolved over the broker's.
+        """
+        stored = self._cache.get(topic, location) if self._cache else None
+        if stored is None:
+            table = self._load(topic)
+            with reaching(f"topic {topic} can't be read"):
+                segments = segments_of(self._live_files.of(table))
+            stored = StoredTopic(topic, table.metadata_location, table.properties, segments)
+            if self._cache:
+                self._cache.put(stored)
+        return stored.observed(self._broker)
 
     def data_location(self, topic: str) -> str:
         """The folder in which a topic's segments lie, without a slash at its end."""
@@ -248,10 +272,7 @@ class LogStore:
         Raises:
             LogCorrupt: what is stored contradicts itself.
         """
-        properties = self._load(topic).properties
-        numbers = range(partition_count(topic, properties))
-        found = {TopicPartition(topic, number): read_last_pass(topic, number, properties) for number in numbers}
-        return {name: last for name, last in found.items() if last}
+        return last_passes_of(topic, self._load(topic).properties)
 
     def read(
         self,

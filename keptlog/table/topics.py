@@ -19,6 +19,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.table.catalog import NAMESPACE
+from keptlog.table.logs import config_of, raw_config
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import CONFIG_PREFIX, PARTITIONS, partition_count
 
@@ -73,30 +74,16 @@ def topic_of(table: Table, broker: Mapping[str, str]) -> Topic:
         InvalidConfig: its configuration can't be resolved over this broker's.
     """
     name = table.name()[-1]
-    raw_config = raw_config_of(table)
     snapshot = table.current_snapshot()
-    try:
-        config = TopicConfig.of(raw_config, broker)
-    except InvalidConfig as error:
-        raise InvalidConfig(f"topic {name}: {error}") from error
     return Topic(
         name=name,
         id=str(table.metadata.table_uuid),
         partitions=partition_count(name, table.properties),
-        config=config,
-        raw_config=raw_config,
+        config=config_of(name, table.properties, broker),
+        raw_config=raw_config(table.properties),
         location=table.location(),
         snapshot_id=snapshot.snapshot_id if snapshot else None,
     )
-
-
-def raw_config_of(table: Table) -> dict[str, str]:
-    """What the topic sets itself."""
-    return {
-        name.removeprefix(CONFIG_PREFIX): value
-        for name, value in sorted(table.properties.items())
-        if name.startswith(CONFIG_PREFIX)
-    }
 
 
 def create_topic(catalog: Catalog, name: str, partitions: int, config: Mapping[str, str]) -> Table:

@@ -1,0 +1,125 @@
+"""A topic's logs, put together from what its table says: the properties and the segments.
+
+Nothing here needs a catalog or Iceberg. What a table says at one metadata location never changes, so it can be put
+aside as a ``StoredTopic`` and be judged later, with the broker settings of then (``cache``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.log.config import TopicConfig
+from keptlog.log.metrics import LastPass
+from keptlog.log.segment import Log, Segment
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.state import CONFIG_PREFIX, SOURCE, LogState, partition_count, read_last_pass
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """What a topic's table says at one metadata location, as far as judging its logs needs it."""
+
+    topic: str
+    location: str
+    """Of the metadata: another one with every commit."""
+    properties: Mapping[str, str]
+    segments: Mapping[int, Sequence[Segment]]
+    """By partition, in offset order."""
+
+    def observed(self, broker: Mapping[str, str]) -> ObservedTopic:
+        """The logs under these broker settings.
+
+        Raises:
+            LogCorrupt: what is stored contradicts itself.
+            InvalidConfig: the topic's configuration can't be resolved over this broker's.
+        """
+        config = config_of(self.topic, self.properties, broker)
+        logs = logs_from(self.topic, self.properties, self.segments, config)
+        return ObservedTopic(self.location, tuple(logs), last_passes_of(self.topic, self.properties))
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTopic:
+    """What is to be seen of a topic without reading a record."""
+
+    location: str
+    """Of the metadata."""
+    logs: tuple[Log, ...]
+    """One for each partition."""
+    last_passes: Mapping[TopicPartition, LastPass]
+    """What the last clean of each log cost; logs that were never cleaned are not in it."""
+
+
+def raw_config(properties: Mapping[str, str]) -> dict[str, str]:
+    """What the topic sets itself, under Kafka's names."""
+    return {
+        name.removeprefix(CONFIG_PREFIX): value
+        for name, value in sorted(properties.items())
+        if name.startswith(CONFIG_PREFIX)
+    }
+
+
+def config_of(topic: str, properties: Mapping[str, str], broker: Mapping[str, str]) -> TopicConfig:
+    """A topic's configuration, resolved over the broker's.
+
+    Raises:
+        InvalidConfig: it can't be.
+    """
+    try:
+        return TopicConfig.of(raw_config(properties), broker)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"topic {topic}: {error}") from error
+
+
+def last_passes_of(topic: str, properties: Mapping[str, str]) -> dict[TopicPartition, LastPass]:
+    """What the last clean of each log cost; logs that were never cleaned are not in it.
+
+    Raises:
+        LogCorrupt: what is stored contradicts itself.
+    """
+    numbers = range(partition_count(topic, properties))
+    found = {TopicPartition(topic, number): read_last_pass(topic, number, properties) for number in numbers}
+    return {name: last for name, last in found.items() if last}
+
+
+def logs_from(
+    topic: str, properties: Mapping[str, str], segments: Mapping[int, Sequence[Segment]], config: TopicConfig
+) -> list[Log]:
+    """Put segments and state together.
+
+    Raises:
+        LogCorrupt: they contradict each other.
+    """
+    partitions = partition_count(topic, properties)
+    for partition, of_partition in segments.items():
+        if not 0 <= partition < partitions:
+            raise LogCorrupt(
+                f"topic {topic} has {partitions} partitions, but file {of_partition[0].path} is in "
+                f"partition {partition}; roll the table back to the snapshot before"
+            )
+    names = (TopicPartition(topic, number) for number in range(partitions))
+    return [_log(name, properties, segments.get(name.partition, ()), config) for name in names]
+
+
+def _log(
+    topic_partition: TopicPartition, properties: Mapping[str, str], segments: Sequence[Segment], config: TopicConfig
+) -> Log:
+    state = LogState.read(topic_partition.topic, topic_partition.partition, properties)
+    if segments and segments[-1].last_offset >= state.log_end_offset:
+        raise LogCorrupt(
+            f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
+            f"ends at {state.log_end_offset}: another program appended it; roll the table back to the snapshot before"
+        )
+    return Log(
+        topic_partition=topic_partition,
+        config=config,
+        segments=tuple(segments),
+        log_start_offset=state.log_start_offset,
+        log_end_offset=state.log_end_offset,
+        checkpoint=state.checkpoint,
+        uncleanable=state.uncleanable,
+        watermarks_path=state.watermarks_path,
+        is_ingested=SOURCE in properties,
+    )
