@@ -1,1 +1,4 @@
-"""What brings records in. Each source yields ``NewRecord`` in its own order and knows nothing of the table."""
+"""What brings records in, in its own order: as ``NewRecord``, or as tables where they keep their offsets.
+
+A source knows nothing of the table.
+"""
