@@ -52,6 +52,7 @@ def kafka_logs(  # noqa: PLR0913
 
     Records keep their offsets, and only committed ones enter. A topic that does not exist yet is created with
     cleanup.policy=compact, unless --config says otherwise. A later import of a newer copy goes on where this one ended.
+    Spark's executors read DIR: on a cluster it must lie under the same path on all of them.
 
     \b
     keptlog import kafka-logs /var/lib/kafka/data --topic users --topic orders
