@@ -7,6 +7,7 @@ pytest tests/readers --spark-sql
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,8 @@ import pyarrow as pa
 import pytest
 
 from tests.readers.conftest import Moment, rows_of
-from tests.readers.page import PAGE, python
+from tests.readers.page import PAGE, blocks, python
+from tests.readers.prepared import TOPIC, prepare
 
 _PACKAGES = re.search(r"pip install (pyspark==\S+) (\w+)`", PAGE.read_text(encoding="utf-8"))
 _JARS = re.compile(r'"(org\.apache\.iceberg:[^"]*)"')
@@ -56,6 +58,17 @@ def test_spark_sql_reads_what_keptlog_reads(moment: Moment, spark_python: Path) 
     subprocess.run([spark_python, "read.py"], check=True)
     assert rows_of(_stored("users.arrow")) == moment.rows
     assert rows_of(_stored("latest.arrow")) == moment.latest
+
+
+@pytest.mark.timeout(1200)
+def test_spark_sqls_shell_reads_what_keptlog_reads(spark_python: Path, tmp_path: Path) -> None:
+    store = prepare(tmp_path / ".keptlog", "deleted up to the middle of a clean segment")
+    environment = os.environ | {"PATH": f"{spark_python.parent}:{os.environ['PATH']}"}
+    command = blocks()["sh", "spark-sql"]
+    shown = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert shown.stdout.split() == [str(len(list(store.read(TOPIC))))]
 
 
 def _stored(path: str) -> pa.Table:
