@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,10 +37,14 @@ TRANSACTION_BYTES = 16 * 2**20
 """A transaction is committed at one of these, which bounds memory and what a kill does in vain."""
 _BATCH_BYTES = 1_000_000
 _ANY_BYTES = 1_000_000_000
+_NOBODY = logging.getLogger("keptlog.nobody")
+_NOBODY.disabled = True
+"""Fatal errors, which librdkafka logs whatever its log level, are raised too."""
 _WAIT_SECONDS = 60.0
 _TURN_SECONDS = 0.5
 _ABORT_SECONDS = 5.0
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+_CONSEQUENCES = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -122,7 +127,7 @@ class Writer:
         self._bytes += len(record.key or b"") + len(record.value or b"")
         self.zero_timestamps += record.timestamp_ms == 0
         while not self._was_sent(partition, record):
-            self.producer.poll(_TURN_SECONDS)
+            self._is_sending()
         self._require_no_failure()
 
     def commit(self, positions: Mapping[int, Position]) -> None:
@@ -131,8 +136,8 @@ class Writer:
         Raises:
             KeptlogError: as ``write``.
         """
-        while self.producer.flush(_TURN_SECONDS) and not self._failure:
-            pass
+        while self._is_sending():
+            self._require_no_failure()
         self._require_no_failure()
         offsets = [
             TopicPartition(self.pair.target.name, number, position.offset, metadata=self._metadata(position))
@@ -145,6 +150,17 @@ class Writer:
             self.producer.begin_transaction()
         self._records = self._bytes = 0
         self.trouble.forget()
+
+    def _is_sending(self) -> bool:
+        """Give the client a turn; whether it has records that the broker has not taken yet.
+
+        If the client is broken for good it raises, but not always what it means to, because a delivery report may get
+        in its way. The next call says it.
+        """
+        try:
+            return self.producer.flush(_TURN_SECONDS) > 0
+        except (KafkaException, SystemError):
+            return False
 
     def _was_sent(self, partition: int, record: Record) -> bool:
         try:
@@ -167,7 +183,7 @@ class Writer:
 
     def _failed(self, partition: int, offset: int, error: KafkaError, _message: Message) -> None:
         """The first failure says most; those behind it are its consequences."""
-        if self._failure:
+        if self._failure or error.code() in _CONSEQUENCES:
             return
         where, target = self._where(partition, offset), self.pair.target
         if error.code() in _TOO_LARGE:
@@ -199,6 +215,11 @@ class Writer:
             raise self._translated(error.args[0], f"{self.pair.topic} can't be restored: {what}") from None
 
     def _translated(self, error: KafkaError, doing: str) -> KeptlogError:
+        if error.code() == KafkaError._FATAL:  # which one it is only transactions tell
+            try:
+                self.producer.begin_transaction()
+            except KafkaException as told:
+                error = told.args[0]
         if error.code() in _FENCED:
             pair = f"{self.pair.topic} to {self.pair.target.name}"
             return StalePlan(f"another restore of {pair} has begun and goes on where this one was; nothing is lost")
@@ -245,6 +266,7 @@ def open_writer(settings: ClientSettings, pair: Pair) -> Iterator[Writer]:
         "batch.size": min(_BATCH_BYTES, pair.target.max_message_bytes),
         "message.max.bytes": _ANY_BYTES,  # the broker knows what it takes
         "delivery.report.only.error": True,
+        "logger": _NOBODY,
     }
     doing = f"{pair.topic} can't be restored to {pair.target.name}"
     with broker_errors(settings, doing) as trouble:
