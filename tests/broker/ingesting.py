@@ -1,0 +1,71 @@
+"""A topic of a real broker and the topic that it is ingested into, with all but Spark real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keptlog.broker_ingest import BrokerIngest, Looked, WantedTopics
+from keptlog.home import new_id
+from keptlog.ingest import Ingest, IngestResult
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.record import NewRecord, Record
+from keptlog.table.store import LogStore
+from tests.broker.broker import Broker
+from tests.in_process import in_process_engine
+from tests.logs import open_store
+
+
+@dataclass
+class Ingesting:
+    """One topic, under the same name on both sides."""
+
+    broker: Broker
+    home: Path
+    topic: str = field(default_factory=lambda: f"ingested-{new_id()}")
+
+    @property
+    def store(self) -> LogStore:
+        """The store, as another process would see it."""
+        return open_store(self.home)
+
+    @property
+    def ingest(self) -> BrokerIngest:
+        store = self.store
+        settings = ClientSettings.load({"bootstrap.servers": self.broker.bootstrap}, {})
+        return BrokerIngest(Ingest(store, in_process_engine(store.files)), settings)
+
+    def create(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        self.broker.create_topic(self.topic, partitions, config or {})
+
+    def produce(self, *values: bytes) -> None:
+        """Records of partition 0."""
+        self.broker.produce(self.topic, [NewRecord(b"key", value, 1_700_000_000_000, 0) for value in values])
+
+    def look(self, *, skip_lost: bool = False) -> Looked:
+        looked = self.ingest.look(WantedTopics({self.topic: self.topic}, skip_lost=skip_lost))
+        assert not looked.failed
+        return looked
+
+    def bring(self, looked: Looked | None = None, *, skip_lost: bool = False) -> IngestResult:
+        """Ingest what is there now, or what was looked at."""
+        return self.ingest.run(looked or self.look(skip_lost=skip_lost), new_id(), lambda _: None)
+
+    def bring_all(self) -> None:
+        """Ingest, and nothing must fail."""
+        assert not self.bring().failed
+
+    def records(self) -> dict[int, list[Record]]:
+        """What a reader here finds, by partition."""
+        found: dict[int, list[Record]] = {log.topic_partition.partition: [] for log in self.store.logs(self.topic)}
+        for partition, record in self.store.read(self.topic):
+            found[partition].append(record)
+        return found
+
+    def values(self) -> list[bytes | None]:
+        """Of partition 0."""
+        return [record.value for record in self.records()[0]]
+
+    def end_offsets(self) -> list[int]:
+        return [log.log_end_offset for log in self.store.logs(self.topic)]

@@ -1,0 +1,194 @@
+"""Topics of a real broker come in whole, once and unchanged, whatever happens to them meanwhile."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import threading
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.cimpl import NewPartitions
+
+from keptlog.broker_ingest import WantedTopics
+from keptlog.errors import InvalidConfig, StalePlan, UnknownTopic
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.record import TimestampType
+from keptlog.log.topic_partition import TopicPartition as Name
+from keptlog.sources.kafka_broker import ranges
+from keptlog.sources.kafka_broker.part import BrokerPart
+from tests.broker.broker import DEADLINE_SECONDS, Broker
+from tests.broker.generated import Generated
+from tests.broker.ingesting import Ingesting
+
+RECORDS = 3000
+
+
+@pytest.fixture
+def there(broker: Broker, tmp_path: Path) -> Ingesting:
+    return Ingesting(broker, tmp_path)
+
+
+def test_every_committed_record_comes_as_it_was_produced(there: Ingesting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "LEAST_OFFSETS", 300)
+    there.create(partitions=3)
+    generated = Generated(there.broker, there.topic, 3, random.Random(5))
+    for _ in range(3):
+        generated.produce(RECORDS // 3)
+        there.bring_all()
+    assert there.records() == generated.expected()
+    assert sum(map(len, generated.expected().values())) > RECORDS / 2
+    assert there.end_offsets() == list(there.broker.end_offsets(there.topic, 3).values())
+    assert not any(there.look().lag.values())
+
+
+def test_an_open_transaction_holds_back_what_follows_until_it_is_decided(there: Ingesting) -> None:
+    there.create()
+    producer = Producer({"bootstrap.servers": there.broker.bootstrap, "transactional.id": there.topic})
+    producer.init_transactions(DEADLINE_SECONDS)
+    there.produce(b"before")
+    producer.begin_transaction()
+    producer.produce(there.topic, value=b"inside", partition=0)
+    producer.flush(DEADLINE_SECONDS)
+    there.produce(b"beside")
+    there.bring_all()
+    assert (there.values(), there.end_offsets()) == ([b"before"], [1])
+    producer.commit_transaction(DEADLINE_SECONDS)
+    there.bring_all()
+    assert (there.values(), there.end_offsets()) == ([b"before", b"inside", b"beside"], [4])
+    producer.begin_transaction()
+    producer.produce(there.topic, value=b"never", partition=0)
+    producer.flush(DEADLINE_SECONDS)
+    producer.abort_transaction(DEADLINE_SECONDS)
+    there.bring_all()
+    assert (there.values(), there.end_offsets()) == ([b"before", b"inside", b"beside"], [6])
+
+
+def test_gaps_that_the_brokers_cleaner_left_are_gaps_here(there: Ingesting) -> None:
+    there.create(config={"cleanup.policy": "compact", "segment.bytes": str(2**20), "min.cleanable.dirty.ratio": "0.01"})
+    there.produce(*(b"%06d" % number + bytes(2000) for number in range(1500)))
+    [end] = there.broker.end_offsets(there.topic, 1).values()
+    while not (checkpoint := there.broker.checkpoints(there.topic).get(0)):
+        threading.Event().wait(0.05)
+    assert 0 < checkpoint < end
+    there.bring_all()
+    assert there.records() == there.broker.records(there.topic, 1)
+    assert len(there.records()[0]) < end
+    assert there.end_offsets() == [end]
+
+
+def test_a_broker_that_restarts_in_the_middle_is_waited_for(there: Ingesting) -> None:
+    there.create()
+    there.produce(*(b"%d" % number + bytes(3000) for number in range(3000)))
+    little_ahead = {"queued.max.messages.kbytes": "500", "max.partition.fetch.bytes": "100000"}
+    settings = ClientSettings.load(little_ahead, {}).at(there.broker.bootstrap)
+    part = BrokerPart(settings, there.topic, Name(there.topic, 0), 0, 3000)
+    tables = part.read(lambda _: None)
+    values = next(tables)["value"].to_pylist()
+    assert len(values) < 3000
+    there.broker.restart()
+    values += [value for table in tables for value in table["value"].to_pylist()]
+    assert values == [b"%d" % number + bytes(3000) for number in range(3000)]
+
+
+def test_partitions_that_were_added_are_picked_up(there: Ingesting) -> None:
+    there.create()
+    there.produce(b"a")
+    there.bring_all()
+    admin = there.broker.admin
+    admin.create_partitions([NewPartitions(there.topic, 3)])[there.topic].result(DEADLINE_SECONDS)
+    producer = Producer({"bootstrap.servers": there.broker.bootstrap})
+    producer.produce(there.topic, value=b"b", partition=2)
+    producer.flush(DEADLINE_SECONDS)
+    there.bring_all()
+    assert [[each.value for each in records] for records in there.records().values()] == [[b"a"], [], [b"b"]]
+    assert there.end_offsets() == [1, 0, 1]
+
+
+def delete_records(there: Ingesting, before_offset: int) -> None:
+    admin = there.broker.admin
+    for future in admin.delete_records([TopicPartition(there.topic, 0, before_offset)]).values():
+        future.result(DEADLINE_SECONDS)
+
+
+def test_records_that_retention_took_first_stop_the_log_until_their_loss_is_accepted(there: Ingesting) -> None:
+    there.create()
+    there.produce(b"0", b"1", b"2")
+    delete_records(there, 1)
+    there.bring_all()
+    assert [log.log_start_offset for log in there.store.logs(there.topic)] == [1]
+    there.produce(b"3", b"4", b"5")
+    delete_records(there, 5)
+    failed = there.bring().failed
+    assert "offsets 3 to 4 are no longer at its source, which begins at 5" in str(failed[f"{there.topic}-0"])
+    assert there.values() == [b"1", b"2"]
+    assert not there.bring(skip_lost=True).failed
+    assert there.values() == [b"1", b"2", b"5"]
+    there.produce(b"6")
+    looked = there.look()
+    there.produce(b"7")
+    delete_records(there, 8)
+    [error] = there.bring(looked).failed.values()
+    assert isinstance(error, StalePlan)
+    assert "does not have offset 6 any more" in str(error)
+
+
+def test_a_topic_that_was_deleted_and_created_again_is_another_one(there: Ingesting) -> None:
+    there.create()
+    there.produce(b"old")
+    there.bring_all()
+    admin = there.broker.admin
+    admin.delete_topics([there.topic])[there.topic].result(DEADLINE_SECONDS)
+    while there.topic in admin.list_topics(timeout=DEADLINE_SECONDS).topics:
+        threading.Event().wait(0.05)
+    looked = there.ingest.look(WantedTopics({there.topic: there.topic}))
+    assert isinstance(looked.failed[there.topic], UnknownTopic)
+    there.create()
+    there.produce(b"new", b"newer")
+    [error] = there.bring().failed.values()
+    assert isinstance(error, InvalidConfig)
+    assert "was deleted and created again" in str(error)
+    assert there.values() == [b"old"]
+
+
+def test_the_brokers_time_stays_the_brokers(there: Ingesting) -> None:
+    there.create(config={"message.timestamp.type": "LogAppendTime"})
+    there.produce(b"a", b"b")
+    there.bring_all()
+    assert there.records() == there.broker.records(there.topic, 1)
+    assert {record.timestamp_type for record in there.records()[0]} == {TimestampType.LOG_APPEND_TIME}
+
+
+def test_a_new_topic_has_the_settings_of_its_broker_if_that_is_wanted(there: Ingesting) -> None:
+    there.create(config={"cleanup.policy": "compact,delete", "retention.ms": "1000", "compression.type": "lz4"})
+    wanted = WantedTopics({there.topic: there.topic}, config={"retention.ms": "2000"}, with_broker_config=True)
+    looked = there.ingest.look(wanted)
+    assert set(looked.topics[0].left_out) == {"compression.type", "min.insync.replicas"}
+    assert there.bring(looked).created == (there.topic,)
+    made = there.store.describe_topic(there.topic)
+    assert made.raw_config == {"cleanup.policy": "compact,delete", "retention.ms": "2000"}
+    assert made.partitions == 1
+
+
+def test_of_two_ingests_at_once_one_lands_and_the_other_says_so(there: Ingesting) -> None:
+    there.create()
+    there.produce(b"a", b"b")
+    one, other = there.look(), there.look()
+    assert not there.bring(one).failed
+    [error] = there.bring(other).failed.values()
+    assert isinstance(error, StalePlan)
+    there.bring_all()
+    assert there.values() == [b"a", b"b"]
+
+
+def test_a_topic_is_ingested_again_by_its_name_alone(there: Ingesting) -> None:
+    there.create()
+    there.produce(b"a")
+    there.bring_all()
+    there.produce(b"b")
+    without_broker = dataclasses.replace(there.ingest, settings=there.ingest.settings.at("127.0.0.1:1"))
+    looked = without_broker.look(WantedTopics({there.topic: there.topic}))
+    assert looked.lag == {Name(there.topic, 0): 1}
+    there.bring(looked)
+    assert there.values() == [b"a", b"b"]
