@@ -53,14 +53,6 @@ class WantedLogs:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """What an import did; ``warnings`` has lines about topic-partitions that did not stop them."""
-
-    result: IngestResult
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _ScannedLog:
     """One log, looked at."""
 
@@ -74,7 +66,7 @@ Scanned = Mapping[str, Mapping[int, _ScannedLog]]
 """The logs by topic and partition here."""
 
 
-def import_logs(ingest: Ingest, wanted: WantedLogs, run_id: str, progress: Progress) -> Imported:
+def import_logs(ingest: Ingest, wanted: WantedLogs, run_id: str, progress: Progress) -> IngestResult:
     """Scan, plan, read and commit; a topic or topic-partition that fails stops no other.
 
     Raises:
@@ -83,12 +75,12 @@ def import_logs(ingest: Ingest, wanted: WantedLogs, run_id: str, progress: Progr
     run = _Import(ingest, wanted)
     sources = run.sources()
     if not sources:
-        return Imported(IngestResult(run_id, (), (), run.failed), ())
+        return IngestResult(run_id, (), (), run.failed)
     jobs = ingest.engine.jobs(run_id, progress)
     scanned = run.scan(jobs, sources)
     result = ingest.run(run.cut(run.plans(sources, scanned), scanned, jobs.cores), run_id, progress)
     warnings = [line for logs in scanned.values() for log in logs.values() for line in _warnings(log)]
-    return Imported(replace(result, failed=run.failed | result.failed), tuple(warnings))
+    return replace(result, failed=run.failed | result.failed, warnings=(*warnings, *result.warnings))
 
 
 @dataclass

@@ -69,6 +69,10 @@ class Ingested:
         return sum(segment.tombstone_count for segment in self.segments)
 
     @property
+    def unkeyed(self) -> int:
+        return sum(segment.unkeyed_count for segment in self.segments)
+
+    @property
     def bytes(self) -> int:
         """Of the files that were written."""
         return total_bytes(self.segments)
@@ -84,6 +88,8 @@ class IngestResult:
     committed: tuple[Ingested, ...]
     failed: dict[str, KeptlogError]
     """Topic-partition, or topic if none of it could be begun, to the error; nothing of it is lost."""
+    warnings: tuple[str, ...] = ()
+    """What stopped nothing and should be known, a line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,7 @@ class Ingest:
             run.write(jobs)
         for ingest in run.begun:
             run.land(ingest.plan)
-        return IngestResult(run_id, tuple(run.created), tuple(run.committed), run.failed)
+        return IngestResult(run_id, tuple(run.created), tuple(run.committed), run.failed, tuple(run.warnings))
 
 
 @dataclass
@@ -138,6 +144,9 @@ class _Run:
     created: list[str] = field(default_factory=list)
     committed: list[Ingested] = field(default_factory=list)
     failed: dict[str, KeptlogError] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    compacted: set[str] = field(default_factory=set)
+    """Topics, whose cleans remove records without a key."""
 
     def begin(self, ingest: TopicIngest) -> None:
         """Let the topic exist, and queue its parts."""
@@ -150,6 +159,8 @@ class _Run:
         except KeptlogError as error:
             self.failed[plan.topic] = error
             return
+        if topic.config.is_compacted:
+            self.compacted.add(topic.name)
         location, segment_bytes = topic.data_location, topic.config.segment_bytes
         self.tasks += [IngestTask(part, location, segment_bytes) for part in ingest.parts]
         self.begun.append(ingest)
@@ -180,6 +191,7 @@ class _Run:
             self.failed |= {str(each.topic_partition): error for each in landing} or {plan.topic: error}
             return
         self.committed += landing
+        self.warnings += [_unkeyed(each) for each in landing if each.unkeyed and plan.topic in self.compacted]
         if records := sum(each.records for each in landing):
             self.progress(f"{plan.topic}: {records} records are in")
 
@@ -212,6 +224,14 @@ def _landed(
         segments += [Segment(**segment) for segment in outcome["segments"]]
         skipped += outcome["skipped"]
     return Ingested(name, planned, tuple(segments), tuple(skipped)), None
+
+
+def _unkeyed(ingested: Ingested) -> str:
+    name, topic = ingested.topic_partition, ingested.topic_partition.topic
+    return (
+        f"{name}: {ingested.unkeyed} of {ingested.records} records have no key, and cleans remove those from a "
+        f"compacted topic: keep them with keptlog topic alter {topic} --config cleanup.policy=delete"
+    )
 
 
 def _require_covered(ingest: TopicIngest) -> None:

@@ -72,12 +72,9 @@ def kafka_logs(  # noqa: PLR0913
     if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
     wanted = WantedLogs(chosen, config, skip_corrupt=skip_corrupt, skip_lost=skip_lost)
-    imported = import_logs(home.ingest(spark_session), wanted, new_id(), progress)
-    refuse_if_nothing_can_be_done(imported.result, list(chosen))
-    for warning in imported.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    more = {"warnings": list(imported.warnings), "left_out": left_out}
-    report(imported.result, dict.fromkeys(chosen, config), more, as_json=as_json)
+    result = import_logs(home.ingest(spark_session), wanted, new_id(), progress)
+    refuse_if_nothing_can_be_done(result, list(chosen))
+    report(result, dict.fromkeys(chosen, config), {"left_out": left_out}, as_json=as_json)
 
 
 def _by_topic(logs: Sequence[LogDirectory]) -> dict[str, list[LogDirectory]]:

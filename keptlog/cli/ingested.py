@@ -18,16 +18,18 @@ def report(
     *,
     as_json: bool,
 ) -> None:
-    """Print what a run did; ``configs`` has what new topics were created with, ``more`` goes into the JSON.
+    """Print what a run did; ``configs`` has what new topics were created with, ``more`` goes into the JSON too.
 
     Exits with 1 if a topic-partition failed.
     """
     rows = [_row(each) for each in result.committed]
+    for warning in result.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
         failed = {name: str(error) for name, error in result.failed.items()}
         created = {topic: dict(configs[topic]) for topic in result.created}
         answer = {"run_id": result.run_id, "created": created, "committed": rows, "failed": failed}
-        print_json(answer | dict(more or {}))
+        print_json(answer | {"warnings": list(result.warnings)} | dict(more or {}))
     else:
         for topic in result.created:
             settings = ", ".join(f"{name}={value}" for name, value in configs[topic].items())
@@ -48,6 +50,7 @@ def _row(ingested: Ingested) -> dict[str, object]:
         "topic_partition": str(ingested.topic_partition),
         "records": ingested.records,
         "tombstones": ingested.tombstones,
+        "unkeyed": ingested.unkeyed,
         "from_offset": ingested.range.from_offset,
         "end_offset": ingested.range.end_offset,
         "segments": len(ingested.segments),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from keptlog.import_logs import Imported, WantedLogs, import_logs
-from keptlog.ingest import Ingest
+from keptlog.import_logs import WantedLogs, import_logs
+from keptlog.ingest import Ingest, IngestResult
 from keptlog.log.record import Record
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.table.store import LogStore
@@ -41,7 +41,7 @@ def write_id(directory: Path, name: str, topic_id: str) -> None:
 
 def run_import(
     store: LogStore, directory: Path, run_id: str, *, skip_corrupt: bool = False, skip_lost: bool = False
-) -> Imported:
+) -> IngestResult:
     """Import all topics of a directory under their own names, without Spark."""
     logs = log_directories(directory)
     topics = {log.topic_partition.topic for log in logs}

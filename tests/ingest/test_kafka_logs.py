@@ -64,7 +64,7 @@ def cuts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("directory", ["broker_logs", "legacy_logs"])
 def test_a_topic_holds_what_kafka_reads_from_its_log(store: LogStore, directory: str) -> None:
     imported = run_import(store, DATA / directory, "1")
-    assert not imported.result.failed
+    assert not imported.failed
     for log in log_directories(DATA / directory):
         topic = log.topic_partition.topic
         assert records_of(store, topic) == read_expected(log.folder.with_name(f"{log.folder.name}.jsonl")), topic
@@ -75,7 +75,7 @@ def test_a_topic_holds_what_kafka_reads_from_its_log(store: LogStore, directory:
 @pytest.mark.skipif(not FOREIGN.is_dir(), reason=f"there is no {FOREIGN}; KEPTLOG_KAFKA_LOG_DIR may name another")
 def test_a_directory_from_elsewhere_arrives_whole(store: LogStore) -> None:
     imported = run_import(store, FOREIGN, "1")
-    assert not imported.result.failed
+    assert not imported.failed
     for log in log_directories(FOREIGN):
         name = log.topic_partition
         expected = [
@@ -88,7 +88,7 @@ def test_on_spark_nothing_is_different(store: LogStore, spark: SparkSession) -> 
     logs = [log for log in log_directories(DATA / "broker_logs") if not log.topic_partition.topic.startswith("codec")]
     wanted = WantedLogs({log.topic_partition.topic: [log] for log in logs}, COMPACT)
     imported = import_logs(Ingest(store, SparkEngine(lambda: spark, store.files)), wanted, "1", lambda _: None)
-    assert not imported.result.failed
+    assert not imported.failed
     for log in logs:
         expected = read_expected(log.folder.with_name(f"{log.folder.name}.jsonl"))
         assert records_of(store, log.topic_partition.topic) == expected
@@ -97,11 +97,11 @@ def test_on_spark_nothing_is_different(store: LogStore, spark: SparkSession) -> 
 def test_a_second_import_finds_nothing_new_and_one_of_a_newer_copy_goes_on(store: LogStore, there: Path) -> None:
     write_log(there, "t-0", [some_batch(0), some_batch(10)])
     run_import(store, there, "1")
-    assert run_import(store, there, "2").result.committed == ()
+    assert run_import(store, there, "2").committed == ()
     write_log(there, "t-0", [some_batch(0), some_batch(10), some_batch(20, 5)])
     write_log(there, "t-0", [some_batch(25)], base_offset=25)
     write_log(there, "t-1", [some_batch(0, 3)])
-    [more, new] = run_import(store, there, "3").result.committed
+    [more, new] = run_import(store, there, "3").committed
     assert (more.range.from_offset, more.records, new.records) == (20, 15, 3)
     assert records_of(store, "t") == some_records(0, 35)
     assert records_of(store, "t", 1) == some_records(0, 3)
@@ -119,7 +119,7 @@ def test_an_older_copy_stops_with_both_ends_and_the_choice(store: LogStore, ther
     write_log(there, "t-0", [some_batch(0), some_batch(10)])
     run_import(store, there, "1")
     write_log(there, "t-0", [some_batch(0)])
-    result = run_import(store, there, "2").result
+    result = run_import(store, there, "2")
     assert "ends at offset 20 here and at 10" in str(result.failed["t-0"])
     assert records_of(store, "t") == some_records(0, 20)
 
@@ -129,8 +129,8 @@ def test_what_retention_took_meanwhile_stops_unless_it_may_be_lost(store: LogSto
     run_import(store, there, "1")
     (there / "t-0" / f"{0:020d}.log").unlink()
     write_log(there, "t-0", [some_batch(30)], base_offset=30)
-    assert "10 to 29" in str(run_import(store, there, "2").result.failed["t-0"])
-    assert not run_import(store, there, "3", skip_lost=True).result.failed
+    assert "10 to 29" in str(run_import(store, there, "2").failed["t-0"])
+    assert not run_import(store, there, "3", skip_lost=True).failed
     assert records_of(store, "t") == some_records(0, 10) + some_records(30, 10)
 
 
@@ -139,9 +139,9 @@ def test_partitions_of_one_topic_come_from_several_brokers_directories(store: Lo
         for partition in partitions:
             write_log(tmp_path / broker, f"t-{partition}", [some_batch(0, 4 + partition)])
             write_id(tmp_path / broker, f"t-{partition}", "AAAAAAAAAAAAAAAAAAAAAA")
-    assert not run_import(store, tmp_path / "1", "1").result.failed
+    assert not run_import(store, tmp_path / "1", "1").failed
     assert store.source_of("t").positions == (4, None, 6)
-    assert not run_import(store, tmp_path / "2", "2").result.failed
+    assert not run_import(store, tmp_path / "2", "2").failed
     assert store.source_of("t").positions == (4, 5, 6)
 
 
@@ -151,7 +151,7 @@ def test_a_topic_of_the_same_name_with_another_id_is_another_topic(store: LogSto
     run_import(store, there, "1")
     write_id(there, "t-0", "BBBBBBBBBBBBBBBBBBBBBB")
     write_log(there, "t-0", [some_batch(0), some_batch(10)])
-    assert "deleted and created again" in str(run_import(store, there, "2").result.failed["t-0"])
+    assert "deleted and created again" in str(run_import(store, there, "2").failed["t-0"])
     assert records_of(store, "t") == some_records(0, 10)
 
 
@@ -159,7 +159,7 @@ def test_partitions_with_different_ids_are_not_one_topic(store: LogStore, there:
     for name, topic_id in (("t-0", "A" * 22), ("t-1", "B" * 22), ("u-0", "C" * 22)):
         write_log(there, name, [some_batch(0)])
         write_id(there, name, topic_id)
-    result = run_import(store, there, "1").result
+    result = run_import(store, there, "1")
     assert isinstance(result.failed["t"], InvalidConfig)
     assert "t-0 has AAA" in str(result.failed["t"])
     assert "t-1 has BBB" in str(result.failed["t"])
@@ -169,7 +169,7 @@ def test_partitions_with_different_ids_are_not_one_topic(store: LogStore, there:
 def test_a_torn_end_is_told_and_comes_in_when_it_is_whole(store: LogStore, there: Path) -> None:
     write_log(there, "t-0", [some_batch(0), some_batch(10)[:-7]])
     imported = run_import(store, there, "1")
-    assert not imported.result.failed
+    assert not imported.failed
     assert ["t-0: it ends at 10" in line for line in imported.warnings] == [True]
     write_log(there, "t-0", [some_batch(0), some_batch(10)])
     assert run_import(store, there, "2").warnings == ()
@@ -196,7 +196,7 @@ def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(sto
     file = write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
     write_log(there, "t-1", [some_batch(0)])
     write_log(there, "u-0", [flipped(some_batch(0)), some_batch(10)])
-    result = run_import(store, there, "1").result
+    result = run_import(store, there, "1")
     message = str(result.failed["t-0"])
     assert isinstance(result.failed["t-0"], LogCorrupt)
     assert f"{file}: " in message
@@ -208,12 +208,12 @@ def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(sto
 
 def test_what_is_corrupt_may_be_skipped_and_is_counted(store: LogStore, there: Path) -> None:
     write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
-    [ingested] = run_import(store, there, "1", skip_corrupt=True).result.committed
+    [ingested] = run_import(store, there, "1", skip_corrupt=True).committed
     assert len(ingested.skipped) == 1
     assert "from offset 10 on" in ingested.skipped[0]
     assert records_of(store, "t") == some_records(0, 10) + some_records(20, 10)
     write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20), some_batch(30)])
-    [more] = run_import(store, there, "2", skip_corrupt=True).result.committed
+    [more] = run_import(store, there, "2", skip_corrupt=True).committed
     assert (more.skipped, more.records) == ((), 10)
 
 
@@ -230,18 +230,18 @@ def test_segments_before_one_that_cannot_be_decoded_land(
     write_log(there, "t-0", [some_batch(0)])
     write_log(there, "t-0", [some_batch(10)], base_offset=10)
     write_log(there, "t-0", [undecodable(20), some_batch(21)], base_offset=20)
-    result = run_import(store, there, "1").result
+    result = run_import(store, there, "1")
     assert "from offset 20 on" in str(result.failed["t-0"])
     assert records_of(store, "t") == some_records(0, 20)
     assert store.source_of("t").positions == (20,)
-    [rest] = run_import(store, there, "2", skip_corrupt=True).result.committed
+    [rest] = run_import(store, there, "2", skip_corrupt=True).committed
     assert (rest.records, len(rest.skipped)) == (10, 1)
 
 
 def test_a_timestamp_that_microseconds_cannot_hold_stops_at_its_offset(store: LogStore, there: Path) -> None:
     nanoseconds = [replace(record, timestamp_ms=FIRST_MS * 10**6) for record in some_records(10, 1)]
     write_log(there, "t-0", [some_batch(0), batch(nanoseconds)])
-    message = str(run_import(store, there, "1").result.failed["t-0"])
+    message = str(run_import(store, there, "1").failed["t-0"])
     assert "t-0" in message
     assert "from offset 10 on: a timestamp is beyond" in message
 
@@ -257,6 +257,19 @@ def test_what_a_broker_has_cleaned_is_dirty_here_and_keeps_every_guarantee(store
         assert not cleaner.clean(plan, f"clean-{log.checkpoint}").failed
     assert store.logs("compacted")[0].checkpoint == 62
     assert latest_values(records_of(store, "compacted")) == before
+
+
+def test_records_without_a_key_come_in_and_are_told_where_a_clean_would_remove_them(
+    store: LogStore, there: Path
+) -> None:
+    keyless = [replace(record, key=None) for record in some_records(0, 4)]
+    write_log(there, "t-0", [batch(keyless), some_batch(4, 2)])
+    [warning] = run_import(store, there, "1").warnings
+    assert warning.startswith("t-0: 4 of 6 records have no key")
+    assert records_of(store, "t") == keyless + some_records(4, 2)
+    store.alter_topic("t", {"cleanup.policy": "delete"})
+    write_log(there, "t-1", [batch(keyless)])
+    assert run_import(store, there, "2").warnings == ()
 
 
 def test_nothing_in_the_directory_is_touched(store: LogStore, there: Path) -> None:
