@@ -60,7 +60,14 @@ _SETTING = _Kind(
     "a Kafka client setting is wrong: {text}; look at kafka.properties",
 )
 _AUTHORIZATION = _Kind(
-    frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}),
+    frozenset(
+        {
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        }
+    ),
     InvalidConfig,
     "the user has no permission at {where}: {text}; have it granted",
 )
@@ -79,7 +86,9 @@ _CONNECTION = _Kind(
 )
 _OTHER = _Kind(frozenset(), StorageUnavailable, "{where} says: {text}; try again")
 _SILENCE = _Kind(
-    frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE}),
+    frozenset(
+        {KafkaError._ALL_BROKERS_DOWN, KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE}
+    ),
     StorageUnavailable,
     "no broker at {where} answers: {text}; try again when it does",
 )
