@@ -90,6 +90,6 @@ class Targets:
 
     def _admin(self, trouble: Trouble) -> AdminClient:
         """A client that has reached a broker."""
-        admin = AdminClient({**self.settings.for_admin(), "error_cb": trouble})
+        admin = AdminClient(self.settings.for_admin(trouble))
         ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
         return admin

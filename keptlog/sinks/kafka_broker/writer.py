@@ -44,6 +44,9 @@ _WAIT_SECONDS = 60.0
 _TURN_SECONDS = 0.5
 _ABORT_SECONDS = 5.0
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+_NOT_READY = frozenset(
+    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+)
 _CONSEQUENCES = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
@@ -104,7 +107,7 @@ class Writer:
         """
         names = [TopicPartition(self.pair.target.name, number) for number in range(self.pair.target.partitions)]
         with self._errors("its positions can't be read"):
-            committed = self.consumer.committed(names, timeout=_WAIT_SECONDS)
+            committed = self._committed(names)
             for each in committed:
                 if each.error:
                     raise KafkaException(each.error)
@@ -150,6 +153,17 @@ class Writer:
             self.producer.begin_transaction()
         self._records = self._bytes = 0
         self.trouble.forget()
+
+    def _committed(self, names: list[TopicPartition]) -> list[TopicPartition]:
+        """Asked again while the broker that has the answer is not ready: its first group makes it create a topic."""
+        for _ in range(round(_WAIT_SECONDS / _TURN_SECONDS)):
+            try:
+                return self.consumer.committed(names, timeout=_WAIT_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in _NOT_READY:
+                    raise
+            self.producer.poll(_TURN_SECONDS)
+        return self.consumer.committed(names, timeout=_WAIT_SECONDS)
 
     def _is_sending(self) -> bool:
         """Give the client a turn; whether it has records that the broker has not taken yet.
@@ -270,10 +284,10 @@ def open_writer(settings: ClientSettings, pair: Pair) -> Iterator[Writer]:
     }
     doing = f"{pair.topic} can't be restored to {pair.target.name}"
     with broker_errors(settings, doing) as trouble:
-        producer = Producer({**settings.for_producer(), **ours, "error_cb": trouble})
+        producer = Producer({**settings.for_producer(trouble), **ours})
         producer.init_transactions(_WAIT_SECONDS)
         producer.begin_transaction()
-        consumer = Consumer({**settings.for_consumer(), "group.id": pair.group, "error_cb": trouble})
+        consumer = Consumer({**settings.for_consumer(trouble), "group.id": pair.group})
     try:
         yield Writer(pair, settings, trouble, producer, consumer)
     finally:
