@@ -123,7 +123,8 @@ def test_rows_that_are_there_are_refused_and_left_out_where_that_is_asked_for(st
         ([(0, 7), (1, 3), (0, 7)], 3, "offset 7 of partition 0 does not rise, 7 came before it"),
         ([(0, 7), (0, 9), (0, 8), (1, 1), (1, 1)], 3, "offset 8 of partition 0 does not rise, 9 came before it"),
         ([(0, 4)], 1, "offset 4 of partition 0 does not rise, 5 came before it: give the files in the order"),
-        ([(0, 7), (None, 8)], 2, r"it has no partition: name its column \(--column partition=NAME\), or say"),
+        ([(0, 7), (0, 8), (0, 9), (0, 10), (0, 10)], 5, "offset 10 of partition 0 does not rise"),
+        ([(0, 7), (None, 8), (0, 7)], 2, r"it has no partition: name its column \(--column partition=NAME\), or say"),
         ([(0, 7), (10_000, 8)], 2, "its partition does not exist: use 0 to 9999"),
         ([(0, 7), (0, None)], 2, "offset is null"),
         ([(0, 7), (0, -1)], 2, "offset -1: it must be 0 or more"),
@@ -142,9 +143,10 @@ def test_a_bad_row_of_the_second_file_is_named_and_nothing_is_left_of_the_first(
 
 
 def test_what_was_written_already_is_deleted_if_a_later_row_is_bad(
-    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_ingest, "HELD_BYTES", 1)
+    store = create(tmp_path, partitions=2, config={"internal.segment.bytes": "1"})
     good = write(tmp_path / "1.parquet", *((number % 2, number) for number in range(50)))
     with pytest.raises(InvalidRecord, match="does not rise"):
         ingest(store, files(good, write(tmp_path / "2.parquet", (0, 1))))

@@ -30,7 +30,8 @@ ROWS = pa.schema(
 )
 """``timestamp`` is in milliseconds; ``headers`` are never null."""
 
-_PER_MS = {"us": 1000, "ns": 1_000_000}
+_PER_MS = {"ms": 1, "us": 1000, "ns": 1_000_000}
+"""The units of time that Parquet has."""
 
 Longs = npt.NDArray[np.int64]
 
@@ -190,8 +191,7 @@ def _times(column: pa.Array, now_ms: int) -> pa.Array:
     is_null = column.is_null().to_numpy(zero_copy_only=False)
     numbers = _longs(column)
     unit = column.type.unit if pa.types.is_timestamp(column.type) else "ms"
-    # A second far outside of what is allowed must not come back into it by overflowing.
-    times_ms = np.clip(numbers, -(2**50), 2**50) * 1000 if unit == "s" else numbers // _PER_MS.get(unit, 1)
+    times_ms = numbers // _PER_MS[unit]
     bad = np.flatnonzero(~is_null & ((times_ms < -1) | (times_ms > LARGEST_TIMESTAMP_MS)))
     if len(bad):
         why = f"timestamp {times_ms[bad[0]]} is no time in ms between 1970 and 9999, nor -1 for none"

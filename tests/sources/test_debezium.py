@@ -44,6 +44,8 @@ def test_a_null_that_stands_alone_is_a_tombstone_at_the_time_of_its_line() -> No
         NewRecord(b'{"id":1}', None, 7),
         NewRecord(b'{"id":2}', None, NOW_MS),
     ]
+    written = {"key": {"id": 1}, "value": event("c", after=ADA)}
+    assert parsed(written, {"key": {"id": 1}, "value": None, "timestamp": 7})[1] == NewRecord(b'{"id":1}', None, 7)
     other = {"key": {"id": 2}, "value": None, "timestamp": 7}
     assert parsed({"key": {"id": 1}, "value": event("d")}, other)[1] == NewRecord(b'{"id":2}', None, 7)
 
