@@ -41,11 +41,17 @@ _NOBODY = logging.getLogger("keptlog.nobody")
 _NOBODY.disabled = True
 """Fatal errors, which librdkafka logs whatever its log level, are raised too."""
 _WAIT_SECONDS = 60.0
+_ANSWER_SECONDS = 5.0
 _TURN_SECONDS = 0.5
 _ABORT_SECONDS = 5.0
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 _NOT_READY = frozenset(
-    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError._TIMED_OUT,
+    }
 )
 _CONSEQUENCES = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
@@ -146,7 +152,7 @@ class Writer:
             TopicPartition(self.pair.target.name, number, position.offset, metadata=self._metadata(position))
             for number, position in positions.items()
         ]
-        with self._errors("a transaction did not end"):
+        with self._errors("a transaction can't be committed"):
             group = self.consumer.consumer_group_metadata()
             self.producer.send_offsets_to_transaction(offsets, group, _WAIT_SECONDS)
             self.producer.commit_transaction(_WAIT_SECONDS)
@@ -158,12 +164,14 @@ class Writer:
         """Asked again while the broker that has the answer is not ready: its first group makes it create a topic."""
         for _ in range(round(_WAIT_SECONDS / _TURN_SECONDS)):
             try:
-                return self.consumer.committed(names, timeout=_WAIT_SECONDS)
+                return self.consumer.committed(names, timeout=_ANSWER_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() not in _NOT_READY:
                     raise
-            self.producer.poll(_TURN_SECONDS)
-        return self.consumer.committed(names, timeout=_WAIT_SECONDS)
+            why = self.consumer.poll(_TURN_SECONDS)
+            if why and why.error():
+                raise KafkaException(why.error())
+        return self.consumer.committed(names, timeout=_ANSWER_SECONDS)
 
     def _is_sending(self) -> bool:
         """Give the client a turn; whether it has records that the broker has not taken yet.
