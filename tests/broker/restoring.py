@@ -1,0 +1,33 @@
+"""What the tests of ``restore`` share with the processes that they kill."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.restore import Progress, Restore, Restored
+from keptlog.sinks.kafka_broker import writer
+from keptlog.table.store import LogStore
+from tests.crash.workload import Countdown
+from tests.logs import open_store
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def ignore(_line: str) -> None:
+    pass
+
+
+def restore_of(store: LogStore, bootstrap: str, progress: Progress = ignore) -> Restore:
+    settings = ClientSettings.load({"bootstrap.servers": bootstrap}, {})
+    return Restore(store, settings, wall_clock_ms, progress)
+
+
+def restore_until_killed(home: Path, bootstrap: str, topic: str, kill_at_call: int | None = None) -> Restored:
+    """Restore a topic in small transactions; killed at that function call of keptlog's own code, if it gets there."""
+    writer.TRANSACTION_RECORDS = 20
+    with Countdown("keptlog/", kill_at_call):
+        return restore_of(open_store(home), bootstrap).run(topic, topic)

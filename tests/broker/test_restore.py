@@ -1,0 +1,347 @@
+"""A log goes into a topic of a real broker: a consumer there sees what a reader sees here, each record exactly once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from keptlog.cleaner import Cleaner
+from keptlog.errors import InvalidConfig, InvalidRecord, StalePlan
+from keptlog.home import new_id
+from keptlog.log.record import Header, NewRecord
+from keptlog.log.reference import latest_values
+from keptlog.restore import Restored
+from keptlog.sinks.kafka_broker import writer
+from keptlog.table.store import LogStore
+from tests.broker.broker import DEADLINE_SECONDS, Broker
+from tests.broker.restoring import restore_of, restore_until_killed, wall_clock_ms
+from tests.in_process import in_process_engine
+from tests.logs import open_store
+
+KILLS = 6
+PARTITIONS = 2
+HEADERS: tuple[tuple[Header, ...], ...] = ((), (("é", None), ("a", b""), ("a", b"\xff")))
+CLEANED_AT_ONCE = {"cleanup.policy": "compact", "segment.ms": "1", "delete.retention.ms": "3600000"}
+COMPACTED = {"cleanup.policy": "compact"}
+KEPT = {"cleanup.policy": "delete", "retention.ms": "-1"}
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.broker.restoring"])
+
+Seen = tuple[bytes | None, bytes | None, int, tuple[Header, ...]]
+
+
+@dataclass
+class Twins:
+    """A topic here, and the one of the same name that it is restored to."""
+
+    broker: Broker
+    home: Path
+    store: LogStore
+    topic: str
+
+    def create(self, settings: Mapping[str, str] = COMPACTED, there: Mapping[str, str] = KEPT) -> None:
+        """Create both, the one there so that its broker removes nothing."""
+        self.store.create_topic(self.topic, PARTITIONS, settings)
+        self.broker.create_topic(self.topic, PARTITIONS, there)
+
+    def append(self, *records: NewRecord) -> None:
+        self.store.append(self.topic, records, new_id(), wall_clock_ms())
+
+    def clean(self, now_ms: int) -> None:
+        cleaner = Cleaner(self.store, in_process_engine(self.store.files))
+        result = cleaner.clean(cleaner.plan([self.topic], now_ms=now_ms, requested=True), new_id())
+        assert result.committed
+        assert not result.failed
+
+    def restore(self, *, append_to_existing: bool = False, skip_lost: bool = False, later_ms: int = 0) -> Restored:
+        restore = replace(restore_of(self.store, self.broker.bootstrap), clock=lambda: wall_clock_ms() + later_ms)
+        return restore.run(self.topic, self.topic, append_to_existing=append_to_existing, skip_lost=skip_lost)
+
+    def there(self) -> dict[int, list[Seen]]:
+        found = self.broker.records(self.topic, PARTITIONS)
+        return {number: [(r.key, r.value, r.timestamp_ms, r.headers) for r in some] for number, some in found.items()}
+
+    def here(self) -> dict[int, list[Seen]]:
+        found: dict[int, list[Seen]] = {number: [] for number in range(PARTITIONS)}
+        for number, r in self.store.read(self.topic):
+            found[number].append((r.key, r.value, r.timestamp_ms, r.headers))
+        return found
+
+
+@pytest.fixture
+def twins(broker: Broker, tmp_path: Path) -> Twins:
+    return Twins(broker, tmp_path, open_store(tmp_path), f"restored-{new_id()}")
+
+
+def odd_records(count: int, seed: int) -> list[NewRecord]:
+    """Few keys, tombstones, empty keys and values, odd headers, timestamps in any order."""
+    chance = random.Random(seed)
+    now_ms = wall_clock_ms()
+    return [
+        NewRecord(
+            key=chance.choice([b"", b"\xff\x00", *(b"key-%d" % number for number in range(30))]),
+            value=chance.choice([None, b"", b"value %d" % index, chance.randbytes(50)]),
+            timestamp_ms=chance.choice([-1, 1, now_ms - chance.randrange(10**9)]),
+            partition=chance.randrange(PARTITIONS),
+            headers=chance.choice(HEADERS),
+        )
+        for index in range(count)
+    ]
+
+
+def updates(*pairs: tuple[str, str | None]) -> list[NewRecord]:
+    now_ms = wall_clock_ms()
+    return [NewRecord(key.encode(), None if value is None else value.encode(), now_ms, 0) for key, value in pairs]
+
+
+def small_transactions(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
+    monkeypatch.setattr(writer, "TRANSACTION_RECORDS", records)
+
+
+def test_a_consumer_sees_what_a_reader_sees(twins: Twins) -> None:
+    twins.create()
+    twins.append(*odd_records(3000, seed=1))
+    done = twins.restore()
+    assert (done.is_created, done.records, done.zero_timestamps) == (False, 3000, 0)
+    assert twins.there() == twins.here()
+
+
+def test_unkeyed_records_go_where_they_may_be(twins: Twins) -> None:
+    twins.create(KEPT)
+    twins.append(NewRecord(None, b"1", 5, 1), NewRecord(None, None, 6, 1, HEADERS[1]))
+    twins.restore()
+    assert twins.there() == twins.here()
+
+
+def test_timestamp_zero_is_sent_as_one_and_counted(twins: Twins) -> None:
+    twins.create()
+    twins.append(NewRecord(b"a", b"1", 0, 0), NewRecord(b"b", b"2", 1, 0), NewRecord(b"c", b"3", -1, 0))
+    assert twins.restore().zero_timestamps == 1
+    assert [timestamp_ms for _, _, timestamp_ms, _ in twins.there()[0]] == [1, 1, -1]
+
+
+def test_a_restore_that_is_complete_adds_what_came_since(twins: Twins) -> None:
+    twins.create()
+    twins.append(*odd_records(10, seed=2))
+    twins.restore()
+    assert twins.restore().records == 0
+    twins.append(*odd_records(5, seed=3))
+    assert twins.restore().records == 5
+    assert twins.there() == twins.here()
+
+
+@pytest.mark.timeout(600)
+def test_kills_at_any_moment_lose_and_double_nothing(twins: Twins) -> None:
+    twins.create()
+    twins.append(*odd_records(300, seed=4))
+    chance, killed = random.Random(5), 0
+    while killed < KILLS:
+        moment = chance.randrange(1, 1500)
+        work = (twins.home, twins.broker.bootstrap, twins.topic, moment)
+        process = PROCESSES.Process(target=restore_until_killed, args=work)
+        process.start()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
+        assert process.exitcode in {0, -signal.SIGKILL}
+        if process.exitcode == 0:
+            twins.append(*odd_records(200, seed=killed))
+    twins.restore()
+    assert twins.there() == twins.here()
+
+
+def test_a_clean_in_between_changes_what_follows_and_not_where_it_goes_on(
+    twins: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twins.create(CLEANED_AT_ONCE)
+    twins.append(*updates(("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("b", None), ("c", "2"), ("a", "3")))
+    before = twins.here()[0]
+    small_transactions(monkeypatch, 3)
+    stop_after_one_transaction(twins)
+    assert twins.there()[0] == before[:3]
+    twins.clean(wall_clock_ms() + 10_000)
+    assert len(twins.here()[0]) < len(before)
+    twins.restore()
+    assert twins.there()[0] == before[:3] + [record for record in before[3:] if record in twins.here()[0]]
+    here = [record for _, record in twins.store.read(twins.topic)]
+    assert latest_values(twins.broker.records(twins.topic, PARTITIONS)[0]) == latest_values(here)
+
+
+def stop_after_one_transaction(twins: Twins) -> None:
+    def stop(_line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(restore_of(twins.store, twins.broker.bootstrap), progress=stop).run(twins.topic, twins.topic)
+
+
+def test_tombstones_that_may_be_gone_since_are_asked_about(twins: Twins) -> None:
+    twins.create(CLEANED_AT_ONCE)
+    twins.append(*updates(("a", "1"), ("b", "1")))
+    twins.restore()
+    twins.append(*updates(("a", None), ("b", "2")))
+    assert twins.restore(later_ms=7_200_000).records == 2, "nothing behind the position was cleaned"
+    twins.append(*updates(("b", None), ("c", "1")))
+    twins.clean(wall_clock_ms() + 10_000)
+    with pytest.raises(InvalidConfig, match="tombstones behind it may be gone"):
+        twins.restore(later_ms=7_200_000 + 3_700_000)
+    assert twins.restore(later_ms=7_200_000 + 3_700_000, skip_lost=True).records == 2
+
+
+def test_records_that_went_from_the_head_are_asked_about(twins: Twins) -> None:
+    twins.create()
+    twins.append(*updates(("a", "1")))
+    twins.restore()
+    twins.append(*updates(("b", "1"), ("c", "1")))
+    name = twins.store.logs(twins.topic)[0].topic_partition
+    twins.store.delete_records(name, 2, new_id())
+    with pytest.raises(InvalidConfig, match="restored up to offset 1 and begins at 2 now"):
+        twins.restore()
+    assert twins.restore(skip_lost=True).records == 1
+    assert [key for key, *_ in twins.there()[0]] == [b"a", b"c"]
+
+
+def test_a_topic_with_other_records_is_left_alone_unless_told(twins: Twins) -> None:
+    twins.create()
+    twins.broker.produce(twins.topic, updates(("other", "1")))
+    twins.append(*updates(("a", "1")))
+    for _ in range(2):
+        with pytest.raises(InvalidConfig, match=r"-0 has records that no restore .*--append-to-existing"):
+            twins.restore()
+    assert twins.restore(append_to_existing=True).records == 1
+    assert [key for key, *_ in twins.there()[0]] == [b"other", b"a"]
+    assert twins.restore().records == 0
+
+
+@pytest.mark.parametrize(
+    ("partitions", "settings", "message"),
+    [
+        (3, {}, "has 3 partitions and .* here has 2"),
+        (PARTITIONS, {"message.timestamp.type": "LogAppendTime"}, "message.timestamp.type=LogAppendTime"),
+    ],
+)
+def test_a_topic_that_would_change_the_records_is_refused(
+    twins: Twins, partitions: int, settings: dict[str, str], message: str
+) -> None:
+    twins.store.create_topic(twins.topic, PARTITIONS, COMPACTED)
+    twins.broker.create_topic(twins.topic, partitions, settings)
+    with pytest.raises(InvalidConfig, match=message):
+        twins.restore()
+
+
+def test_a_later_topic_of_the_same_name_does_not_go_on_for_this_one(twins: Twins) -> None:
+    twins.create()
+    twins.append(*updates(("a", "1")))
+    twins.restore()
+    twins.store.delete_topic(twins.topic)
+    twins.store.create_topic(twins.topic, PARTITIONS, COMPACTED)
+    twins.append(*updates(("z", "1"), ("y", "1")))
+    with pytest.raises(InvalidConfig, match="of another home or deleted since"):
+        twins.restore()
+
+
+def test_a_topic_that_was_created_anew_there_gets_everything(twins: Twins) -> None:
+    twins.create()
+    twins.append(*updates(("a", "1")))
+    twins.restore()
+    admin = AdminClient({"bootstrap.servers": twins.broker.bootstrap})
+    admin.delete_topics([twins.topic])[twins.topic].result(DEADLINE_SECONDS)
+    twins.restore()
+    assert twins.there() == twins.here()
+
+
+def test_positions_that_somebody_else_moved_are_not_believed(twins: Twins) -> None:
+    twins.create()
+    twins.append(*updates(("a", "1")))
+    twins.restore()
+    group = {"bootstrap.servers": twins.broker.bootstrap, "group.id": f"keptlog-restore-{twins.topic}"}
+    consumer = Consumer(group)
+    consumer.commit(offsets=[TopicPartition(twins.topic, 0, 0)], asynchronous=False)
+    consumer.close()
+    with pytest.raises(InvalidConfig, match="that keptlog did not commit"):
+        twins.restore()
+
+
+def test_a_record_without_a_key_is_named_if_the_topic_there_is_compacted(twins: Twins) -> None:
+    twins.create(KEPT, there=COMPACTED)
+    twins.append(NewRecord(b"a", b"1", wall_clock_ms(), 1), NewRecord(None, b"2", wall_clock_ms(), 1))
+    with pytest.raises(InvalidRecord, match=r"-1 can't be restored beyond offset 1: it has no key"):
+        twins.restore()
+
+
+@pytest.mark.parametrize("small", [10, 5000])
+def test_a_record_that_is_too_large_is_named_and_waited_for(twins: Twins, small: int) -> None:
+    twins.create(there=KEPT | {"max.message.bytes": "10000"})
+    setting = ConfigEntry("max.message.bytes", "10000", incremental_operation=AlterConfigOpType.SET)
+    values = ["x" * small] * 20 + ["x" * 20_000] + ["x" * small] * 20
+    twins.append(*updates(*((str(index), value) for index, value in enumerate(values))))
+    with pytest.raises(InvalidRecord, match=r"-0 can't be restored beyond offset 20: it is larger .*=10000"):
+        twins.restore()
+    setting.value = "100000"
+    resource = ConfigResource(ConfigResource.Type.TOPIC, twins.topic, incremental_configs=[setting])
+    admin = AdminClient({"bootstrap.servers": twins.broker.bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_SECONDS)
+    twins.restore()
+    assert twins.there() == twins.here()
+
+
+def test_a_timestamp_that_the_topic_refuses_is_named(twins: Twins) -> None:
+    twins.create({"message.timestamp.after.max.ms": str(2**62)})
+    twins.append(NewRecord(b"a", b"1", wall_clock_ms() + 10**9, 0))
+    with pytest.raises(InvalidRecord, match=r"beyond offset 0: its timestamp is outside of message\.timestamp"):
+        twins.restore()
+
+
+def test_a_newer_restore_stops_an_older_one(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+    twins.create()
+    twins.append(*odd_records(100, seed=6))
+    small_transactions(monkeypatch, 30)
+    newer: list[Restored] = []
+
+    def overtake(_line: str) -> None:
+        if len(newer) == 0:
+            newer.append(twins.restore())
+
+    older = replace(restore_of(twins.store, twins.broker.bootstrap), progress=overtake)
+    with pytest.raises(StalePlan, match="another restore of"):
+        older.run(twins.topic, twins.topic)
+    assert twins.there() == twins.here()
+
+
+def test_a_broker_that_dies_and_comes_back_is_waited_for(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+    twins.create()
+    twins.append(*odd_records(100, seed=7))
+    small_transactions(monkeypatch, 40)
+    restarts: list[str] = []
+
+    def restart_once(line: str) -> None:
+        if not restarts:
+            restarts.append(line)
+            twins.broker.restart()
+
+    replace(restore_of(twins.store, twins.broker.bootstrap), progress=restart_once).run(twins.topic, twins.topic)
+    assert restarts
+    assert twins.there() == twins.here()
+
+
+def topics_settings(twins: Twins, names: Sequence[str]) -> dict[str, str | None]:
+    admin = AdminClient({"bootstrap.servers": twins.broker.bootstrap})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, twins.topic)
+    entries = admin.describe_configs([resource])[resource].result(DEADLINE_SECONDS)
+    return {name: entries[name].value for name in names}
+
+
+def test_a_topic_is_created_with_the_settings_that_it_has_here(twins: Twins) -> None:
+    settings = {"cleanup.policy": "compact", "delete.retention.ms": "1234567", "segment.ms": "765432"}
+    own = {"compaction.strategy": "timestamp", "message.timestamp.type": "LogAppendTime"}
+    twins.store.create_topic(twins.topic, PARTITIONS, settings | own)
+    assert twins.restore().is_created
+    assert topics_settings(twins, list(settings)) == settings
+    assert topics_settings(twins, ["message.timestamp.type"]) == {"message.timestamp.type": "CreateTime"}
