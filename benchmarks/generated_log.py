@@ -3,6 +3,8 @@
     clean section   one record of every key, in no order of keys, with the gaps that earlier cleans left
     dirty section   new records of these keys (``Keys`` says which), dense
 
+The topic's ``segment.bytes`` is the size of these segments, so that the clean ones are full, as cleans leave them.
+
 As in a log that lives: 1 % of all records have a header, 1 % of the dirty ones are tombstones, 0.4 % of the clean ones
 are tombstones with a delete horizon, which has passed for half of them. A key has 14 bytes, five of them the same in
 all. A value is 7/16 random bytes, the rest one of sixteen phrases: zstd at level 1 makes 1/2.2 of it.
@@ -293,7 +295,7 @@ def _step(columns: _Columns, partition: int, segments: tuple[Segment, ...]) -> S
         log_start_offset=0,
         now_ms=columns.now_ms,
         delete_retention_ms=24 * _HOUR_MS,
-        segment_bytes=2**30,
+        segment_bytes=max(segment.size_bytes for segment in segments),
         strategy=Strategy(),
         cleanable_ratio=0.5,
         earliest_uncompacted_ms=None,

@@ -118,8 +118,10 @@ def as_text(result: Mapping[str, Any]) -> str:
         "|---|---|---:|---|",
     ]
     for goal in result["goals"]:
-        value = "not measured" if goal["value"] is None else f"{goal['value']:.2f}"
-        lines.append(f"| {goal['text']} | {goal['bound']} | {value} | {'met' if goal['met'] else '**not met**'} |")
+        measured = "not measured |"
+        if goal["value"] is not None:
+            measured = f"{goal['value']:.2f} | {'met' if goal['met'] else '**not met**'}"
+        lines.append(f"| {goal['text']} | {goal['bound']} | {measured} |")
     for name, reason in result["absent"].items():
         lines += ["", f"{name}: {reason.strip().splitlines()[-1]}"]
     return "\n".join(lines) + "\n"

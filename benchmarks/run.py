@@ -49,6 +49,8 @@ class Measurement:
     rounds: int
     folder: Path
     start_worker: Callable[[Setup], Worker] = ProcessWorker
+    warms_up: bool = True
+    """Whether a round that does not count comes first."""
     _workers: dict[Setup, Worker] = field(default_factory=dict)
     _outcomes: dict[str, list[Outcome]] = field(default_factory=lambda: defaultdict(list))
     _first_s: dict[str, float] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class Measurement:
             logs[name] = generate(TableFiles(), self.folder / f"log-{name}", shape)
         unequal = ""
         try:
-            for number in range(_WARM_UP, self.rounds):
+            for number in range(_WARM_UP if self.warms_up else 0, self.rounds):
                 first = max(number, 0) % len(self.case.contenders)
                 for contender in (*self.case.contenders[first:], *self.case.contenders[:first]):
                     self._run(contender, logs[contender.log], number)

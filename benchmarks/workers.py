@@ -107,7 +107,7 @@ class ProcessWorker:
         return outcome
 
     def close(self) -> None:
-        """End the process, and with it all that it started."""
+        """End the peer's session and its process."""
         self._pipe.close()
         self._process.join(_SECONDS_TO_END)
         if self._process.is_alive():
@@ -139,6 +139,7 @@ def _serve(pipe: Connection, setup: Setup) -> None:
         try:
             work: Work = pipe.recv()
         except EOFError:
+            peer.close()
             return
         try:
             pipe.send(run_measured(peer, work))

@@ -20,6 +20,7 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.storage.internals.log.Cleaner;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
@@ -88,7 +89,14 @@ public final class CleanerThread {
         if (cleaned != end) {
             throw new IllegalStateException("the offset map is full at " + cleaned);
         }
-        log.close();
+        close();
+    }
+
+    /** The indexes get their real size, without which the log could not be opened again. */
+    private void close() throws IOException {
+        for (LogSegment segment : log.logSegments()) {
+            segment.close();
+        }
     }
 
     private void append(Path columns, Path folder, boolean isZstd) throws IOException {
@@ -121,7 +129,7 @@ public final class CleanerThread {
         log.appendAsFollower(batch.build(), 0);
         log.updateHighWatermark(log.logEndOffset());
         log.roll();
-        log.close();
+        close();
     }
 
     /** The records of one table, read one after the other; kafka_cleaner.py has written them. */

@@ -65,7 +65,7 @@ class Left:
 
 
 class Peer(Protocol):
-    """One of the modules. Made in its process, which is the session; that ends with the process."""
+    """One of the modules, with its session."""
 
     def prepare(self, work: Work) -> None:
         """Whatever is not to be measured."""
@@ -73,6 +73,10 @@ class Peer(Protocol):
 
     def run(self, work: Work) -> Left:
         """The measured part."""
+        ...
+
+    def close(self) -> None:
+        """End the session, and every process that was started for it."""
         ...
 
 

@@ -66,6 +66,9 @@ class DuckDbSql:
     def prepare(self, work: Work) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def run(self, work: Work) -> Left:
         target = str(work.output / "left.parquet")
         with duckdb.connect(config={"threads": self.setup.cores}) as connection:

@@ -68,7 +68,7 @@ def open_peer(_: Setup) -> KafkaCleaner:
 
 @dataclass(frozen=True)
 class KafkaCleaner:
-    """A JVM that does what it is told; it ends when its standard input does."""
+    """A JVM that does what it is told."""
 
     process: subprocess.Popen[str]
     _templates: dict[tuple[str, str], Path] = field(default_factory=dict)
@@ -80,6 +80,10 @@ class KafkaCleaner:
         log = work.output / _LOG
         shutil.copytree(self._templates[name], log)
         self._tell("open", log, work.step.now_ms, work.step.delete_retention_ms)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
 
     def run(self, work: Work) -> Left:
         self._tell("clean", work.step.first_dirty_offset)

@@ -40,6 +40,9 @@ class KeptlogClean:
     def prepare(self, work: Work) -> None:
         pass
 
+    def close(self) -> None:
+        self.session.stop()
+
     def run(self, work: Work) -> Left:
         words = work.variant.split()
         steps = [_changed(step, words) for step in work.log.steps]

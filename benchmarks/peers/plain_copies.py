@@ -45,6 +45,9 @@ class PlainCopies:
     def prepare(self, work: Work) -> None:
         pass
 
+    def close(self) -> None:
+        self.pool.shutdown()
+
     def run(self, work: Work) -> Left:
         segments = [segment for step in work.log.steps for segment in step.segments]
         share_bytes = -(-sum(segment.size_bytes for segment in segments) // self.cores)

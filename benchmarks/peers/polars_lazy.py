@@ -31,6 +31,9 @@ class PolarsLazy:
     def prepare(self, work: Work) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def run(self, work: Work) -> Left:
         import polars as pl  # noqa: PLC0415  # its threads are set by now
 

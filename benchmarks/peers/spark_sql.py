@@ -71,6 +71,9 @@ class SparkSql:
         for name, value in settings.items():
             self.session.conf.set(name, value)
 
+    def close(self) -> None:
+        self.session.stop()
+
     def run(self, work: Work) -> Left:
         left = _QUERIES[work.variant](self.session, work)
         step = work.step
