@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import random
 import signal
@@ -14,6 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from keptlog.cleaner import Cleaner
+from keptlog.cli import main
 from keptlog.errors import InvalidConfig, InvalidRecord, StalePlan
 from keptlog.home import new_id
 from keptlog.log.record import Header, NewRecord
@@ -345,3 +347,26 @@ def test_a_topic_is_created_with_the_settings_that_it_has_here(twins: Twins) -> 
     assert twins.restore().is_created
     assert topics_settings(twins, list(settings)) == settings
     assert topics_settings(twins, ["message.timestamp.type"]) == {"message.timestamp.type": "CreateTime"}
+
+
+def test_the_command_says_what_it_did(
+    twins: Twins, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twins.create()
+    twins.append(NewRecord(b"a", b"1", 0, 1), NewRecord(b"b", None, 5, 1))
+    monkeypatch.setenv("KEPTLOG_HOME", str(twins.home))
+    where = ["restore", twins.topic, "--to", "kafka", "--bootstrap", twins.broker.bootstrap]
+    said = []
+    for options in ([], [], ["--json"]):
+        monkeypatch.setattr("sys.argv", ["keptlog", *where, *options])
+        with pytest.raises(SystemExit, match="0"):
+            main()
+        said.append(capsys.readouterr())
+    first, second, third = said
+    assert (
+        first.out.splitlines()[0] == f"restored 2 records of {twins.topic} to {twins.topic} at {twins.broker.bootstrap}"
+    )
+    assert first.out.splitlines()[1:] == [f"  {twins.topic}-1: 2 of offsets 0..1"]
+    assert first.err == "keptlog: 1 records have timestamp 0, which was sent as 1\n"
+    assert second.out == f"{twins.topic} at {twins.broker.bootstrap} has all of {twins.topic} already\n"
+    assert json.loads(third.out)["records"] == 0
