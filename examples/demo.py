@@ -29,10 +29,11 @@ from examples.generated_history import generate_repository
 from examples.git_history import commit_count, git_history, git_tree, is_shallow
 from keptlog.cleaner import observe
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.home import Home, home_path, new_id, open_home
+from keptlog.home import Home, new_id, open_home
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
 from keptlog.log.segment import total_bytes
+from keptlog.settings import home_path
 from orchestration.definitions import build_defs
 from orchestration.sensors import SENSORS
 from resources.clock import ClockResource

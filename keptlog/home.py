@@ -22,23 +22,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.cleaner import Cleaner
-from keptlog.errors import InvalidConfig
 from keptlog.ingest import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.properties import parse_properties
 from keptlog.log.setting import Origin
+from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
 from keptlog.spark.engine import SparkEngine
 from keptlog.spark.tasks import Sizes
 from keptlog.spark.throttle import Throttle
+from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFAULT_HOME = ".keptlog"
-_ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
 _LEAST_ROW_GROUP_BYTES = 2**20
 """In smaller row groups the headers weigh more than the records."""
 
@@ -64,11 +62,6 @@ class Home:
         return Ingest(self.store, SparkEngine(session, self.store.files))
 
 
-def home_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the home is: ``KEPTLOG_HOME``, or ``.keptlog`` in the working directory."""
-    return Path(environment.get("KEPTLOG_HOME") or DEFAULT_HOME).absolute()
-
-
 def open_home(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Home:
     """Open a home; nothing is created on disk before a topic is.
 
@@ -77,8 +70,8 @@ def open_home(path: Path | None = None, environment: Mapping[str, str] = os.envi
         StorageUnavailable: the catalog can't be opened.
     """
     path = path or home_path(environment)
-    settings = broker_settings(path / "server.properties", environment)
-    store = LogStore(open_catalog(path), settings, sleep=time.sleep, new_id=new_id)
+    settings = broker_settings(path / BROKER_FILE, environment)
+    store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
     return Home(path, BrokerConfig.of(settings), store)
 
 
@@ -114,35 +107,6 @@ def monotonic_ms() -> int:
 def new_id() -> str:
     """A name for one run that no other run has."""
     return uuid.uuid4().hex
-
-
-def broker_settings(properties: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Broker settings from a ``server.properties`` and the environment.
-
-    Raises:
-        InvalidConfig: naming the file's line or the variable.
-    """
-    settings = read_properties(properties) if properties.is_file() else {}
-    for name, value in environment.items():
-        if name.startswith(_ENVIRONMENT_PREFIX):
-            settings[name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
-    try:
-        BrokerConfig.of(settings)
-    except InvalidConfig as error:
-        raise InvalidConfig(f"broker settings ({properties} and {_ENVIRONMENT_PREFIX}*): {error}") from None
-    return settings
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """The settings in a properties file.
-
-    Raises:
-        InvalidConfig: it can't be read, or has a line that is no setting.
-    """
-    try:
-        return parse_properties(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidConfig(f"{path} can't be read: {getattr(error, 'strerror', None) or 'it is not text'}") from None
 
 
 def client_settings(

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from keptlog.cleaner import Cleaner
-from keptlog.home import Home, home_path, open_home
+from keptlog.home import Home, open_home
 from keptlog.log.broker import BrokerConfig
+from keptlog.settings import home_path
 from keptlog.table.store import LogStore
 
 if TYPE_CHECKING:

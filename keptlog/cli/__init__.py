@@ -30,7 +30,7 @@ _COMMANDS = {
     "import": "keptlog.cli.import_logs:import_group",
     "plan": "keptlog.cli.inspection:plan",
     "explain": "keptlog.cli.inspection:explain",
-    "status": "keptlog.cli.inspection:status",
+    "status": "keptlog.cli.status:status",
     "verify": "keptlog.cli.inspection:verify",
     "clean": "keptlog.cli.passes:clean",
     "expire": "keptlog.cli.passes:expire",

@@ -1,4 +1,4 @@
-"""``keptlog plan``, ``explain``, ``status`` and ``verify``: looking, without changing anything."""
+"""``keptlog plan``, ``explain`` and ``verify``: looking, without changing anything."""
 
 from __future__ import annotations
 
@@ -17,15 +17,10 @@ from keptlog.cli.output import (
     known,
     print_json,
     print_table,
-    size,
 )
 from keptlog.home import open_home
 from keptlog.log.explain import explain as explain_assessment
-from keptlog.log.explain import summary
-from keptlog.log.iso_time import iso_time
-from keptlog.log.metrics import cleaner_metrics, metrics_by_log
-from keptlog.log.plan import describe_step, why_left_alone
-from keptlog.log.selection import Assessment, assess
+from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.verify import verify_log
 
@@ -72,35 +67,6 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
     click.echo(f"\ndue: {explanation.due}")
 
 
-@click.command()
-@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
-@json_option
-def status(names: Sequence[str], *, as_json: bool) -> None:
-    """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names."""
-    store, now_ms = open_home().store, clock_ms()
-    selection = known(select_logs(store, names))
-    assessments = [assess(log, now_ms) for log in selection.logs]
-    topics = {log.topic_partition.topic for log in selection.logs}
-    passes = {name: last for topic in topics for name, last in store.last_passes(topic).items()}
-    metrics = cleaner_metrics(assessments, passes, now_ms).to_dict()
-    if as_json:
-        of_log = metrics_by_log(assessments, passes, now_ms)
-        rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
-        unreadable = {name: str(error) for name, error in selection.unreadable.items()}
-        print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable})
-    else:
-        print_table(
-            [_shown(_status_row(each)) for each in assessments],
-            empty="no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact",
-        )
-        for each in assessments:
-            if each.log.uncleanable:
-                click.echo(f"{each.log.topic_partition}: {why_left_alone(each)}")
-        if assessments:
-            click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
-    exit_if_failed(selection.unreadable)
-
-
 @click.command(short_help="Check guarantees G1..G5 on the stored logs.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @json_option
@@ -121,38 +87,3 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
 
 def _check_row(check: dict[str, object]) -> dict[str, object]:
     return {"check": check["name"], "result": "ok" if check["passed"] else "BROKEN", "what": check["description"]}
-
-
-def _shown(row: dict[str, object]) -> dict[str, object]:
-    return {
-        "topic-partition": row["topic_partition"],
-        "log start": row["log_start_offset"],
-        "log end": row["log_end_offset"],
-        "segments": row["segments"],
-        "clean": size(int(str(row["clean_bytes"]))),
-        "cleanable": size(int(str(row["cleanable_bytes"]))),
-        "ratio": row["cleanable_ratio"],
-        "late by ms": row["max_compaction_delay_ms"],
-        "oldest uncompacted": row["earliest_uncompacted"],
-        "due": row["trigger"] or row["due"],
-    }
-
-
-def _status_row(assessment: Assessment) -> dict[str, object]:
-    log, sections = assessment.log, assessment.sections
-    oldest_ms = assessment.earliest_uncompacted_ms
-    return {
-        "topic_partition": str(log.topic_partition),
-        "log_start_offset": log.log_start_offset,
-        "first_dirty_offset": sections.first_dirty_offset,
-        "log_end_offset": log.log_end_offset,
-        "segments": len(log.segments),
-        "clean_bytes": summary("clean", sections.clean).bytes,
-        "cleanable_bytes": summary("cleanable", sections.cleanable).bytes,
-        "cleanable_ratio": assessment.cleanable_ratio,
-        "max_compaction_delay_ms": assessment.max_compaction_delay_ms,
-        "earliest_uncompacted": None if oldest_ms is None else iso_time(oldest_ms),
-        "uncleanable": asdict(log.uncleanable) if log.uncleanable else None,
-        "trigger": assessment.trigger.value if assessment.trigger else None,
-        "due": None if assessment.due_ms is None else iso_time(assessment.due_ms),
-    }

@@ -7,12 +7,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from keptlog.cleaner import Selection
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+
+if TYPE_CHECKING:
+    from keptlog.cleaner import Selection
 
 EXIT_FAILED = 1
 """Something was found, or failed."""
@@ -50,12 +52,14 @@ def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
     cells = [columns, *[[_cell(row[column]) for column in columns] for row in rows]]
     widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     numeric = [all(isinstance(row[column], int | float) or row[column] is None for row in rows) for column in columns]
-    for line in cells:
-        padded = [
+    lines = [
+        "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(line, widths, numeric, strict=True)
-        ]
-        click.echo("  ".join(padded).rstrip())
+        ).rstrip()
+        for line in cells
+    ]
+    click.echo("\n".join(lines))
 
 
 def _cell(value: object) -> str:

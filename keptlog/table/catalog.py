@@ -27,13 +27,11 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from keptlog.errors import InvalidConfig
+from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
 from keptlog.table.files import make_folder
 from keptlog.table.reach import one_line, reaching
 
-CATALOG_NAME = "keptlog"
-NAMESPACE = "keptlog"
 _FILE_IO = "keptlog.table.file_io.DurableFileIO"
-_LOCK_WAIT_SECONDS = 30
 
 
 class EmbeddedCatalog(SqlCatalog):
@@ -41,11 +39,11 @@ class EmbeddedCatalog(SqlCatalog):
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._database = home / "catalog.db"
+        self._database = home / DATABASE
         super().__init__(
             CATALOG_NAME,
             **{
-                "uri": f"sqlite:///{self._database}?timeout={_LOCK_WAIT_SECONDS}",
+                "uri": f"sqlite:///{self._database}?timeout={LOCK_WAIT_SECONDS}",
                 "warehouse": f"file://{home / 'warehouse'}",
                 "py-io-impl": _FILE_IO,
             },

@@ -1,0 +1,54 @@
+"""``keptlog spark-server``: a Spark that stays warm for the other commands and for Dagster's runs."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import secrets
+import signal
+import time
+import uuid
+
+import click
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.spark.jobs import Jobs, parallelism
+from keptlog.spark.server import DEFAULT_PORT, TOKEN, connect_server, remote_of
+from keptlog.spark.session import start_session
+from keptlog.spark.tasks import RewriteTask
+from keptlog.table.files import TableFiles
+
+
+@click.command(short_help="Keep a Spark warm for the other commands and for Dagster.")
+@click.option(
+    "--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, show_default=True, help="On this machine."
+)
+def spark_server(port: int) -> None:
+    """Run a Spark Connect server until it is stopped (Ctrl-C), and print what others need to use it.
+
+    Starting Spark takes a clean ten seconds, and the first rewrite some more; here both are done already. The server
+    listens on this machine only, and asks for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own.
+    """
+    master = os.environ.get("KEPTLOG_SPARK_MASTER")
+    if master and master.startswith("sc://"):
+        raise InvalidConfig(f"KEPTLOG_SPARK_MASTER={master} is a Connect server already: unset it")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    token = os.environ.setdefault(TOKEN, secrets.token_urlsafe(24))
+    remote = remote_of(port, str(uuid.uuid4()))
+    with connect_server(port, token, time.sleep, master) as process:
+        # In a process of its own: a client that exits takes leave of its server, and would wait for one that is gone.
+        warming = multiprocessing.get_context("spawn").Process(target=_warm_up, args=(remote,))
+        warming.start()
+        warming.join()
+        if warming.exitcode:
+            raise StorageUnavailable("the server could not be warmed up: see what it wrote above")
+        click.echo(f"export KEPTLOG_SPARK_MASTER='{remote}'")
+        click.echo(f"export {TOKEN}='{token}'")
+        process.wait()
+
+
+def _warm_up(remote: str) -> None:
+    """Run a job of empty tasks: Java compiles what it needs for one, and the workers start."""
+    session = start_session(remote)
+    tasks = [RewriteTask(())] * parallelism(session)
+    Jobs(session, TableFiles(()), "warm-up", lambda _: None).run(tasks, "warming up")

@@ -1,0 +1,89 @@
+"""A Spark that stays warm: a Connect server with keptlog's own settings, for commands and runs that need not start one.
+
+    keptlog spark-server             keptlog clean, Dagster's runs          KEPTLOG_SPARK_MASTER=sc://localhost:15002/;…
+    [ JVM, Python workers ]  <────── the same session for all: 1 s instead of 10
+
+Spark keeps Python workers by session, and a new session's are cold. So the address names a session, which never expires
+and which all share; keptlog sets nothing in it, and a task's paths are its own whoever sent it.
+
+Whoever reaches its port may run code as its user. So it listens on this machine only, and asks for a token, which
+client and server both read from ``SPARK_CONNECT_AUTHENTICATE_TOKEN``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyspark
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.spark.session import session_settings, use_this_python
+
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
+DEFAULT_PORT = 15002
+"""Spark's own."""
+_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_PAUSE_SECONDS = 0.2
+_START_SECONDS = 120
+_STOP_SECONDS = 20
+
+
+@contextmanager
+def connect_server(
+    port: int, token: str, sleep: Callable[[float], None], master: str | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server until the block ends; it answers at ``remote_of`` to those who know the token.
+
+    Raises:
+        InvalidConfig: the port is taken, or Spark can't be started.
+        StorageUnavailable: the server does not answer in time.
+    """
+    if _answers(port):
+        raise InvalidConfig(f"port {port} is taken, perhaps by another server: choose one with --port")
+    use_this_python()
+    process = subprocess.Popen(_command(port, master), env={**os.environ, TOKEN: token}, stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(round(_START_SECONDS / _PAUSE_SECONDS)):
+            if process.poll() is not None:
+                raise InvalidConfig(f"Spark's Connect server ended with {process.returncode}: see what it wrote above")
+            if _answers(port):
+                break
+            sleep(_PAUSE_SECONDS)
+        else:
+            raise StorageUnavailable(f"Spark's Connect server does not answer after {_START_SECONDS} s; try again")
+        yield process
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_SECONDS)
+        process.kill()
+        process.wait()
+
+
+def remote_of(port: int, session_id: str) -> str:
+    """What ``KEPTLOG_SPARK_MASTER`` is to be. A client sends its token in the clear only to ``localhost``."""
+    return f"sc://localhost:{port}/;user_id=keptlog;session_id={session_id}"
+
+
+def _command(port: int, master: str | None) -> list[str]:
+    settings: Mapping[str, str] = session_settings(master) | {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
+    }
+    options = [option for name, value in settings.items() for option in ("--conf", f"{name}={value}")]
+    return [str(_SUBMIT), *options, "--class", _SERVER, "spark-internal"]
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,45 @@
+"""The embedded catalog, seen from outside: one SQLite file in the home, in which each table's metadata is found.
+
+For those who only look, this takes the place of opening the catalog, whose libraries take longer to import than a
+thousand topics to look at. Whoever can't be told so cheaply where the topics are opens the catalog.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+CATALOG_NAME = "keptlog"
+NAMESPACE = "keptlog"
+DATABASE = "catalog.db"
+LOCK_WAIT_SECONDS = 30
+_CONFIGURATION = ".pyiceberg.yaml"
+
+
+def embedded_locations(home: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str] | None:
+    """Topic to the location of its current metadata; null if only the opened catalog can tell.
+
+    That is so where there is no embedded catalog yet, where another one may be configured, and where it can't be read.
+    """
+    database = home.expanduser().absolute() / DATABASE
+    if not database.is_file() or _may_be_configured(environment):
+        return None
+    query = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
+    try:
+        where = f"{database.as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(where, timeout=LOCK_WAIT_SECONDS, uri=True)) as connection:
+            rows = connection.execute(query, (CATALOG_NAME, NAMESPACE)).fetchall()
+    except sqlite3.Error:
+        return None
+    return {topic: location for topic, location in rows if location}
+
+
+def _may_be_configured(environment: Mapping[str, str]) -> bool:
+    """Whether there is anything of PyIceberg's configuration, whatever it says."""
+    folders = [Path.home(), Path.cwd()]
+    return any(name.upper().startswith("PYICEBERG_") for name in environment) or any(
+        (folder / _CONFIGURATION).is_file() for folder in folders
+    )

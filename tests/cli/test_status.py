@@ -1,0 +1,95 @@
+"""``keptlog status`` starts as little as it can, and says the same as if it had read everything."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
+from keptlog.table.embedded import embedded_locations
+from tests.cli.conftest import Run
+
+NOW_MS = "1800000000000"
+_HEAVY = ("pyarrow", "pyiceberg", "pyspark", "sqlalchemy", "dagster")
+
+
+@pytest.fixture
+def topics(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two topics, three logs; the clock stands."""
+    monkeypatch.setenv("KEPTLOG_NOW_MS", NOW_MS)
+    store = open_home().store
+    for name, partitions in (("orders", 1), ("users", 2)):
+        store.create_topic(name, partitions, {"cleanup.policy": "compact"})
+        append(name)
+    return home
+
+
+def append(topic: str) -> None:
+    store = open_home().store
+    end_offset = store.logs(topic)[0].log_end_offset
+    store.append(topic, [NewRecord(b"a", b"1", 1_700_000_000_000, 0)], f"append-{end_offset}", 1_700_000_000_000)
+
+
+def test_a_status_after_which_nothing_changed_imports_no_catalog_and_no_engine(keptlog: Run, topics: Path) -> None:
+    first = keptlog("status").out
+    code = (
+        "import sys\nfrom keptlog.cli import cli\ncli.main(['status'], standalone_mode=False)\n"
+        f"print([name for name in {_HEAVY!r} if name in sys.modules])"
+    )
+    second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert second == f"{first}[]\n"
+
+
+def test_what_is_told_from_memory_is_what_is_told_without(keptlog: Run, topics: Path) -> None:
+    for change in (lambda: None, lambda: append("users"), lambda: open_home().store.delete_topic("orders")):
+        change()
+        warm = keptlog("status", "--json").json
+        assert keptlog("status", "--json").json == warm
+        shutil.rmtree(topics / "cache")
+        assert keptlog("status", "--json").json == warm
+    assert [row["topic_partition"] for row in warm["logs"]] == ["users-0", "users-1"]
+    assert warm["logs"][0]["log_end_offset"] == 2
+
+
+def test_named_logs_are_told_alike(keptlog: Run, topics: Path) -> None:
+    of_all = keptlog("status", "--json").json["logs"]
+    assert keptlog("status", "users", "--json").json["logs"] == of_all[1:]
+    assert keptlog("status", "users-1", "--json").json["logs"] == of_all[2:]
+    assert keptlog("status", "nobody").code == 2
+
+
+def test_a_topic_that_can_not_be_read_is_named_each_time_and_the_others_are_told(keptlog: Run, topics: Path) -> None:
+    table = open_home().store._load("orders")
+    table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    for _ in range(2):
+        outcome = keptlog("status")
+        assert outcome.code == 1
+        assert "orders: topic orders: property log.p0.log-end-offset='many'" in outcome.err
+        assert "users-1" in outcome.out
+
+
+def test_the_embedded_catalog_tells_from_outside_what_it_tells_when_it_is_opened(topics: Path) -> None:
+    assert embedded_locations(topics, {}) == open_home().store.metadata_locations()
+
+
+def test_where_another_catalog_may_be_configured_the_embedded_one_is_not_asked(
+    topics: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert embedded_locations(topics, {"PYICEBERG_CATALOG__KEPTLOG__TYPE": "rest"}) is None
+    elsewhere = topics.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / ".pyiceberg.yaml").touch()
+    monkeypatch.chdir(elsewhere)
+    assert embedded_locations(topics, {}) is None
+
+
+def test_a_catalog_that_can_not_be_read_from_outside_is_left_to_the_opened_one(home: Path) -> None:
+    assert embedded_locations(home, {}) is None
+    home.mkdir()
+    (home / "catalog.db").write_bytes(b"no database at all, but long enough for a header" * 100)
+    assert embedded_locations(home, {}) is None

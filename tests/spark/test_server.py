@@ -1,0 +1,81 @@
+"""A Spark that is kept warm: commands find it by what it prints, share its workers, and nobody else may use it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import new_id, open_home
+from keptlog.log.record import NewRecord
+
+_EXPORT = re.compile(r"export (\w+)='(.*)'\n")
+_RECORDS = [NewRecord(b"key-%d" % (number % 3), b"", number) for number in range(10)]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running ``keptlog spark-server``, and what it tells others to set."""
+
+    process: subprocess.Popen[str]
+    exported: Mapping[str, str]
+
+    def worker_daemons(self) -> set[str]:
+        """The processes that fork its Python workers."""
+        listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+        parents = {pid: (parent, args) for pid, parent, args in (line.split(None, 2) for line in listed.splitlines())}
+        java = {pid for pid, (parent, _) in parents.items() if parent == str(self.process.pid)}
+        return {pid for pid, (parent, args) in parents.items() if parent in java and "worker_daemon" in args}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if name != "KEPTLOG_SPARK_MASTER"}
+    command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout
+        lines = [process.stdout.readline() for _ in range(2)]
+        yield Server(process, {match[1]: match[2] for match in map(_EXPORT.fullmatch, lines) if match})
+        process.send_signal(signal.SIGTERM)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def clean_once_more(home: Path, exported: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Append to a topic, and clean it in a process of its own."""
+    store = open_home(home, {}).store
+    if not store.topics():
+        store.create_topic("users", 1, {"cleanup.policy": "compact"})
+    store.append("users", _RECORDS, new_id(), now_ms=0)
+    environment = {**os.environ, **exported, "KEPTLOG_HOME": str(home)}
+    command = [sys.executable, "-m", "keptlog", "clean", "users", "--quiet"]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_the_commands_of_other_processes_clean_on_it_and_share_its_workers(server: Server, tmp_path: Path) -> None:
+    daemons = server.worker_daemons()
+    assert len(daemons) == 1
+    for rounds in (1, 2):
+        done = clean_once_more(tmp_path, server.exported)
+        assert done.returncode == 0, done.stderr
+        [log] = open_home(tmp_path, {}).store.logs("users")
+        assert log.checkpoint == rounds * len(_RECORDS)
+    assert server.worker_daemons() == daemons
+
+
+def test_who_does_not_know_the_token_is_refused(server: Server, tmp_path: Path) -> None:
+    done = clean_once_more(tmp_path, {**server.exported, "SPARK_CONNECT_AUTHENTICATE_TOKEN": "guessed"})
+    assert done.returncode == 1
+    assert open_home(tmp_path, {}).store.logs("users")[0].checkpoint is None
+    assert "no Spark session could be started: " in done.stderr.splitlines()[-1], done.stderr
