@@ -3,23 +3,32 @@
 A log's judgement changes by a commit, which moves its topic's metadata location, or by the clock, which then says so in
 advance (``Assessment.due_ms``). So a scan asks the catalog for all metadata locations, reads only topics whose location
 is new, and judges again only what the clock has reached. The three sensors live in one process and share one scanner.
+
+After a restart, or when very many topics have changed at once, there may be more to read than a tick has time for:
+Dagster kills a tick after a minute. So a scan reads for ``READING_MS`` and leaves the rest to the next one; until then
+a topic that was not read is judged as it was last seen, or not at all. What a restarted process finds on the disk
+(``keptlog.table.cache``) it need not read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from assets.numbers import dirty_version
 from keptlog.errors import LogCorrupt, UnknownTopic
+from keptlog.home import monotonic_ms
 from keptlog.log.metrics import LastPass
 from keptlog.log.selection import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.store import LogStore
 from resources.log_store import LogStoreResource
+
+READING_MS = 15_000
+"""Per scan: far from Dagster's limit of a minute, also if three sensors wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,9 @@ class Scan:
     now_ms: int
     assessments: tuple[Assessment, ...]
     locations: Mapping[str, str]
-    """Topic to metadata location."""
+    """Topic to metadata location, as it was read."""
+    behind: int
+    """How many topics have changed, or come, and are still to be read."""
     unreadable: Mapping[str, str]
     """Topic to the reason why its logs can't be read."""
     last_passes: Mapping[TopicPartition, LastPass]
@@ -48,9 +59,10 @@ class Scan:
 
 @dataclass
 class Scanner:
-    """Remembers the topics of one store. Safe to use from several threads."""
+    """Remembers the topics of one store. Safe to use from several threads. ``monotonic_ms`` tells how long it reads."""
 
     store: LogStore
+    monotonic_ms: Callable[[], int] = monotonic_ms
     _judged: dict[str, list[Assessment]] = field(default_factory=dict)
     _last_passes: dict[str, dict[TopicPartition, LastPass]] = field(default_factory=dict)
     _unreadable: dict[str, str] = field(default_factory=dict)
@@ -64,19 +76,29 @@ class Scanner:
         Raises:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
+        # Who waited for another sensor's scan has spent its time, and takes what that one has read.
+        until_ms = self.monotonic_ms() + READING_MS
         with self._lock:
-            locations = dict(self.store.metadata_locations())
+            locations = self.store.metadata_locations()
             for topic in self._locations.keys() - locations.keys():
                 self._forget(topic)
-            for topic, location in locations.items():
-                if self._locations.get(topic) != location:
-                    self._read(topic, now_ms)
-                    self._locations[topic] = location
-                else:
-                    self._judged[topic] = [_up_to_date(each, now_ms) for each in self._judged[topic]]
+            for topic, judged in self._judged.items():
+                self._judged[topic] = [_up_to_date(each, now_ms) for each in judged]
+            changed = [topic for topic, location in locations.items() if self._locations.get(topic) != location]
+            read = 0
+            while read < len(changed) and self.monotonic_ms() < until_ms:
+                self._read(changed[read], locations[changed[read]], now_ms)
+                read += 1
             assessments = tuple(each for topic in sorted(self._judged) for each in self._judged[topic])
             last_passes = {name: last for of_topic in self._last_passes.values() for name, last in of_topic.items()}
-            return Scan(now_ms, assessments, locations, dict(self._unreadable), last_passes)
+            return Scan(
+                now_ms,
+                assessments,
+                dict(self._locations),
+                len(changed) - read,
+                dict(self._unreadable),
+                last_passes,
+            )
 
     def changed_dirty_sections(self, scan: Scan) -> list[Assessment]:
         """Logs whose dirty section is not the one that ``mark_reported`` last heard of."""
@@ -91,14 +113,18 @@ class Scanner:
     def has_reported(self) -> bool:
         return bool(self._reported)
 
-    def _read(self, topic: str, now_ms: int) -> None:
-        self._forget(topic)
+    def _read(self, topic: str, location: str, now_ms: int) -> None:
         try:
-            self._judged[topic] = [assess(log, now_ms) for log in self.store.logs(topic)]
-            self._last_passes[topic] = self.store.last_passes(topic)
+            observed = self.store.observe(topic, location)
         except (LogCorrupt, UnknownTopic) as error:
-            self._judged[topic] = []
+            self._forget(topic)
+            self._judged[topic], self._locations[topic] = [], location
             self._unreadable[topic] = str(error)
+            return
+        self._forget(topic)
+        self._judged[topic] = [assess(log, now_ms) for log in observed.logs]
+        self._last_passes[topic] = dict(observed.last_passes)
+        self._locations[topic] = observed.location
 
     def _forget(self, topic: str) -> None:
         self._locations.pop(topic, None)

@@ -69,7 +69,7 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
 
 def why_nothing(trigger: Trigger, scan: Scan, selected: Selected) -> str:
     """Why a tick asks for no run, and when that may change."""
-    if not scan.locations:
+    if not scan.locations and not scan.behind:
         return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
     parts = [_count(len(scan.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
     if selected.in_flight:
@@ -81,6 +81,8 @@ def why_nothing(trigger: Trigger, scan: Scan, selected: Selected) -> str:
     if upcoming:
         due_ms, name = min(upcoming)
         parts.append(f"next to look at: {name} at {iso_time(due_ms)}")
+    if scan.behind:
+        parts.append(f"{_count(scan.behind, 'topic')} still to be read, in the next ticks")
     parts += [f"{topic} can't be read: {reason}" for topic, reason in scan.unreadable.items()]
     return "; ".join(parts)
 
@@ -88,8 +90,11 @@ def why_nothing(trigger: Trigger, scan: Scan, selected: Selected) -> str:
 def _observe(scanner: Scanner, scan: Scan, cursor: str | None) -> tuple[list[dg.AssetObservation], str]:
     """Observations of changed dirty sections, and the cursor after them: a digest of what has been told in full.
 
-    A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell.
+    A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
+    can't know before it has read all topics.
     """
+    if scan.behind and not scanner.has_reported:
+        return [], cursor or ""
     changed = scanner.changed_dirty_sections(scan)
     if not scanner.has_reported and cursor == scan.digest:
         scanner.mark_reported(changed)

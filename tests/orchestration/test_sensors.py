@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 
 import dagster as dg
@@ -9,8 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import orchestration.requests as requests_module
-from keptlog.log.segment import Log
+from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
+from orchestration import scan
 from orchestration.jobs import clean_logs
 from orchestration.sensors import (
     OBSERVATIONS_PER_TICK,
@@ -25,15 +27,15 @@ from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The topics whose logs were read from the table since, each time one was."""
+    """The topics that were looked at since, each time one was."""
     read: list[str] = []
-    really = LogStore.logs
+    really = LogStore.observe
 
-    def counted(store: LogStore, topic: str) -> list[Log]:
+    def counted(store: LogStore, topic: str, location: str) -> ObservedTopic:
         read.append(topic)
-        return really(store, topic)
+        return really(store, topic, location)
 
-    monkeypatch.setattr(LogStore, "logs", counted)
+    monkeypatch.setattr(LogStore, "observe", counted)
     return read
 
 
@@ -303,6 +305,68 @@ def test_a_restarted_process_reports_nothing_that_was_reported(world: World, mon
 
     assert world.tick(dirty_ratio_sensor).asset_events == []
     assert len(world.cursors["dirty_ratio_sensor"] or "") < 100
+
+
+def slow_scanner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new process, for which each topic takes nearly half of the time that a scan has for reading."""
+    clock = itertools.count(0, scan.READING_MS * 2 // 5)
+    monkeypatch.setitem(scan._scanners, world.path, scan.Scanner(world.store, lambda: next(clock)))
+
+
+def test_a_scan_that_runs_out_of_time_goes_on_in_the_next_tick(
+    world: World, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        world.topic(f"topic-{number}")
+        world.append(f"topic-{number}", ("a", "1"), ("a", "2"))
+    loads.clear()
+    slow_scanner(world, monkeypatch)
+
+    assert "2 logs, none is late; 3 topics still to be read" in world.skips(max_compaction_lag_sensor)
+    assert sorted(loads) == ["topic-0", "topic-1"]
+    (request,) = world.requests(dirty_ratio_sensor)
+    assert logs_of(request) == [f"topic-{number}-0" for number in range(4)]
+    (request,) = world.requests(dirty_ratio_sensor)
+    assert logs_of(request) == [f"topic-{number}-0" for number in range(5)]
+    assert sorted(loads) == [f"topic-{number}" for number in range(5)]
+
+
+def test_a_tick_says_how_much_is_still_to_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        world.topic(f"topic-{number}")
+    slow_scanner(world, monkeypatch)
+
+    assert "1 topic still to be read, in the next ticks" in world.skips(max_compaction_lag_sensor)
+    assert "still to be read" not in world.skips(max_compaction_lag_sensor)
+
+
+def test_a_restarted_process_reports_nothing_again_before_it_has_read_all(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        world.topic(f"topic-{number}")
+    assert len(world.tick(dirty_ratio_sensor).asset_events) == 3
+    slow_scanner(world, monkeypatch)
+
+    assert [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)] == [0, 0, 0]
+
+
+def test_a_topic_that_changed_while_there_was_no_time_is_judged_as_it_was_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (first,) = world.requests(dirty_ratio_sensor)
+    scanner = scan.scanner_of(world.log_store)
+    world.append("users", ("a", "3"))
+    clock = itertools.count(0, 2 * scan.READING_MS)
+    monkeypatch.setattr(scanner, "monotonic_ms", lambda: next(clock))
+
+    seen = scanner.scan(world.now_ms)
+
+    assert seen.behind == 1
+    assert [each.log.log_end_offset for each in seen.assessments] == [2]
+    assert world.requests(dirty_ratio_sensor)[0].run_key == first.run_key
 
 
 def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_requested(world: World) -> None:
