@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dagster_pyspark import LazyPySparkResource
 
-from keptlog.spark.session import session_settings, starting
+from keptlog.spark.session import answering, require_server, session_settings, starting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +27,8 @@ def session_of(spark: LazyPySparkResource) -> Callable[[], SparkSession]:
     """The resource's session, as ``LogStoreResource.cleaner`` takes it."""
 
     def session() -> SparkSession:
+        require_server(spark.spark_config.get("spark.remote"))
         with starting():
-            started: SparkSession = spark.spark_session
-        return started
+            return answering(spark.spark_session)
 
     return session

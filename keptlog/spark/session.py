@@ -9,11 +9,13 @@ pyfile=True)``), and let ``PYSPARK_PYTHON`` in the driver's environment name tha
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -45,6 +47,8 @@ _LOCAL: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": (
         f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     ),
+    # Workers are forked with their imports done: a second of CPU each. On a cluster, who knows what is installed there.
+    "spark.python.daemon.module": "keptlog.worker_daemon",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
     "spark.executorEnv.PYTHONPATH": str(Path(keptlog.__file__).parents[1]),
     # glibc gives each thread an arena of its own and keeps what was freed in them.
@@ -76,12 +80,37 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
         InvalidConfig: Java is missing or too old.
         StorageUnavailable: the master can't be reached.
     """
+    require_server(master)
     builder: Any = SparkSession.builder
     for name, value in session_settings(master, extra).items():
         builder = builder.config(name, value)
     with starting():
-        session: SparkSession = builder.getOrCreate()
+        session: SparkSession = answering(builder.getOrCreate())
     return session
+
+
+def answering(session: SparkSession) -> SparkSession:
+    """The session, after it answered once: a Connect session refuses a wrong token only when it is asked something."""
+    _ = session.version
+    return session
+
+
+def require_server(master: str | None) -> None:
+    """If the master is a Connect server, see that it answers: a client would try again for ten minutes, silently.
+
+    Raises:
+        StorageUnavailable: it does not.
+    """
+    if not master or not master.startswith("sc://"):
+        return
+    address = urlsplit(master)
+    try:
+        socket.create_connection((address.hostname or "", address.port or 15002), timeout=10).close()
+    except OSError as error:
+        raise StorageUnavailable(
+            f"no Spark Connect server answers at {address.hostname}:{address.port or 15002} ({error}): start it again "
+            "(keptlog spark-server), or unset KEPTLOG_SPARK_MASTER to start Spark in each process"
+        ) from None
 
 
 @contextmanager
@@ -105,4 +134,6 @@ def starting() -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    details = getattr(error, "details", None)  # gRPC's errors say it there, and much else besides
+    text = details() if callable(details) else str(error)
+    return (str(text).strip().splitlines() or [type(error).__name__])[0]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.spark.session import session_settings
+from keptlog.errors import StorageUnavailable
+from keptlog.spark.session import session_settings, start_session
 
 
 def test_a_session_is_local_and_reachable_from_this_machine_only() -> None:
@@ -43,3 +46,11 @@ def test_a_missing_java_is_told_in_one_line_that_says_what_to_install(tmp_path: 
     [line] = told.stdout.splitlines()
     assert line.startswith("Spark could not start Java: install Java 17 or newer")
     assert "apt-get install openjdk-17-jre-headless" in line
+
+
+def test_a_connect_server_that_is_not_there_is_told_at_once() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        with pytest.raises(StorageUnavailable, match=f"no Spark Connect server answers at localhost:{port} "):
+            start_session(f"sc://localhost:{port}/;user_id=keptlog")
