@@ -33,7 +33,7 @@ test: java $(venv) lint ## check everything: style, types, layers, behaviour
 
 dev: export DAGSTER_HOME := $(DAGSTER_HOME)
 dev: java $(venv) $(dagster) ## open the Dagster UI on http://localhost:3000; another port: make dev PORT=3100
-	@$(bin)/dagster dev --port $(PORT)
+	@scripts/dev $(PORT)
 
 lint: $(venv) ## check style, types and layers only
 	@$(bin)/ruff check
