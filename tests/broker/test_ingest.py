@@ -80,7 +80,7 @@ def test_gaps_that_the_brokers_cleaner_left_are_gaps_here(there: Ingesting) -> N
 
 def test_a_broker_that_restarts_in_the_middle_is_waited_for(there: Ingesting) -> None:
     there.create()
-    there.produce(*(b"%d" % number + bytes(3000) for number in range(3000)))
+    there.produce(*(b"%d" % number + bytes(6000) for number in range(3000)))
     little_ahead = {"queued.max.messages.kbytes": "500", "max.partition.fetch.bytes": "100000"}
     settings = ClientSettings.load(little_ahead, {}).at(there.broker.bootstrap)
     part = BrokerPart(settings, there.topic, Name(there.topic, 0), 0, 3000)
@@ -89,7 +89,7 @@ def test_a_broker_that_restarts_in_the_middle_is_waited_for(there: Ingesting) ->
     assert len(values) < 3000
     there.broker.restart()
     values += [value for table in tables for value in table["value"].to_pylist()]
-    assert values == [b"%d" % number + bytes(3000) for number in range(3000)]
+    assert values == [b"%d" % number + bytes(6000) for number in range(3000)]
 
 
 def test_partitions_that_were_added_are_picked_up(there: Ingesting) -> None:
