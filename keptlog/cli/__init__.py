@@ -37,6 +37,7 @@ _COMMANDS = {
     "retain": "keptlog.cli.retention:retain",
     "delete-records": "keptlog.cli.retention:delete_records",
     "purge": "keptlog.cli.passes:purge",
+    "spark-server": "keptlog.cli.spark_server:spark_server",
 }
 
 
