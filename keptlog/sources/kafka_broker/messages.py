@@ -50,25 +50,21 @@ def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
 def _timestamps(
     messages: Sequence[Message], kinds: Sequence[int], times_ms: Sequence[int], where: TopicPartition
 ) -> pa.Array:
+    times = np.array(times_ms, np.int64)
     if TIMESTAMP_NOT_AVAILABLE in kinds:
-        pairs = zip(kinds, times_ms, strict=True)
-        times_ms = [-1 if kind == TIMESTAMP_NOT_AVAILABLE else time_ms for kind, time_ms in pairs]
-    latest_ms = max(times_ms)
-    if latest_ms > _LARGEST_TIMESTAMP_MS:
-        offset = messages[times_ms.index(latest_ms)].offset()
+        times[np.array(kinds) == TIMESTAMP_NOT_AVAILABLE] = -1
+    latest = int(times.argmax())
+    if times[latest] > _LARGEST_TIMESTAMP_MS:
         raise InvalidRecord(
-            f"{where}: the record at offset {offset} has the timestamp {latest_ms} ms, which no table can hold; its "
-            "producer must be mended"
+            f"{where}: the record at offset {messages[latest].offset()} has the timestamp {times[latest]} ms, which no "
+            "table can hold; its producer must be mended"
         )
-    return pa.array(np.array(times_ms, np.int64) * US_PER_MS).cast(_TIMESTAMP)
+    return pa.array(times * US_PER_MS).view(_TIMESTAMP)
 
 
 def _timestamp_types(kinds: Sequence[int]) -> pa.Array:
-    types = {
-        kind: TimestampType.LOG_APPEND_TIME if kind == TIMESTAMP_LOG_APPEND_TIME else TimestampType.CREATE_TIME
-        for kind in set(kinds)
-    }
-    return pa.array([int(types[kind]) for kind in kinds], pa.int32())
+    is_append_time = np.array(kinds) == TIMESTAMP_LOG_APPEND_TIME
+    return pa.array(is_append_time.astype(np.int32) * np.int32(TimestampType.LOG_APPEND_TIME))
 
 
 def _header_lists(messages: Sequence[Message], where: TopicPartition) -> pa.Array:

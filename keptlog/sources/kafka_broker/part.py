@@ -125,12 +125,13 @@ class _Reading:
         """The records that came, none of them outside of the part; notices when it is done."""
         end = self.part.end_offset
         polled = self.consumer.consume(min(self._at_once, end - self.position), timeout=_POLL_SECONDS)
-        messages = [message for message in polled if message.error() is None]
+        has_events = any(map(Message.error, polled))
+        messages = [message for message in polled if message.error() is None] if has_events else polled
         if messages:
             self.position = _offset(messages[-1]) + 1
             self._idle_polls, self._log_end = 0, None
             self.trouble.forget()
-        if len(messages) < len(polled):
+        if has_events:
             for event in polled:
                 self._heed(event.error(), _offset(event))
         if self.position >= end:
