@@ -12,7 +12,7 @@ from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
 from tests.readers.conftest import Moment, rows_of
-from tests.readers.page import blocks, run
+from tests.readers.page import PAGE, blocks, run
 from tests.readers.prepared import TOPIC, prepare
 
 
@@ -71,3 +71,7 @@ def test_every_block_of_the_page_is_run() -> None:
     tried = Path(__file__).parent.rglob("test_*.py")
     tests = "".join(path.read_text(encoding="utf-8") for path in tried)
     assert not [name for _, name in blocks() if f'"{name}"' not in tests]
+
+
+def test_the_line_in_the_readme_is_that_of_the_page() -> None:
+    assert blocks()["sql", "latest"] in (PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
