@@ -11,6 +11,7 @@ append takes them first, ``shifted`` writes the staged segments again with the n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -27,6 +28,8 @@ from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.topics import Topic
 
 HELD_BYTES = 128 * 2**20
+CLOSING_THREADS = 8
+"""A file is waited for until it is on the disk; a disk that is asked for many at once has them sooner."""
 _SPOOL_BYTES = 2 * 2**20
 _SPOOL_RECORDS = 8192
 _RECORD_OVERHEAD_BYTES = 512
@@ -88,6 +91,10 @@ class _Spool:
             self.writer.write(to_arrow(self.partition, self.records))
             self.records, self.spooled_bytes = [], 0
 
+    def finish(self) -> Staged:
+        self.hand_over()
+        return Staged(self.partition, self.base_offset, tuple(self.writer.finish()))
+
 
 @dataclass
 class Stager:
@@ -133,11 +140,9 @@ class Stager:
 
     def finish(self) -> list[Staged]:
         """Write what waits; the staged segments of every partition that got a record."""
-        staged = []
-        for partition, spool in sorted(self._spools.items()):
-            spool.hand_over()
-            staged.append(Staged(partition, spool.base_offset, tuple(spool.writer.finish())))
-        return staged
+        spools = [spool for _, spool in sorted(self._spools.items())]
+        with ThreadPoolExecutor(CLOSING_THREADS) as closing:
+            return list(closing.map(_Spool.finish, spools))
 
     def discard(self) -> None:
         """Delete everything that was staged."""
