@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,21 +19,27 @@ _GIBIBYTE = 2**30
 
 
 def described() -> dict[str, str]:
-    """Short facts by name. The load is that of the last minute, before anything is measured."""
+    """Short facts by name; asked before anything is measured, the load is that of others."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIBIBYTE
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
     return {
         "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
         "machine": f"{os.cpu_count()} x {model.group(1) if model else platform.machine()}, {memory:.0f} GiB",
         "load before": f"{os.getloadavg()[0]:.1f}",
         "python": platform.python_version(),
-        "java": java[0] if java else "",
+        "java": _java(),
         "kafka": KAFKA_VERSION,
     } | {package: version(package) for package in _PACKAGES}
 
 
+@cache
+def _java() -> str:
+    told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    return told[0] if told else "no java"
+
+
+@cache
 def commit() -> str:
     """Short hash of the checkout, and whether the library was changed since."""
     git = ["git", "-C", str(_ROOT)]

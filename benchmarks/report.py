@@ -14,7 +14,6 @@ from typing import Any
 
 from benchmarks.cases import Case
 from benchmarks.figures import KEPTLOG, Figures
-from benchmarks.machine import described
 
 FULL_ROUNDS = 5
 _FOLDER = Path(__file__).parent
@@ -39,6 +38,8 @@ class Result:
     records: int
     rounds: int
     figures: Figures
+    on: Mapping[str, str]
+    """Machine, versions and commit."""
     unequal: str = ""
     """The contender that left something wrong."""
     absent: Mapping[str, str] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Result:
             ],
             "contenders": {name: self._contender(name) for name in figures.wall_s if name in figures.outcomes},
             "absent": dict(self.absent),
-            "on": described(),
+            "on": dict(self.on),
         }
 
     def _contender(self, name: str) -> dict[str, Any]:

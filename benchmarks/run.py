@@ -24,6 +24,7 @@ from benchmarks.cases import Case, Contender, all_cases
 from benchmarks.digest import digests_of, digests_of_parquet
 from benchmarks.figures import Figures
 from benchmarks.generated_log import GeneratedLog, generate
+from benchmarks.machine import described
 from benchmarks.peers import Left, PeerMissing, Setup, Work
 from benchmarks.report import FULL_ROUNDS, Result, as_text, keep
 from benchmarks.workers import Outcome, ProcessWorker, RunFailed, Worker
@@ -58,6 +59,7 @@ class Measurement:
 
     def measured(self) -> Result:
         """Run everything."""
+        on = described()
         logs: dict[str, GeneratedLog] = {}
         for name, shape in self.case.logs(self.records).items():
             _tell(f"generating {shape.records:,} records with values of {shape.value_bytes} bytes")
@@ -80,7 +82,7 @@ class Measurement:
         }
         places = [contender.place for contender in self.case.contenders]
         figures = Figures(places, dict(self._outcomes), self._first_s, start_s)
-        return Result(self.name, self.case, self.records, self.rounds, figures, unequal, self._absent)
+        return Result(self.name, self.case, self.records, self.rounds, figures, on, unequal, self._absent)
 
     def _run(self, contender: Contender, log: GeneratedLog, number: int) -> None:
         if contender.name in self._absent:
