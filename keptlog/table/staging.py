@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -149,7 +150,9 @@ class Stager:
         for spool in self._spools.values():
             spool.writer.abandon()
         for path in self._written_paths:
-            self.files.delete(path)
+            # What can't be deleted is an orphan, for a purge; the error that led here is the one to be told.
+            with suppress(OSError):
+                self.files.delete(path)
 
     def _spool(self, partition: int) -> _Spool:
         spool = self._spools.get(partition)

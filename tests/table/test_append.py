@@ -143,6 +143,17 @@ def test_a_source_that_fails_in_the_middle_leaves_nothing_behind(
     assert files_below(tmp_path) == set()
 
 
+def test_a_segment_that_can_not_be_written_while_others_are_closed_leaves_none_behind(tmp_path: Path) -> None:
+    store = create(tmp_path, partitions=20)
+    data = Path(store.data_location(TOPIC).removeprefix("file://"))
+    data.mkdir(parents=True)
+    (data / "partition=13").touch()
+    with pytest.raises(OSError, match="partition=13"):
+        store.append(TOPIC, [NewRecord(b"k", b"v", NOW_MS, partition) for partition in range(20)], new_id(), NOW_MS)
+    assert files_below(tmp_path) == set()
+    assert [log.log_end_offset for log in store.logs(TOPIC)] == [0] * 20
+
+
 def test_a_batch_larger_than_what_may_be_held_comes_through_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.table.files import TableFiles
-from tests.table.stores import TOPIC, append_each, clean, create
+from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_records
 
 
 @pytest.fixture
@@ -29,8 +29,11 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 
 
 def test_every_file_of_a_table_and_its_folder_is_fsynced(tmp_path: Path, synced: set[int]) -> None:
-    store = create(tmp_path)
+    store = create(tmp_path, partitions=9)
     append_each(store, [("a", "1")], [("a", "2")])
+    store.append(
+        TOPIC, [new for number in range(9) for new in new_records(("a", "3"), partition=number)], "wide", NOW_MS
+    )
     clean(store)
     store.purge(TOPIC, 2**45)
     below = [*(tmp_path / "warehouse").rglob("*"), tmp_path / "warehouse"]
