@@ -7,9 +7,10 @@ a table is built column by column, each with a loop that runs in C.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, Message
 
@@ -35,7 +36,7 @@ def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
     return pa.Table.from_arrays(
         [
             pa.repeat(pa.scalar(where.partition, pa.int32()), count),
-            pa.array(list(map(Message.offset, messages)), pa.int64()),
+            pa.array(_offsets(messages)),
             _timestamps(messages, kinds, times_ms, where),
             _timestamp_types(kinds),
             pa.array(list(map(Message.key, messages)), pa.binary()),
@@ -45,6 +46,13 @@ def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
         ],
         schema=SCHEMA,
     )
+
+
+def _offsets(messages: Sequence[Message]) -> npt.NDArray[np.int64]:
+    first, last = cast("int", messages[0].offset()), cast("int", messages[-1].offset())
+    if last - first == len(messages) - 1:  # they rise, so there is no gap: nobody needs to be asked
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.array(list(map(Message.offset, messages)), np.int64)
 
 
 def _timestamps(

@@ -1,0 +1,82 @@
+"""A part is the records of its offsets, byte for byte; what is not there is told, and not waited for."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from keptlog.errors import InvalidConfig, StalePlan, StorageUnavailable
+from keptlog.log.record import Record
+from keptlog.sources.kafka_broker import part as module
+from tests.sources.kafka_broker.conftest import Mock, read
+
+T = 1_700_000_000_000
+ODD = [
+    Record(0, None, None, T),
+    Record(1, b"", b"", T + 1),
+    Record(2, b"\xff\0", b"\0", T + 2, headers=(("a", None), ("a", b""), ("", b"\xff"), ("é", b"x"))),
+    Record(3, b"key", None, T + 3, headers=(("z", b"1"), ("a", b"2"))),
+    Record(4, b"key", b"v" * 100_000, T),
+]
+
+
+def test_records_are_read_byte_for_byte(mock: Mock) -> None:
+    mock.produce("odd", ODD)
+    assert read(mock.part("odd", 0, 5)) == ODD
+
+
+def test_a_part_ends_before_its_end_wherever_the_log_goes_on(mock: Mock) -> None:
+    records = [Record(offset, b"k", b"%d" % offset, T) for offset in range(1500)]
+    mock.produce("long", records)
+    for cuts in ((0, 1500), (0, 1), (499, 501), (700, 1499)):
+        assert read(mock.part("long", *cuts)) == records[slice(*cuts)]
+
+
+def test_what_is_large_comes_in_several_tables(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BYTES_AT_ONCE", 100_000)
+    monkeypatch.setattr(module, "_TABLE_BYTES", 300_000)
+    mock.produce("large", [Record(0, b"k", b"x" * 30_000, T)] * 130)
+    sizes = [table.nbytes for table in mock.part("large", 0, 130).read(lambda _: None)]
+    assert sum(sizes) > 130 * 30_000
+    # The first poll does not know yet how large records are.
+    assert max(sizes[1:]) < 500_000
+
+
+def test_a_part_travels_to_the_executors_without_showing_its_settings(mock: Mock) -> None:
+    mock.produce("travels", ODD[:1])
+    secret = replace(mock.part("travels", 0, 1), settings=mock.settings.at(mock.settings.bootstrap))
+    assert read(pickle.loads(pickle.dumps(secret))) == ODD[:1]  # noqa: S301  # our own
+    assert str(mock.settings.bootstrap) not in repr(secret)
+
+
+def test_offsets_that_are_not_there_make_the_plan_stale(mock: Mock) -> None:
+    mock.produce("short", ODD)
+    with pytest.raises(StalePlan, match=r"short-0 at .* does not have offset 7 any more"):
+        read(mock.part("short", 7, 9))
+
+
+def test_a_log_that_ends_before_the_part_does_makes_the_plan_stale(mock: Mock) -> None:
+    mock.produce("cut-off", ODD)
+    with pytest.raises(StalePlan, match=r"cut-off-0 at .* ends at offset 5, and 9 was planned"):
+        read(mock.part("cut-off", 2, 9))
+
+
+def test_a_broker_from_which_nothing_comes_is_given_up(mock: Mock) -> None:
+    with pytest.raises(
+        StorageUnavailable, match=r"no-such-topic-0 at .*: nothing came for 0.5 s at offset 2 of \[2, 9"
+    ):
+        read(mock.part("no-such-topic", 2, 9))
+
+
+def test_a_broker_that_is_not_there_is_named_with_the_reason(mock: Mock) -> None:
+    nowhere = replace(mock.part("odd", 0, 5), settings=mock.settings.at("127.0.0.1:1"))
+    with pytest.raises(StorageUnavailable, match=r"odd-0 at 127.0.0.1:1 can't be read: .*Connection refused"):
+        read(nowhere)
+
+
+def test_a_setting_that_librdkafka_does_not_know_is_refused(mock: Mock) -> None:
+    settings = type(mock.settings).load({"fetch.min.byte": "1"}, {}).at(mock.settings.bootstrap)
+    with pytest.raises(InvalidConfig, match=r"fetch\.min\.byte"):
+        read(replace(mock.part("odd", 0, 5), settings=settings))

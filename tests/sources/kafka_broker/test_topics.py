@@ -1,0 +1,40 @@
+"""Several topics are looked at with one connection; one that is not there stands in nobody's way."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from keptlog.errors import StorageUnavailable, UnknownTopic
+from keptlog.log.record import Record
+from keptlog.log.source import Source, SourceLog
+from keptlog.sources.kafka_broker.topics import look_at_topics
+from tests.sources.kafka_broker.conftest import Mock
+
+
+def test_topics_are_found_with_where_they_begin_and_may_be_read_to(mock: Mock) -> None:
+    mock.produce("looked-at", [Record(0, b"k", b"v", 1)] * 3)
+    found = look_at_topics(mock.settings, ["looked-at"])
+    assert not found.missing
+    topic = found.topics["looked-at"]
+    assert topic.source == Source("looked-at", None, mock.settings.bootstrap)
+    assert topic.logs == (SourceLog(0, 0, 3), SourceLog(1, 0, 0), SourceLog(2, 0, 0), SourceLog(3, 0, 0))
+
+
+def test_a_topic_that_is_not_there_is_named_with_those_that_are_like_it(mock: Mock) -> None:
+    mock.produce("orders", [Record(0, b"k", b"v", 1)])
+    found = look_at_topics(mock.settings, ["orders", "ordres", "??"])
+    assert set(found.topics) == {"orders"}
+    assert isinstance(found.missing["ordres"], UnknownTopic)
+    assert "did you mean orders" in str(found.missing["ordres"])
+    assert "it shows" in str(found.missing["??"])
+
+
+def test_looking_creates_no_topic(mock: Mock) -> None:
+    look_at_topics(mock.settings, ["never-made"])
+    assert "never-made" not in Producer(mock.settings.for_producer()).list_topics(timeout=10).topics
+
+
+def test_nobody_waits_long_for_a_broker_that_is_not_there(mock: Mock) -> None:
+    with pytest.raises(StorageUnavailable, match=r"topic t can't be looked at: no broker at 127.0.0.1:1 answers"):
+        look_at_topics(mock.settings.at("127.0.0.1:1"), ["t"], wait_seconds=1)
