@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.kafka.jars import VERSION as KAFKA_VERSION
+from examples.kafka_jars import VERSION as KAFKA_VERSION
 
 _PACKAGES = ("pyarrow", "pyspark", "duckdb", "polars", "numpy")
 _ROOT = Path(__file__).parents[1]

@@ -31,10 +31,11 @@ import pyarrow.compute as pc
 
 from benchmarks.generated_log import GeneratedLog
 from benchmarks.peers import Left, PeerMissing, Setup, Work
+from examples.kafka_jars import BUILD, KafkaMissing
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.files import TableFiles
-from tests.kafka.jars import BUILD, KafkaMissing, classpath
+from tests.kafka.jars import classpath
 
 _SOURCE = Path(__file__).with_name("CleanerThread.java")
 _CLASSES = BUILD / "benchmark-classes"

@@ -1,22 +1,12 @@
-"""One Kafka broker, for as long as a block lasts: KRaft, a single process, on loopback, in a folder of its own.
+"""A Kafka broker (``examples.kafka_broker``), and what tests do with one.
 
-    kafka.tools.StorageTool format     gives the folder its cluster id
-    kafka.Kafka                        answers after some seconds
-    SIGKILL                            to its process group, whatever happened; the folder goes too
-
-It listens at two ports, one of which wants a name and a password. It runs from the same jars as the comparison with
-Kafka's classes (``tests.kafka.jars``). Its cleaner looks for work ten times a second, in real time: a broker has no
-clock that a test could set, so a test waits for what it is to see.
+It listens at two ports, one of which wants a name and a password. Its cleaner looks for work ten times a second, in
+real time: a broker has no clock that a test could set, so a test waits for what it is to see.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import socket
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,32 +26,20 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from examples.kafka_broker import kafka_broker
 from keptlog.log.record import Header, NewRecord, Record, TimestampType
-from tests.kafka.jars import VERSION, classpath
 
 DEADLINE_SECONDS = 30.0
 """What takes longer than this never comes."""
 _BATCH_RECORDS = 100
-_JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 SASL_USER = "reader"
 SASL_PASSWORD = "correct-horse-battery"  # noqa: S105  # nobody else's
-_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+_SASL = "SASL"
 _SETTINGS = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.listener.names": "CONTROLLER",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
+    "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{_SASL}:SASL_PLAINTEXT",
     "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
     "listener.name.sasl.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
     f'user_{SASL_USER}="{SASL_PASSWORD}";',
-    "auto.create.topics.enable": "false",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
     "log.cleaner.backoff.ms": "100",
     "log.cleaner.dedupe.buffer.size": str(2**21 + 1),
 }
@@ -178,52 +156,10 @@ def running_broker(settings: Mapping[str, str] | None = None) -> Iterator[Broker
     """Start a broker, with settings of its own besides; its process and its folder are gone when the block ends.
 
     Raises:
-        KafkaMissing: this machine has no Maven or no Java compiler.
+        KafkaMissing: this machine has no Maven or no Java.
     """
-    java = ["java", *_JAVA_OPTIONS, "-cp", classpath()]
-    with tempfile.TemporaryDirectory(prefix="kafka-broker-") as temporary:
-        folder = Path(temporary)
-        ports = _free_ports(3)
-        config = folder / "server.properties"
-        config.write_text(_properties(ports, folder / "logs", settings or {}))
-        formatting = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER_ID, "-c", str(config)]
-        outcome = subprocess.run([*java, *formatting], capture_output=True, timeout=DEADLINE_SECONDS, check=False)
-        assert outcome.returncode == 0, (outcome.stdout + outcome.stderr).decode()
-        server = _Server([*java, "kafka.Kafka", str(config)], ports[0])
-        server.start()
-        try:
-            yield Broker(f"127.0.0.1:{ports[0]}", folder / "logs", f"127.0.0.1:{ports[1]}", server.restart)
-        finally:
-            server.kill()
-
-
-@dataclass
-class _Server:
-    """The process."""
-
-    command: Sequence[str]
-    port: int
-    process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            _wait_until_ready(self.process, self.port)
-        except BaseException:
-            self.kill()
-            raise
-
-    def kill(self) -> None:
-        if self.process:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(DEADLINE_SECONDS)
-
-    def restart(self) -> None:
-        self.kill()
-        self.start()
+    with kafka_broker({**_SETTINGS, **(settings or {})}, [_SASL]) as started:
+        yield Broker(started.bootstrap, started.folder, started.address(_SASL), started.restart)
 
 
 def _record(message: Message) -> Record:
@@ -239,41 +175,3 @@ def _record(message: Message) -> Record:
         TimestampType.LOG_APPEND_TIME if is_log_append_time else TimestampType.CREATE_TIME,
         tuple(cast("list[Header]", message.headers() or [])),
     )
-
-
-def _properties(ports: Sequence[int], folder: Path, settings: Mapping[str, str]) -> str:
-    names = ("PLAINTEXT", "SASL", "CONTROLLER")
-    listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in zip(names, ports, strict=True))
-    here = {
-        "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports[2]}",
-        "listeners": listeners,
-        "advertised.listeners": listeners,
-        "log.dirs": str(folder),
-    }
-    return "".join(f"{name}={value}\n" for name, value in (_SETTINGS | dict(settings) | here).items())
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as opened:
-        probes = [opened.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not _is_ready(port):
-        assert process.poll() is None, f"Kafka {VERSION} ended with {process.returncode}"
-        assert time.monotonic() < deadline, f"Kafka {VERSION} is not ready after {DEADLINE_SECONDS} s"
-        time.sleep(0.05)
-
-
-def _is_ready(port: int) -> bool:
-    """Whether it listens, and its controller, a little later, lets it have topics."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
-    return bool(admin.list_topics(timeout=DEADLINE_SECONDS).brokers)

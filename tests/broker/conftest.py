@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from examples.kafka_jars import kafka_jars
 from tests.broker.broker import Broker, running_broker
-from tests.kafka.jars import classpath_or_skip
+from tests.kafka.jars import or_skip
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    classpath_or_skip()
+    or_skip(kafka_jars)
     with running_broker() as started:
         yield started

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kafka.jars import classpath_or_skip
+from tests.kafka.jars import classpath, or_skip
 from tests.kafka.oracle import KafkaOracle, kafka_oracle
 
 
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[KafkaOracle]:
-    classpath_or_skip()
+    or_skip(classpath)
     with kafka_oracle() as started:
         yield started

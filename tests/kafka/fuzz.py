@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import SystemRandom
 
-from tests.kafka.jars import VERSION
+from examples.kafka_jars import VERSION
 from tests.kafka.oracle import KafkaOracle, KafkaRefused, Script, State, kafka_oracle
 from tests.kafka.real import differing_on_table, script_for_the_table
 from tests.kafka.replay import states

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.kafka.jars import VERSION, classpath
+from examples.kafka_jars import VERSION
+from tests.kafka.jars import classpath
 
 Operation = dict[str, Any]
 Script = list[Operation]
