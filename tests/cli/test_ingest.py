@@ -1,0 +1,78 @@
+"""``keptlog ingest kafka``, against librdkafka's mock cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.cli.conftest import Run
+
+TIMEOUT_SECONDS = 10.0
+
+
+@pytest.fixture
+def bootstrap() -> Iterator[str]:
+    """A cluster whose topic ``users`` has two records."""
+    cluster = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    [broker] = cluster.list_topics(timeout=TIMEOUT_SECONDS).brokers.values()
+    produce(f"{broker.host}:{broker.port}", b"ada", b"bob")
+    yield f"{broker.host}:{broker.port}"
+    del cluster
+
+
+def produce(bootstrap: str, *keys: bytes) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for key in keys:
+        producer.produce("users", key=key, value=b"v", partition=0)
+    assert not producer.flush(TIMEOUT_SECONDS)
+
+
+def keys(keptlog: Run, topic: str) -> list[str]:
+    return [record["key"] for record in keptlog("read", topic).json_lines]
+
+
+def test_a_topic_comes_in_and_later_what_is_new(keptlog: Run, bootstrap: str) -> None:
+    first = keptlog("ingest", "kafka", "--bootstrap", bootstrap, "--topic", "users", "--into", "people")
+    assert first.code == 0, first.err
+    assert "created people with cleanup.policy=compact" in first.out
+    produce(bootstrap, b"eve")
+    again = keptlog("ingest", "kafka", "--json", "--quiet").json
+    assert [(row["topic_partition"], row["from_offset"], row["end_offset"]) for row in again["committed"]] == [
+        ("people-0", 2, 3)
+    ]
+    assert keys(keptlog, "people") == ["ada", "bob", "eve"]
+    nothing = keptlog("ingest", "kafka", "--config", "retention.ms=1")
+    assert (nothing.code, nothing.out) == (0, "nothing new\n")
+    assert "--config is for new topics; people stay as they are" in nothing.err
+
+
+def test_a_topic_with_records_of_its_own_takes_no_others(keptlog: Run, bootstrap: str, tmp_path: Path) -> None:
+    keptlog("topic", "create", "users")
+    (tmp_path / "records").write_text('{"key": "x", "value": "1"}\n')
+    keptlog("append", "users", "--file", str(tmp_path / "records"))
+    refused = keptlog("ingest", "kafka", "--bootstrap", bootstrap, "--topic", "users")
+    assert refused.code == 2
+    assert "topic users has records of its own" in refused.err
+    assert keys(keptlog, "users") == ["x"]
+
+
+def test_bad_input_is_refused_in_one_line_and_nothing_is_created(keptlog: Run, bootstrap: str, tmp_path: Path) -> None:
+    (tmp_path / "client").write_text("group.id=mine\n")
+    (tmp_path / "typo").write_text(f"bootstrap.servers={bootstrap}\nfetch.min.byte=1\n")
+    for arguments, told in (
+        ((), "no topic here remembers a broker yet"),
+        (("--topic", "users"), "no broker is named"),
+        (("--bootstrap", bootstrap, "--topic", "users", "--topic", "user"), "did you mean users"),
+        (("--bootstrap", bootstrap, "--topic", "users", "--config", "retention=1"), "there is no setting 'retention'"),
+        (("--topic", "a", "--topic", "b", "--into", "c"), "--into c takes one topic"),
+        (("--topic", "users", "--client-config", "client"), "group.id (client) is not yours to make"),
+        (("--topic", "users", "--client-config", "typo"), 'No such configuration property: "fetch.min.byte"'),
+        (("--topic", "users", "--client-config", "missing"), "missing can't be read: No such file"),
+    ):
+        refused = keptlog("ingest", "kafka", *arguments)
+        assert told in refused.err
+        assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1), refused.err
+    assert keptlog("topic", "list", "--json").json == []
