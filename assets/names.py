@@ -15,8 +15,13 @@ from collections.abc import Iterable
 import dagster as dg
 
 
+def source_key(topic: str) -> dg.AssetKey:
+    """The asset for a topic of a broker that a topic here is ingested from; ``topic`` is its name here."""
+    return dg.AssetKey([topic, "source"])
+
+
 def dirty_key(topic: str) -> dg.AssetKey:
-    """The asset for what was appended to a topic and not cleaned yet."""
+    """The asset for what was appended or ingested to a topic and not cleaned yet."""
     return dg.AssetKey([topic, "dirty"])
 
 

@@ -1,20 +1,28 @@
-"""One topic's two assets: the dirty section, which Dagster observes, and the clean section, which it makes.
+"""One topic's assets: the dirty section, and the clean section that is made from it; a topic of a broker before them.
 
-Both have a partition for each topic-partition, named ``<topic>-<N>``. Materializing partitions of the clean section by
-hand cleans whatever is cleanable in them, due or not; what has nothing to clean is left alone and not marked.
+    appended    dirty (observed) ──> clean
+    ingested    source (observed) ──> dirty ──> clean
+
+All have a partition for each topic-partition, named ``<topic>-<N>``. Materializing partitions of the clean section by
+hand cleans whatever is cleanable in them, due or not; materializing those of a dirty section that has a source ingests
+what is new there. What has nothing to do is left alone and not marked.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from assets.checks import check_specs
-from assets.names import clean_key, dirty_key
+from assets.ingest import run_ingest
+from assets.names import clean_key, dirty_key, source_key
 from assets.report import checks_after, fail_if_any_failed, observe_after, report_numbers, run_id_of
+from keptlog.broker_ingest import WantedTopics
+from keptlog.log.source import Source
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.topics import Topic
 from resources.clock import ClockResource
+from resources.kafka import KafkaResource
 from resources.log_store import LogStoreResource
 from resources.spark import session_of
 
@@ -27,14 +35,17 @@ def partitions_of(topic: Topic) -> dg.StaticPartitionsDefinition:
     return dg.StaticPartitionsDefinition([str(TopicPartition(topic.name, n)) for n in range(topic.partitions)])
 
 
-def dirty_section(topic: Topic, group: str) -> dg.AssetSpec:
+def dirty_section(topic: Topic, group: str, description: str = "", deps: Sequence[dg.AssetKey] = ()) -> dg.AssetSpec:
     """What was appended and not cleaned yet. Nothing here makes it; the sensors observe it."""
     config = topic.config
     return dg.AssetSpec(
         dirty_key(topic.name),
+        deps=deps,
         group_name=group,
         partitions_def=partitions_of(topic),
-        description=f"Records of {topic.name} that were appended and not cleaned yet; observed when they change.",
+        skippable=True,
+        description=description
+        or f"Records of {topic.name} that were appended and not cleaned yet; observed when they change.",
         kinds={"kafka", "iceberg"},
         metadata={
             "cleanup.policy": ",".join(config.cleanup_policy),
@@ -44,6 +55,42 @@ def dirty_section(topic: Topic, group: str) -> dg.AssetSpec:
             "delete.retention.ms": config.delete_retention_ms,
         },
     )
+
+
+def source_section(topic: Topic, group: str, source: Source) -> dg.AssetSpec:
+    """The broker's topic that a topic is ingested from; the sensor on consumer lag observes it."""
+    return dg.AssetSpec(
+        source_key(topic.name),
+        group_name=group,
+        partitions_def=partitions_of(topic),
+        description=f"Topic {source.topic} at {source.bootstrap}; observed with what it is ahead of {topic.name}.",
+        kinds={"kafka"},
+    )
+
+
+def ingested_section(topic: Topic, name: str, source: Source) -> dg.AssetsDefinition:
+    """The dirty section of a topic that has a broker's topic as its source. ``name`` makes op and group."""
+    description = (
+        f"Records of {topic.name} that were ingested from {source.topic} at {source.bootstrap} and not cleaned yet. "
+        "The sensor ingests what is new; materialize partitions to do it now. All of them also brings in partitions "
+        "that are new there."
+    )
+    spec = dirty_section(topic, name, description, [source_key(topic.name)])
+
+    @dg.multi_asset(name=f"{name}__dirty", specs=[spec], backfill_policy=dg.BackfillPolicy.single_run())
+    def ingest(
+        context: dg.AssetExecutionContext, kafka: KafkaResource, spark: LazyPySparkResource, clock: ClockResource
+    ) -> None:
+        names = {TopicPartition.parse(key) for key in context.partition_keys}
+        if not names:
+            raise dg.Failure("no topic-partition is selected: the range of partitions is empty", allow_retries=False)
+        stored = kafka.log_store.store.source_of(topic.name)
+        known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
+        wanted = WantedTopics({topic.name: stored.source.topic if stored.source else source.topic})
+        broker = kafka.ingest(session_of(spark))
+        run_ingest(context, broker, wanted, clock.read_ms(), None if names >= known else names)
+
+    return ingest
 
 
 def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:

@@ -12,7 +12,7 @@ A topic that does not exist yet is created with the settings that are asked for,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from keptlog.errors import KeptlogError
@@ -76,6 +76,10 @@ class Looked:
             for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
                 lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
         return dict(sorted(lag.items()))
+
+    def only(self, names: Collection[TopicPartition]) -> Looked:
+        """What there is to do for some topic-partitions alone; the others keep their positions."""
+        return replace(self, topics=tuple(replace(each, plan=_only(each.plan, names)) for each in self.topics))
 
 
 def topics_from_brokers(store: LogStore) -> dict[str, str]:
@@ -145,3 +149,10 @@ class BrokerIngest:
         if name in found.missing:
             raise found.missing[name]
         return self.ingest.plan(here, found.topics[name], skip_lost=skip_lost)
+
+
+def _only(plan: IngestPlan, names: Collection[TopicPartition]) -> IngestPlan:
+    wanted = {name.partition for name in names if name.topic == plan.topic}
+    ranges = tuple(each for each in plan.ranges if each.partition in wanted)
+    stopped = {partition: reason for partition, reason in plan.stopped.items() if partition in wanted}
+    return replace(plan, ranges=ranges, stopped=stopped)

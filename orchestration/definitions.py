@@ -1,4 +1,4 @@
-"""All that Dagster loads: two assets a topic, the jobs, the sensors, the schedules, and what they need.
+"""All that Dagster loads: two or three assets a topic, the jobs, the sensors, the schedules, and what they need.
 
 The topics are read when the code location is loaded, so a new topic's assets appear after a reload; its logs are
 cleaned before that, because jobs and sensors work on the store (``docs/dagster.md``). A home that is empty or can't be
@@ -11,51 +11,67 @@ from typing import Any
 import dagster as dg
 
 from assets.names import names_of
-from assets.sections import clean_section, dirty_section
+from assets.sections import clean_section, dirty_section, ingested_section, source_section
 from keptlog.errors import KeptlogError
+from keptlog.log.source import Source
+from keptlog.table.topics import Topic
+from orchestration.ingest import ingest_kafka
+from orchestration.ingest_sensor import ingest_lag_sensor
 from orchestration.jobs import clean_logs, purge, retention
 from orchestration.schedules import SCHEDULES
 from orchestration.sensors import SENSORS
 from orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
 from resources.clock import ClockResource
+from resources.kafka import KafkaResource
 from resources.log_store import LogStoreResource
 from resources.spark import spark_resource
 
 
 def build_defs(log_store: LogStoreResource | None = None, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
-    """The definitions over a home; ``resources`` (``clock``, ``spark``, ``io_manager``) go over those built here."""
+    """The definitions over a home; ``resources`` (``clock``, ``spark`` …) go over those that are built here."""
     log_store = log_store or LogStoreResource()
     return dg.Definitions(
         assets=topic_assets(log_store),
-        jobs=[clean_logs, retention, purge],
-        sensors=[*SENSORS, retention_sensor(retention_interval_seconds(log_store)), failed_run_sensor],
+        jobs=[clean_logs, retention, purge, ingest_kafka],
+        sensors=[
+            *SENSORS,
+            retention_sensor(retention_interval_seconds(log_store)),
+            failed_run_sensor,
+            ingest_lag_sensor,
+        ],
         schedules=SCHEDULES,
         executor=dg.in_process_executor,
         resources={
             "log_store": log_store,
             "spark": spark_resource(),
             "clock": ClockResource(),
+            "kafka": KafkaResource(log_store=log_store),
             **(resources or {}),
         },
     )
 
 
 def topic_assets(log_store: LogStoreResource) -> list[dg.AssetSpec | dg.AssetsDefinition]:
-    """Dirty and clean section of every topic, or one asset that says why there are none."""
+    """The sections of every topic and their sources, or one asset that says why there are none.
+
+    No broker is asked: what a topic remembers of its source is enough.
+    """
     try:
         store = log_store.store
-        topics = [store.describe_topic(name) for name in store.topics()]
+        topics = [(store.describe_topic(name), store.source_of(name).source) for name in store.topics()]
     except (KeptlogError, OSError) as error:
         return [_notice("home_unreachable", f"{log_store.path} can't be read: {error}. Reload when it is back.")]
     if not topics:
         create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
         return [_notice("no_topics_yet", f"{log_store.path} has no topics yet. Create one with {create}, then reload.")]
-    names = names_of(topic.name for topic in topics)
-    return [
-        asset
-        for topic in topics
-        for asset in (dirty_section(topic, names[topic.name]), clean_section(topic, names[topic.name]))
-    ]
+    names = names_of(topic.name for topic, _ in topics)
+    return [asset for topic, source in topics for asset in _assets_of(topic, names[topic.name], source)]
+
+
+def _assets_of(topic: Topic, name: str, source: Source | None) -> list[dg.AssetSpec | dg.AssetsDefinition]:
+    if source is None or source.bootstrap is None:
+        return [dirty_section(topic, name), clean_section(topic, name)]
+    return [source_section(topic, name, source), ingested_section(topic, name, source), clean_section(topic, name)]
 
 
 def _notice(name: str, description: str) -> dg.AssetSpec:

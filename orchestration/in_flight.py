@@ -1,4 +1,7 @@
-"""What the runs that are under way are cleaning. They say so in their configuration: runs are the only memory of it."""
+"""What the runs that are under way clean or ingest. They say so in their configuration: runs are the only memory of it.
+
+An ingest and a clean of one topic do not wait for each other; the commit sorts them out.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from typing import Any
 
 import dagster as dg
 
-from assets.names import clean_key
+from assets.names import clean_key, dirty_key
 from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
 
 JOB_NAME = "clean_logs"
+INGEST_JOB_NAME = "ingest_kafka"
 
 _UNDER_WAY = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -25,10 +30,14 @@ _UNDER_WAY = [
 
 @dataclass(frozen=True)
 class InFlight:
-    """Logs and whole topics that are being cleaned, or everything that is due."""
+    """Logs and whole topics that are being worked on, or everything that is due."""
 
     names: frozenset[str]
     everything: bool
+
+    def includes_topic(self, topic: str) -> bool:
+        """Whether a run works on all of the topic, or may."""
+        return self.everything or topic in self.names
 
     def includes(self, log: Log) -> bool:
         """Whether a run cleans this log, or may."""
@@ -41,10 +50,32 @@ def logs_in_flight(instance: dg.DagsterInstance) -> InFlight:
     return _named_by(instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)))
 
 
+def ingests_in_flight(instance: dg.DagsterInstance) -> InFlight:
+    """What topics are being ingested now, by the job and by materializations."""
+    names: set[str] = set()
+    everything = False
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
+        if run.job_name == INGEST_JOB_NAME:
+            topics = ingested_topics(run)
+            everything = everything or not topics
+            names |= topics
+        names |= {key.path[0] for key in run.asset_selection or () if key == dirty_key(key.path[0])}
+    return InFlight(frozenset(names), everything)
+
+
 def configured_logs(run: dg.DagsterRun) -> list[str]:
     """The logs that a run of the job is to clean; all that are due if there are none."""
     config: Any = run.run_config
     return list(config.get("ops", {}).get("plan", {}).get("config", {}).get("logs", []))
+
+
+def ingested_topics(run: dg.DagsterRun) -> set[str]:
+    """The topics here that a run of the ingest job names; all that have a source if there are none."""
+    run_config: Any = run.run_config
+    config = run_config.get("ops", {}).get("ingest", {}).get("config", {})
+    into = config.get("into")
+    topics = {into} if into else set(config.get("topics", []))
+    return topics | {TopicPartition.parse(name).topic for name in config.get("topic_partitions", [])}
 
 
 def _named_by(runs: Iterable[dg.DagsterRun]) -> InFlight:

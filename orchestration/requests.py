@@ -23,7 +23,7 @@ from orchestration.in_flight import logs_in_flight
 LOGS_PER_RUN = 100
 TRIGGER_TAG = "keptlog/trigger"
 LOGS_TAG = "keptlog/topic_partitions"
-_NAMES_IN_TAG = 5
+NAMES_IN_TAG = 5
 _HOUR_MS = 3_600_000
 
 
@@ -50,11 +50,11 @@ def run_request(trigger: Trigger, selected: Selected, locations: Mapping[str, st
     names = [str(each.log.topic_partition) for each in selected.requested]
     places = [locations[each.log.topic_partition.topic] for each in selected.requested]
     return dg.RunRequest(
-        run_key=run_key(trigger, names, places, now_ms),
+        run_key=run_key(trigger.value, names, places, now_ms),
         run_config={"ops": {"plan": {"config": {"logs": names}}}},
         tags={
             TRIGGER_TAG: trigger.value,
-            LOGS_TAG: some_of(names, _NAMES_IN_TAG),
+            LOGS_TAG: some_of(names, NAMES_IN_TAG),
             # A log that fails is tried again when its time comes; two ways of trying again would multiply.
             "dagster/max_retries": "0",
         },
@@ -70,11 +70,11 @@ def set_pool_size(instance: dg.DagsterInstance, threads: int) -> None:
             storage.set_concurrency_slots(POOL, threads)
 
 
-def run_key(trigger: Trigger, names: Sequence[str], locations: Sequence[str], now_ms: int) -> str:
+def run_key(trigger: str, names: Sequence[str], locations: Sequence[str], now_ms: int) -> str:
     """The same for the same logs at the same state within an hour."""
     identity = [f"{name}@{location}" for name, location in zip(names, locations, strict=True)]
     digest = hashlib.sha256("\n".join([*identity, str(now_ms // _HOUR_MS)]).encode()).hexdigest()[:16]
-    return f"{trigger.value}:{some_of(names, 1)}:{digest}"
+    return f"{trigger}:{some_of(names, 1)}:{digest}"
 
 
 def some_of(names: Sequence[str], limit: int) -> str:

@@ -1,7 +1,8 @@
-"""What the clock alone starts. Cleaning is the sensors' business; these two are about storage and peace of mind."""
+"""What the clock alone starts. Cleaning and ingesting are the sensors' business; one of these deletes, two are off."""
 
 import dagster as dg
 
+from orchestration.ingest import ingest_kafka
 from orchestration.jobs import clean_logs, purge
 from orchestration.requests import TRIGGER_TAG
 
@@ -22,4 +23,16 @@ full_clean_schedule = dg.ScheduleDefinition(
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description="Cleans whatever is cleanable, due or not. Off until you want logs tighter than their dirty ratio.",
 )
-SCHEDULES = [purge_schedule, full_clean_schedule]
+
+ingest_schedule = dg.ScheduleDefinition(
+    name="ingest_schedule",
+    job=ingest_kafka,
+    cron_schedule="0 * * * *",
+    tags={TRIGGER_TAG: "schedule"},
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description=(
+        "Ingests all topics that have a Kafka source, every hour. Off, because ingest_lag_sensor asks for a run as "
+        "soon as there is something to read: turn this on and the sensor off where one run an hour is enough."
+    ),
+)
+SCHEDULES = [purge_schedule, full_clean_schedule, ingest_schedule]

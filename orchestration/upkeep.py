@@ -60,7 +60,7 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
         names = [str(each) for each in topic_partitions]
         locations = [scan.locations[each.topic] for each in topic_partitions]
         request = dg.RunRequest(
-            run_key=run_key(Trigger.RETENTION, names, locations, scan.now_ms),
+            run_key=run_key(Trigger.RETENTION.value, names, locations, scan.now_ms),
             run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
             tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, 5)},
         )

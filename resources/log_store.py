@@ -16,6 +16,7 @@ import dagster as dg
 
 from keptlog.cleaner import Cleaner
 from keptlog.home import Home, open_home
+from keptlog.ingest import Ingest
 from keptlog.log.broker import BrokerConfig
 from keptlog.settings import home_path
 from keptlog.table.store import LogStore
@@ -55,6 +56,10 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner; ``session`` is called when there is something to rewrite, not before."""
         return self._open().cleaner(session)
+
+    def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
+        """An ingest into the home's topics; ``session`` is called when there is something to read, not before."""
+        return self._open().ingest(session)
 
     def _open(self) -> Home:
         path = self.path

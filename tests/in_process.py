@@ -69,6 +69,8 @@ class _Context:
 class InProcessSession:
     """As much of a Spark session as the engine uses."""
 
+    version = "none"
+
     def __init__(self) -> None:
         self.conf = _Conf()
         self.sparkContext = _Context()

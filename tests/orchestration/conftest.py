@@ -14,6 +14,7 @@ from keptlog.log.record import NewRecord
 from keptlog.table.store import LogStore
 from orchestration.definitions import build_defs
 from resources.clock import ClockResource
+from resources.kafka import KafkaResource
 from resources.log_store import LogStoreResource, _opened
 
 NOW_MS = 1_800_000_000_000
@@ -73,20 +74,24 @@ class World:
         return self.launch(dg.RunRequest(run_config=config))
 
     def launch(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
-        """Run what a sensor asked for in this process."""
-        job = self.defs.get_job_def("clean_logs")
+        """Run what a cleaning sensor asked for in this process."""
+        return self.run_job("clean_logs", request)
+
+    def run_job(self, name: str, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+        """Run a job in this process as it was asked for."""
+        job = self.defs.get_job_def(name)
         return job.execute_in_process(
             run_config=request.run_config, tags=request.tags, instance=self.instance, raise_on_error=False
         )
 
     def tick(self, sensor: dg.SensorDefinition) -> dg.SensorResult:
         """Let a sensor judge once, with the cursor that its last tick left."""
-        context = dg.build_sensor_context(
-            instance=self.instance,
-            cursor=self.cursors.get(sensor.name),
-            resources={"log_store": self.log_store, **self.resources},
-        )
-        result = sensor(context)
+        kafka = KafkaResource(log_store=self.log_store)
+        resources = {"log_store": self.log_store, "kafka": kafka, **self.resources}
+        needed = {name: resources[name] for name in sensor.required_resource_keys}
+        cursor = self.cursors.get(sensor.name)
+        with dg.build_sensor_context(instance=self.instance, cursor=cursor, resources=needed) as context:
+            result = sensor(context)
         assert isinstance(result, dg.SensorResult)
         if result.cursor is not None:
             self.cursors[sensor.name] = result.cursor

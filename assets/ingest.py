@@ -1,0 +1,138 @@
+"""One ingest as a Dagster run: what the job and the dirty section's asset have in common.
+
+Both look at the brokers, read and commit with the library, and then tell Dagster: a materialization of the dirty
+section for each topic-partition that got something, with its numbers, whether the asset graph knows the partition yet
+or not. The run fails last, when all else has landed, and names what did not come in, why, and what the choices are.
+
+What failed, and at which position, stands in a tag of the run: the sensor's back-off remembers by that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import dagster as dg
+
+from assets.names import dirty_key, source_key
+from assets.numbers import Metadata
+from assets.report import FAILED_TAG, Context, run_id_of
+from keptlog.broker_ingest import BrokerIngest, WantedTopics
+from keptlog.errors import KeptlogError
+from keptlog.ingest import Ingested, IngestResult
+from keptlog.log.source import SourceLog
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.store import LogStore
+
+FAILED_AT_TAG = "keptlog/ingest_failed_at"
+"""On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic."""
+
+
+def run_ingest(
+    context: Context,
+    broker: BrokerIngest,
+    wanted: WantedTopics,
+    now_ms: int,
+    only: Collection[TopicPartition] | None = None,
+) -> None:
+    """Ingest what is wanted, or ``only`` some topic-partitions of it, and report it.
+
+    Raises:
+        Failure: a topic or topic-partition did not come in; all others did.
+        InvalidConfig: nobody has named a broker.
+        StorageUnavailable: Spark can't be started, or fails; nothing was committed.
+    """
+    looked = broker.look(wanted)
+    if only is not None:
+        looked = looked.only(only)
+    for topic in looked.topics:
+        for name, reason in topic.left_out.items():
+            context.log.info("%s: %s is left out: %s", topic.plan.topic, name, reason)
+    result = broker.run(looked, run_id_of(context), context.log.info)
+    lag = _lag_afterwards(broker, wanted, result)
+    for ingested in result.committed:
+        context.log_event(ingest_materialization(ingested, lag.get(ingested.topic_partition)))
+    _fail_if_any_failed(context, broker.ingest.store, result, now_ms)
+    records = sum(each.records for each in result.committed)
+    context.log.info("%d records into %d topic-partitions", records, len(result.committed))
+
+
+def ingest_materialization(ingested: Ingested, consumer_lag: int | None) -> dg.AssetMaterialization:
+    """What one topic-partition got; ``consumer_lag`` in offsets afterwards, null if nobody could tell."""
+    name, read = ingested.topic_partition, ingested.range
+    numbers: Metadata = {
+        "records_ingested": ingested.records,
+        "tombstones_ingested": ingested.tombstones,
+        "bytes_written": ingested.bytes,
+        "files_new": len(ingested.segments),
+        "from_offset": read.from_offset,
+        "log_end_offset": read.end_offset,
+    }
+    if consumer_lag is not None:
+        numbers["consumer_lag"] = consumer_lag
+    description = f"{ingested.records} records ingested, of offsets {read.from_offset} to {read.end_offset - 1}"
+    return dg.AssetMaterialization(
+        dirty_key(name.topic), description=description, partition=str(name), metadata=numbers
+    )
+
+
+def source_observation(
+    name: TopicPartition, position: int | None, log: SourceLog | None, stopped: str | None
+) -> dg.AssetObservation:
+    """A topic-partition at its source, and how far behind the one here is."""
+    numbers: Metadata = {}
+    if position is not None:
+        numbers["position"] = position
+    if log:
+        numbers["log_start_offset"] = log.log_start_offset
+        numbers["last_stable_offset"] = log.end_offset
+        numbers["consumer_lag"] = max(log.end_offset - max(position or 0, log.log_start_offset), 0)
+    if stopped:
+        numbers["stopped"] = stopped
+    return dg.AssetObservation(
+        source_key(name.topic),
+        partition=str(name),
+        description=f"stopped: {stopped}" if stopped else None,
+        metadata=numbers,
+    )
+
+
+def _lag_afterwards(broker: BrokerIngest, wanted: WantedTopics, result: IngestResult) -> dict[TopicPartition, int]:
+    """Of what landed, as far as the brokers tell."""
+    landed = {each.topic_partition.topic for each in result.committed}
+    if not landed:
+        return {}
+    topics = {topic: there for topic, there in wanted.topics.items() if topic in landed}
+    return broker.look(replace(wanted, topics=topics)).lag
+
+
+def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult, now_ms: int) -> None:
+    if not result.failed:
+        return
+    names = sorted(result.failed)
+    failed_at = {"at_ms": now_ms, "positions": _positions(store, names)}
+    tags = {FAILED_TAG: ",".join(names), FAILED_AT_TAG: json.dumps(failed_at)}
+    context.instance.add_run_tags(context.run.run_id, tags)
+    raise dg.Failure(
+        f"{len(names)} not ingested, {len(result.committed)} ingested: "
+        + "; ".join(f"{name}: {result.failed[name]}" for name in names),
+        metadata={name: str(result.failed[name]) for name in names},
+        allow_retries=False,
+    )
+
+
+def _positions(store: LogStore, names: Collection[str]) -> Mapping[str, int | None]:
+    """Where topic-partitions stand; null for whole topics, and for what was never read."""
+    found: dict[str, int | None] = dict.fromkeys(names)
+    topics = set(store.topics())
+    for name in names:
+        topic, _, number = name.rpartition("-")
+        if name in topics or topic not in topics or not number.isdecimal():
+            continue
+        try:
+            positions = store.source_of(topic).positions
+        except KeptlogError:
+            continue
+        found[name] = positions[int(number)] if int(number) < len(positions) else None
+    return found

@@ -1,0 +1,95 @@
+"""The job that ingests: the topics that remember a broker, or new ones from the launchpad.
+
+It has one op, because an ingest is one pass: look, read on Spark, commit each topic. The same library call is behind
+``keptlog ingest kafka`` and behind the button on a dirty section. A run from the start reads on from the positions that
+are stored, so that is what a retry does.
+"""
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pydantic import Field
+
+from assets.ingest import run_ingest
+from keptlog.broker_ingest import WantedTopics, topics_from_brokers
+from keptlog.errors import InvalidConfig
+from keptlog.log.config import TopicConfig
+from keptlog.log.topic_partition import TopicPartition, valid_topic_name
+from keptlog.table.store import LogStore
+from resources.clock import ClockResource
+from resources.kafka import KafkaResource
+from resources.spark import session_of
+
+
+class IngestConfig(dg.Config):
+    """What to ingest; nothing at all means every topic that remembers a broker."""
+
+    topics: list[str] = Field(default_factory=list)
+    """Topics: those that are here already by their names here, new ones by their names at the broker."""
+    topic_partitions: list[str] = Field(default_factory=list)
+    """Some topic-partitions (``orders-0``) of topics that are here already."""
+    bootstrap: str | None = None
+    """Brokers to ask first, ``HOST:PORT``; a topic remembers them."""
+    into: str | None = None
+    """The topic here, if one is named and it is to have another name than at the broker."""
+    config: dict[str, str] = Field(default_factory=dict)
+    """Settings of topics that don't exist yet; ``cleanup.policy=compact`` without any."""
+    broker_config: bool = False
+    """Create topics with the settings that they have at the broker."""
+    skip_lost: bool = False
+    """Go on where a log begins now, if records before that are gone."""
+
+
+@dg.op(
+    name="ingest",
+    description="Read what is new at the brokers on Spark, one commit a topic; fail if some of it did not come in.",
+)
+def ingest(
+    context: dg.OpExecutionContext,
+    config: IngestConfig,
+    kafka: KafkaResource,
+    spark: LazyPySparkResource,
+    clock: ClockResource,
+) -> None:
+    only = {TopicPartition.parse(name) for name in config.topic_partitions}
+    wanted = WantedTopics(
+        _topics(config, only, kafka.log_store.store),
+        config.bootstrap,
+        _topic_settings(config),
+        with_broker_config=config.broker_config,
+        skip_lost=config.skip_lost,
+    )
+    broker = kafka.ingest(session_of(spark))
+    run_ingest(context, broker, wanted, clock.read_ms(), only or None)
+
+
+def _topics(config: IngestConfig, only: set[TopicPartition], store: LogStore) -> dict[str, str]:
+    """Topics here to their names at the broker.
+
+    Raises:
+        InvalidConfig: what is named does not fit together, or nothing is named and nothing known.
+    """
+    if config.topics and only:
+        raise InvalidConfig("topics and topic_partitions are both given: give one of the two")
+    if config.into is not None:
+        if len(config.topics) != 1:
+            raise InvalidConfig(f"into ({config.into}) takes one topic: name it in topics")
+        return {valid_topic_name(config.into): config.topics[0]}
+    known = topics_from_brokers(store)
+    names = config.topics or sorted({name.topic for name in only}) or list(known)
+    if not names:
+        raise InvalidConfig("no topic here remembers a broker yet: name some in topics, and the broker in bootstrap")
+    return {valid_topic_name(name): known.get(name, name) for name in names}
+
+
+def _topic_settings(config: IngestConfig) -> dict[str, str]:
+    """The settings of new topics, refused before a broker is asked if they are wrong."""
+    TopicConfig.of(config.config)
+    return config.config
+
+
+@dg.job(
+    executor_def=dg.in_process_executor,
+    description="Ingest topics of Kafka brokers: those that are named, or all that come from one.",
+)
+def ingest_kafka() -> None:
+    ingest()

@@ -1,0 +1,69 @@
+"""What could not be ingested lately, and when it is tried again. Runs are the only memory of it, as of all else here.
+
+A run that fails says in a tag which topic-partitions did not come in, and at which positions (``assets.ingest``). Only
+failures at the position of today count: whatever moved it, a run, a hand, a topic that was made anew, ended the row of
+failures. The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
+``keptlog.cleaner.backoff.max.ms``. A run that died could not say anything; all that it was asked for has failed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+
+import dagster as dg
+
+from assets.ingest import FAILED_AT_TAG
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff
+from orchestration.in_flight import INGEST_JOB_NAME, ingested_topics
+
+_RUNS = 100
+"""So many failed runs are looked back at; at the longest pause that is days."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    at_ms: int
+    position: int | None
+    is_anywhere: bool
+    """Whether it counts whatever the position."""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Failed ingests by topic-partition, or by topic where all of it failed."""
+
+    by_name: dict[str, list[_Failure]]
+    backoff: Backoff
+
+    def count(self, name: TopicPartition, position: int | None) -> int:
+        """How often a topic-partition failed at a position."""
+        return len(self._of(name, position))
+
+    def retry_at_ms(self, name: TopicPartition, position: int | None) -> int:
+        """When it may be tried again; 0 if it never failed."""
+        failures = self._of(name, position)
+        return max(each.at_ms for each in failures) + self.backoff.after(len(failures)) if failures else 0
+
+    def _of(self, name: TopicPartition, position: int | None) -> list[_Failure]:
+        failures = [*self.by_name.get(str(name), ()), *self.by_name.get(name.topic, ())]
+        return [each for each in failures if each.is_anywhere or each.position == position]
+
+
+def recent_failures(instance: dg.DagsterInstance, backoff: Backoff) -> Failures:
+    """What the failed runs of the ingest job tell."""
+    filters = dg.RunsFilter(job_name=INGEST_JOB_NAME, statuses=[dg.DagsterRunStatus.FAILURE])
+    by_name: dict[str, list[_Failure]] = defaultdict(list)
+    for record in instance.get_run_records(filters, limit=_RUNS):
+        told = record.dagster_run.tags.get(FAILED_AT_TAG)
+        if told:
+            failed_at = json.loads(told)
+            for name, position in failed_at["positions"].items():
+                by_name[name].append(_Failure(failed_at["at_ms"], position, is_anywhere=position is None))
+        else:
+            ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
+            for topic in ingested_topics(record.dagster_run):
+                by_name[topic].append(_Failure(ended_ms, None, is_anywhere=True))
+    return Failures(dict(by_name), backoff)

@@ -1,0 +1,215 @@
+"""How far the topics here are behind their brokers, at the price of one catalog query and a few requests a cluster.
+
+What a topic remembers of its source changes only with its metadata location, so a scan reads the table of a topic only
+after a commit. Then all clusters are asked at once, each for all of its topics, and none is waited for longer than
+``WAIT_SECONDS`` for an answer. A cluster that does not answer is told with its reason, and the others are judged.
+
+    here    [ 0 ............... 120 )
+    there        [ 40 ................... 200 )        80 behind
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from keptlog.errors import KeptlogError
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker.topics import Found, look_at_topics
+from keptlog.table.store import LogStore
+from resources.log_store import LogStoreResource
+
+WAIT_SECONDS = 5
+"""A tick has a minute for everything."""
+_CLUSTERS_AT_ONCE = 16
+NEWS_PER_TICK = 20
+"""Each is written to Dagster's database in the daemon, at tens of ms apiece."""
+NEWS_INTERVAL_MS = 300_000
+"""A busy topic-partition changes all the time; this often it is told. That one is stopped is told at once."""
+
+
+class State(NamedTuple):
+    """All that is told of a topic-partition."""
+
+    stopped: str | None
+    position: int | None
+    log: SourceLog | None
+
+
+@dataclass(frozen=True)
+class IngestedTopic:
+    """A topic here and its source, as they stand at one time."""
+
+    topic: str
+    location: str
+    """Of its metadata."""
+    positions: tuple[int | None, ...]
+    plan: IngestPlan
+    logs: Mapping[int, SourceLog]
+    """By partition, what is there."""
+    waiting_since_ms: int
+    """Since when it is seen to be behind at these positions."""
+
+    @cached_property
+    def lag(self) -> int:
+        """Offsets that are yet to be read, of all partitions that are not stopped; some may hold no record."""
+        return sum(each.end_offset - each.from_offset for each in self.plan.ranges)
+
+    def position(self, name: TopicPartition) -> int | None:
+        """The next offset to be read; null if none ever was."""
+        return self.positions[name.partition] if name.partition < len(self.positions) else None
+
+    @property
+    def behind(self) -> list[TopicPartition]:
+        """What there is something to be read of."""
+        return [TopicPartition(self.topic, each.partition) for each in self.plan.ranges]
+
+    @property
+    def stopped(self) -> dict[TopicPartition, str]:
+        """What must not be gone on with, and why."""
+        return {TopicPartition(self.topic, number): reason for number, reason in self.plan.stopped.items()}
+
+    def state(self, name: TopicPartition) -> State:
+        """What there is to tell of a topic-partition."""
+        return State(self.stopped.get(name), self.position(name), self.logs.get(name.partition))
+
+    @property
+    def names(self) -> list[TopicPartition]:
+        """All topic-partitions, here or there."""
+        return [TopicPartition(self.topic, number) for number in range(self.plan.partitions)]
+
+
+@dataclass(frozen=True)
+class LagScan:
+    """All topics that have a broker, as they stand at one time."""
+
+    now_ms: int
+    topics: tuple[IngestedTopic, ...]
+    unanswered: tuple[str, ...]
+    """What is not known, and why: a line for each cluster that does not answer, and each topic that is not there."""
+
+
+@dataclass
+class LagScanner:
+    """Remembers the sources of one store's topics. Safe to use from several threads."""
+
+    store: LogStore
+    _stored: dict[str, tuple[str, StoredSource]] = field(default_factory=dict)
+    _told: dict[TopicPartition, tuple[State, int]] = field(default_factory=dict)
+    _waiting: dict[str, tuple[tuple[int | None, ...], int]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def sources(self) -> dict[str, tuple[str, StoredSource]]:
+        """Metadata location and source of each topic that remembers a broker.
+
+        Raises:
+            StorageUnavailable: the catalog or the storage can't be reached.
+        """
+        with self._lock:
+            locations = self.store.metadata_locations()
+            for topic in self._stored.keys() - locations.keys():
+                del self._stored[topic]
+            for topic, location in locations.items():
+                if topic not in self._stored or self._stored[topic][0] != location:
+                    self._stored[topic] = location, self._read(topic)
+            return {
+                topic: (location, stored)
+                for topic, (location, stored) in self._stored.items()
+                if stored.source and stored.source.bootstrap
+            }
+
+    def scan(self, settings: ClientSettings, now_ms: int) -> LagScan:
+        """Ask all brokers.
+
+        Raises:
+            StorageUnavailable: the catalog or the storage can't be reached.
+        """
+        sources = self.sources()
+        clusters: dict[str | None, set[str]] = defaultdict(set)
+        for _, stored in sources.values():
+            if stored.source:
+                clusters[stored.source.bootstrap].add(stored.source.topic)
+        found = _ask(settings, clusters)
+        unanswered = [str(answer) for answer in found.values() if isinstance(answer, KeptlogError)]
+        topics: list[IngestedTopic] = []
+        for topic, (location, stored) in sorted(sources.items()):
+            answer = found[stored.source.bootstrap] if stored.source else None
+            if stored.source is None or not isinstance(answer, Found):
+                continue
+            if stored.source.topic in answer.missing:
+                unanswered.append(f"{topic}: {answer.missing[stored.source.topic]}")
+            else:
+                topics.append(self._judge(topic, location, stored, answer.topics[stored.source.topic], now_ms))
+        return LagScan(now_ms, tuple(topics), tuple(unanswered))
+
+    def news(self, scan: LagScan) -> list[tuple[TopicPartition, State]]:
+        """What is to be told of a scan: topic-partitions that have changed, stopped ones first, a few at a time."""
+        with self._lock:
+            states = {name: topic.state(name) for topic in scan.topics for name in topic.names}
+            changed = [name for name, state in states.items() if self._is_news(name, state, scan.now_ms)]
+            changed.sort(key=lambda name: (states[name].stopped is None, self._told_ms(name)))
+            told = changed[:NEWS_PER_TICK]
+            self._told.update((name, (states[name], scan.now_ms)) for name in told)
+            return [(name, states[name]) for name in told]
+
+    def _is_news(self, name: TopicPartition, state: State, now_ms: int) -> bool:
+        if name not in self._told:
+            return True
+        before, told_ms = self._told[name]
+        return state.stopped != before.stopped or (state != before and now_ms >= told_ms + NEWS_INTERVAL_MS)
+
+    def _told_ms(self, name: TopicPartition) -> int:
+        return self._told[name][1] if name in self._told else 0
+
+    def _judge(self, topic: str, location: str, stored: StoredSource, there: SourceTopic, now_ms: int) -> IngestedTopic:
+        plan = plan_ingest(topic, stored.source, stored.positions, there)
+        with self._lock:
+            positions, since_ms = self._waiting.get(topic, (None, now_ms))
+            if positions != stored.positions or not plan.ranges:
+                since_ms = now_ms
+            self._waiting[topic] = stored.positions, since_ms
+        logs = {log.partition: log for log in there.logs}
+        return IngestedTopic(topic, location, stored.positions, plan, logs, since_ms)
+
+    def _read(self, topic: str) -> StoredSource:
+        try:
+            return self.store.source_of(topic)
+        except KeptlogError:
+            # The sensors that clean tell what is wrong with it.
+            return StoredSource(None, ())
+
+
+def _ask(settings: ClientSettings, clusters: Mapping[str | None, set[str]]) -> dict[str | None, Found | KeptlogError]:
+    """What each cluster says of its topics, or why it says nothing."""
+    if not clusters:
+        return {}
+    with ThreadPoolExecutor(min(len(clusters), _CLUSTERS_AT_ONCE)) as threads:
+        asked = {where: threads.submit(partial(_look, settings.at(where), names)) for where, names in clusters.items()}
+        return {where: answer.result() for where, answer in asked.items()}
+
+
+def _look(settings: ClientSettings, names: set[str]) -> Found | KeptlogError:
+    try:
+        return look_at_topics(settings, sorted(names), WAIT_SECONDS)
+    except KeptlogError as error:
+        return error
+
+
+_scanners: dict[Path, LagScanner] = {}
+
+
+def lag_scanner_of(log_store: LogStoreResource) -> LagScanner:
+    """The scanner of a home, one in a process."""
+    store = log_store.store
+    scanner = _scanners.get(log_store.path)
+    if scanner is None or scanner.store is not store:
+        scanner = _scanners[log_store.path] = LagScanner(store)
+    return scanner

@@ -1,0 +1,166 @@
+"""Ingest as job and as asset: what is new lands, is told in numbers, and what did not come in fails the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from keptlog.sources.kafka_broker import topics as broker_topics
+from orchestration.schedules import ingest_schedule
+from tests.orchestration.ingesting import IngestWorld, ingest_world
+
+SECRET = "correct-horse-battery"  # noqa: S105  # nobody's
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[IngestWorld]:
+    with ingest_world(tmp_path / "home") as made:
+        yield made
+
+
+def test_the_launchpad_brings_in_a_new_topic_under_a_name_and_with_settings_of_its_own(here: IngestWorld) -> None:
+    here.produce("db.users", ("a", "1"), ("b", None))
+
+    result = here.ingest(
+        topics=["db.users"], bootstrap=here.broker.bootstrap, into="users", config={"segment.ms": "12345"}
+    )
+
+    assert result.success
+    assert here.world.records("users") == [(0, b"a", b"1"), (1, b"b", None)]
+    config = here.world.store.describe_topic("users").config
+    assert (config.segment_ms, config.cleanup_policy) == (12345, ("compact",))
+
+
+def test_every_topic_partition_is_materialized_with_its_numbers_and_the_lag_that_is_left(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"), ("b", None), partition=1)
+    here.knows("users", 0, 0)
+
+    numbers = here.materialized(here.ingest())
+
+    assert list(numbers) == ["users-1", "users-2", "users-3"]
+    shown = {name: value for name, value in numbers["users-1"].items() if name != "bytes_written"}
+    assert shown == {
+        "records_ingested": 2,
+        "tombstones_ingested": 1,
+        "files_new": 1,
+        "from_offset": 0,
+        "log_end_offset": 2,
+        "consumer_lag": 0,
+    }
+
+
+def test_a_topic_with_a_broker_has_its_source_before_its_dirty_section(here: IngestWorld) -> None:
+    here.world.topic("appended")
+    here.knows("users", 0, there="db.users")
+
+    specs = {spec.key.to_user_string(): spec for spec in here.world.defs.resolve_all_asset_specs()}
+
+    assert set(specs) == {"appended/dirty", "appended/clean", "users/source", "users/dirty", "users/clean"}
+    assert f"Topic db.users at {here.broker.bootstrap}" in (specs["users/source"].description or "")
+    assert [dep.asset_key.path for dep in specs["users/dirty"].deps] == [["users", "source"]]
+    graph = here.world.defs.resolve_asset_graph()
+    assert graph.materializable_asset_keys == {
+        dg.AssetKey(["appended", "clean"]),
+        dg.AssetKey(["users", "clean"]),
+        dg.AssetKey(["users", "dirty"]),
+    }
+
+
+def test_materializing_some_partitions_ingests_those_and_all_of_them_the_new_ones_too(here: IngestWorld) -> None:
+    for partition in range(4):
+        here.produce("db.users", ("a", "1"), partition=partition)
+    here.knows("users", 0, 0, there="db.users")
+
+    assert set(here.materialized(here.materialize("users", 1, 1))) == {"users-1"}
+    assert [log.log_end_offset for log in here.logs("users")] == [0, 1, 0, 0]
+    here.knows("orders", 0, 0, there="db.users")
+
+    result = here.materialize("orders", 0, 1)
+
+    assert result.success
+    assert set(here.materialized(result)) == {"orders-0", "orders-1", "orders-2", "orders-3"}
+
+
+def test_a_stopped_topic_partition_fails_the_run_after_all_else_has_landed(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 100)
+
+    result = here.materialize("users", 0, 1)
+
+    assert "users-1: it ends at offset 100 here and at 0 at its source" in here.failure(result)
+    assert "ingest it into another topic" in here.failure(result)
+    assert here.materialized(result)["users-0"]["records_ingested"] == 1
+    assert here.world.records("users") == [(0, b"a", b"1")]
+
+
+def test_a_topic_that_is_not_there_any_more_fails_the_run_and_holds_up_no_other(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0)
+    here.knows("orders", 0, there="gone")
+
+    result = here.ingest()
+
+    assert f"orders: {here.broker.bootstrap} has no topic 'gone'" in here.failure(result)
+    assert here.world.records("users") == [(0, b"a", b"1")]
+
+
+def test_nothing_new_is_no_failure_and_no_materialization(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 0, 0, 0)
+
+    result = here.ingest()
+
+    assert result.success
+    assert here.materialized(result) == {}
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({}, "no topic here remembers a broker yet"),
+        ({"topics": ["a", "b"], "into": "c"}, "takes one topic"),
+        ({"topics": ["a"], "topic_partitions": ["a-0"]}, "give one of the two"),
+        ({"topics": ["a"], "config": {"cleanup.policy": "shrink"}}, "cleanup.policy"),
+        ({"topics": ["a"]}, "no broker is named"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_with_the_reason(
+    here: IngestWorld, config: dict[str, object], why: str
+) -> None:
+    assert why in here.failure(here.ingest(**config))
+    assert here.world.store.topics() == []
+
+
+def test_no_secret_is_left_in_a_run_whatever_becomes_of_it(here: IngestWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_KAFKA_SASL_PASSWORD", SECRET)
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0)
+    here.knows("orders", 0, there="no-such-topic")
+
+    result = here.ingest()
+
+    assert "orders: " in here.failure(result)
+    assert here.materialized(result)
+    assert SECRET not in "\n".join(map(dg.serialize_value, here.world.instance.all_logs(result.run_id)))
+    assert SECRET not in str(here.world.defs.get_repository_def().get_top_level_resources())
+
+
+def test_loading_the_definitions_asks_no_broker(here: IngestWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.knows("users", 0, bootstrap="127.0.0.1:1")
+    monkeypatch.delattr(broker_topics, "AdminClient")
+
+    dg.Definitions.validate_loadable(here.world.defs)
+
+
+def test_the_schedule_ingests_every_topic_that_has_a_broker(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0)
+    with dg.build_schedule_context(instance=here.world.instance) as context:
+        (request,) = ingest_schedule.evaluate_tick(context).run_requests or []
+
+    assert ingest_schedule.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert here.run(request).success
+    assert here.world.records("users") == [(0, b"a", b"1")]

@@ -1,0 +1,242 @@
+"""The sensor on consumer lag: one run for what is behind, a reason for all else, longer pauses for what fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from keptlog.table.store import LogStore
+from orchestration import lag
+from orchestration.ingest import ingest_kafka
+from orchestration.ingest_sensor import ingest_lag_sensor
+from tests.orchestration.conftest import HOUR_MS
+from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
+
+SECOND_MS = 1000
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[IngestWorld]:
+    with ingest_world(tmp_path / "home") as made:
+        yield made
+
+
+def observed(result: dg.SensorResult) -> dict[str, dict[str, object]]:
+    """By partition key, the numbers that a tick tells of sources."""
+    assert all(each.asset_key.path[1] == "source" for each in result.asset_events)
+    return {
+        str(each.partition): {name: value.value for name, value in each.metadata.items()}
+        for each in result.asset_events
+    }
+
+
+def test_it_runs_from_the_start_and_says_how_to_begin_while_no_topic_has_a_broker(here: IngestWorld) -> None:
+    here.world.topic("appended")
+
+    assert ingest_lag_sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    assert "no topic here has a Kafka source yet: `keptlog ingest kafka" in here.skips()
+
+
+def test_one_run_is_asked_for_over_what_is_behind_new_partitions_too_and_brings_it_in(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"), partition=2)
+    here.produce("orders", ("a", "1"), ("b", "1"))
+    here.knows("users", 0, 0)
+    here.knows("orders", 1, 0, 0, 0)
+
+    (request,) = here.world.requests(ingest_lag_sensor)
+
+    assert asked_by(request) == ["orders-0", "users-2", "users-3"]
+    assert request.tags["keptlog/trigger"] == "consumer_lag"
+    assert here.run(request).success
+    assert here.world.records("users", 2) == [(0, b"a", b"1")]
+    assert "2 ingested topics, 8 topic-partitions, none is behind its broker" in here.skips()
+
+
+def test_too_little_is_waited_for_but_not_for_ever(here: IngestWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_INGEST_MIN_LAG", "3")
+    monkeypatch.setenv("KEPTLOG_INGEST_MAX_WAIT_MS", str(MINUTE_MS))
+    here.knows("users", 0, 0, 0, 0)
+    here.produce("users", ("a", "1"))
+    here.produce("users", ("b", "1"), partition=1)
+    assert "users is only 2 behind; due at 2027-01-15T08:01:00" in here.skips()
+
+    here.world.now_ms += MINUTE_MS
+    assert here.asked() == ["users-0", "users-1"]
+    here.world.now_ms -= MINUTE_MS
+    here.produce("users", ("c", "1"))
+    assert here.asked() == ["users-0", "users-1"]
+
+
+def test_the_wait_begins_anew_after_an_ingest(here: IngestWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_INGEST_MIN_LAG", "3")
+    monkeypatch.setenv("KEPTLOG_INGEST_MAX_WAIT_MS", str(MINUTE_MS))
+    here.knows("users", 0, 0, 0, 0)
+    here.produce("users", ("a", "1"))
+    here.skips()
+    assert here.ingest().success
+    here.world.now_ms += MINUTE_MS
+    here.produce("users", ("b", "1"))
+
+    assert "users is only 1 behind" in here.skips()
+
+
+def test_a_setting_that_is_no_number_is_told_and_breaks_no_tick(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_INGEST_MIN_LAG", "much")
+    here.knows("users", 0)
+
+    assert "KEPTLOG_INGEST_MIN_LAG=much is no whole number from 1 up" in here.skips()
+
+
+def test_a_topic_that_is_being_ingested_is_not_asked_for_again(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    instance = here.world.instance
+    run = instance.create_run_for_job(ingest_kafka, run_config=request.run_config, status=dg.DagsterRunStatus.STARTED)
+
+    assert "users is being ingested" in here.skips()
+    instance.delete_run(run.run_id)
+    assert here.asked() == ["users-0"]
+    instance.create_run_for_job(
+        here.world.defs.resolve_implicit_global_asset_job_def(),
+        asset_selection=frozenset({dg.AssetKey(["users", "dirty"])}),
+        status=dg.DagsterRunStatus.STARTING,
+    )
+    assert "users is being ingested" in here.skips()
+
+
+def test_a_run_over_all_topics_counts_for_each(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0)
+    here.world.instance.create_run_for_job(ingest_kafka, status=dg.DagsterRunStatus.STARTED)
+
+    assert "users is being ingested" in here.skips()
+
+
+def test_a_broker_that_does_not_answer_is_told_and_holds_up_no_other(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "WAIT_SECONDS", 1)
+    here.knows("orders", 0, bootstrap="127.0.0.1:1")
+    assert "topic orders can't be looked at: no broker at 127.0.0.1:1 answers" in here.skips()
+
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    here.knows("profiles", 0, there="gone")
+
+    (request,) = here.world.requests(ingest_lag_sensor)
+    assert asked_by(request) == ["users-0"]
+    assert here.run(request).success
+    assert "profiles: " in here.skips()
+    assert "has no topic 'gone'" in here.skips()
+
+
+def test_what_is_stopped_is_asked_for_with_longer_and_longer_pauses_and_always_told(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 100, 0, 0, 0)
+    why = "users-0 is stopped: it ends at offset 100 here and at 1 at its source"
+
+    keys = []
+    for pause_ms in (15 * SECOND_MS, 30 * SECOND_MS):
+        (request,) = here.world.requests(ingest_lag_sensor)
+        assert asked_by(request) == ["users-0"]
+        keys.append(request.run_key)
+        assert "users-0: it ends at offset 100" in here.failure(here.run(request))
+        here.world.now_ms += pause_ms - 1
+        assert why in here.skips()
+        assert "ingests of users-0 failed, the next is at" in here.skips()
+        here.world.now_ms += 1
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_stopped_topic_partition_neither_holds_up_nor_fails_the_rest_of_its_topic(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"), partition=1)
+    here.knows("users", 100, 0, 0, 0)
+    (first,) = here.world.requests(ingest_lag_sensor)
+    assert asked_by(first) == ["users-1", "users-0"]
+    assert not here.run(first).success
+    here.produce("users", ("b", "1"), partition=1)
+
+    (second,) = here.world.requests(ingest_lag_sensor)
+
+    assert asked_by(second) == ["users-1"]
+    assert here.run(second).success
+    assert here.world.records("users", 1) == [(0, b"a", b"1"), (1, b"b", b"1")]
+
+
+def test_failures_end_with_the_position_that_they_happened_at(here: IngestWorld) -> None:
+    here.produce("users", *[(f"k{number}", "1") for number in range(120)])
+    here.knows("users", 100, 0, 0, 0)
+    failed_at = {"at_ms": here.world.now_ms, "positions": {"users-0": 99}}
+    for position in (99, 100):
+        failed_at["positions"] = {"users-0": position}
+        assert here.asked() == ["users-0"]
+        tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
+        here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+    assert "1 ingests of users-0 failed" in here.skips()
+
+
+def test_a_run_that_died_counts_for_all_that_it_was_asked_for(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    run = here.world.instance.create_run_for_job(
+        ingest_kafka, run_config=request.run_config, status=dg.DagsterRunStatus.STARTED
+    )
+    here.world.instance.report_run_failed(run)
+    record = here.world.instance.get_run_record_by_id(run.run_id)
+    assert record
+    assert record.end_time
+    here.world.now_ms = int(record.end_time * 1000)
+
+    assert "1 ingests of users-0 failed" in here.skips()
+    here.world.now_ms += 15 * SECOND_MS
+    assert here.asked() == ["users-0"]
+
+
+def test_the_lag_of_every_topic_partition_is_observed_when_it_changes(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"), ("b", "1"), ("c", "1"))
+    here.knows("users", 1, 7)
+
+    first = observed(here.tick())
+
+    assert first["users-0"] == {"position": 1, "log_start_offset": 0, "last_stable_offset": 3, "consumer_lag": 2}
+    assert str(first["users-1"]["stopped"]).startswith("it ends at offset 7 here and at 0 at its source")
+    assert first["users-2"]["consumer_lag"] == 0
+    assert observed(here.tick()) == {}
+    here.produce("users", ("d", "1"))
+    assert observed(here.tick()) == {}
+    here.world.now_ms += 5 * MINUTE_MS
+    assert {name: each["consumer_lag"] for name, each in observed(here.tick()).items()} == {"users-0": 3}
+
+
+def test_observations_come_a_few_at_a_time_stopped_ones_first_and_dagster_takes_them(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "NEWS_PER_TICK", 3)
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 5)
+
+    first, second = here.tick(), here.tick()
+
+    assert list(observed(first)) == ["users-2", "users-0", "users-1"]
+    assert list(observed(second)) == ["users-3"]
+    for event in [*first.asset_events, *second.asset_events]:
+        here.world.instance.report_runless_asset_event(event)
+
+
+def test_topics_that_no_commit_touched_are_not_read_again(here: IngestWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 0, 0, 0)
+    here.skips()
+    monkeypatch.delattr(LogStore, "source_of")
+    here.world.now_ms += HOUR_MS
+
+    assert "none is behind" in here.skips()
