@@ -119,7 +119,9 @@ def as_text(result: Mapping[str, Any]) -> str:
         "|---|---|---:|---|",
     ]
     for goal in result["goals"]:
-        measured = "not measured |"
+        # What keptlog could not finish is no gap in the table.
+        is_failed = any(name.startswith(KEPTLOG) for name in result["absent"])
+        measured = "failed | **not met**" if is_failed else "not measured |"
         if goal["value"] is not None:
             measured = f"{goal['value']:.2f} | {'met' if goal['met'] else '**not met**'}"
         lines.append(f"| {goal['text']} | {goal['bound']} | {measured} |")

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.generated_log import Expect
 from benchmarks.peers import Setup, Work
+from benchmarks.report import as_text
 from benchmarks.run import Measurement
 from benchmarks.workers import Outcome, RunFailed, Worker
 from tests.benchmarks.here import CASES, Peers
@@ -48,3 +49,9 @@ def test_who_breaks_down_is_left_out(broken: str, is_good: bool, peers: Peers, t
     assert list(result.absent.values()) == ["out of memory"]
     assert result.last_line()["equal"] is is_good
     assert len(result.last_line()["wall_s"]) == 2
+
+
+def test_a_goal_that_keptlog_did_not_live_to_see_is_not_met(tmp_path: Path) -> None:
+    case = replace(W2, contenders=tuple(each for each in W2.contenders if each.name == "keptlog"))
+    result = Measurement("W2", case, 400, 1, tmp_path, lambda _: BrokenWorker()).measured()
+    assert as_text(result.to_dict()).count("| failed | **not met** |") == len(W2.goals)
