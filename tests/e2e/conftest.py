@@ -25,8 +25,10 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from keptlog.log.record import NewRecord
+from keptlog.log.source import Source
 from keptlog.table.store import LogStore
 from resources.log_store import LogStoreResource
+from tests.mock_broker import MockBroker, mock_broker
 
 ROOT = Path(__file__).parents[2]
 HOUR_MS = 3_600_000
@@ -97,7 +99,16 @@ class DagsterDev:
 
 
 @pytest.fixture(scope="module")
-def dagster_dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterDev]:
+def kafka() -> Iterator[MockBroker]:
+    """A broker with records that nobody has read yet."""
+    with mock_broker() as broker:
+        timestamp_ms = time.time_ns() // 1_000_000 - 2 * HOUR_MS
+        broker.produce("crm.profiles", ("a", "1"), ("b", "1"), ("a", "2"), timestamp_ms=timestamp_ms)
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def dagster_dev(tmp_path_factory: pytest.TempPathFactory, kafka: MockBroker) -> Iterator[DagsterDev]:
     folder = tmp_path_factory.mktemp("dagster-dev")
     shutil.copy(ROOT / "dagster.yaml", folder)
     with socket.socket() as probe:
@@ -108,6 +119,8 @@ def dagster_dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterDev
         settings = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": ratio}
         dev.store.create_topic(topic, 1, settings)
         dev.append(topic, ("a", "1"), ("b", "1"), ("a", "2"))
+    dev.store.create_topic("profiles", 1, {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)})
+    dev.store.ingest("profiles", [], Source("crm.profiles", None, kafka.bootstrap), 1, "remember its source")
     environment = {
         **os.environ,
         "DAGSTER_HOME": str(folder),

@@ -37,25 +37,47 @@ def asset_keys(dev: DagsterDev) -> set[str]:
 
 def test_a_sensor_launches_a_run_by_itself_and_the_log_is_cleaned(dagster_dev: DagsterDev) -> None:
     run = dagster_dev.wait_for_run(
-        "run of the dirty ratio sensor", is_it=lambda run: run["tags"].get("keptlog/trigger") == "dirty_ratio"
+        "run of the dirty ratio sensor",
+        is_it=lambda run: run["tags"].get("keptlog/topic_partitions") == "server.schema.users-0",
     )
 
     assert run["tags"]["dagster/sensor_name"] == "dirty_ratio_sensor"
-    assert run["tags"]["keptlog/topic_partitions"] == "server.schema.users-0"
     assert dagster_dev.records("server.schema.users") == [(1, b"1"), (2, b"2")]
 
 
-def test_what_the_run_did_is_in_the_asset_catalog(dagster_dev: DagsterDev) -> None:
+def newest_numbers(dev: DagsterDev, topic: str, section: str) -> dict[str, Any]:
+    """What the newest materialization of partition 0 tells."""
     text = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
         assetMaterializations {partition metadataEntries {label ... on IntMetadataEntry {intValue}}}}}}"""
-    node = dagster_dev.query(text, key={"path": ["server.schema.users", "clean"]})["assetNodeOrError"]
-
-    numbers = [
+    node = dev.query(text, key={"path": [topic, section]})["assetNodeOrError"]
+    found = [
         {entry["label"]: entry.get("intValue") for entry in each["metadataEntries"]}
         for each in node["assetMaterializations"]
-        if each["partition"] == "server.schema.users-0"
+        if each["partition"] == f"{topic}-0"
     ]
-    assert (numbers[0]["records_in"], numbers[0]["records_out"]) == (3, 2)
+    return found[0]
+
+
+def test_what_the_run_did_is_in_the_asset_catalog(dagster_dev: DagsterDev) -> None:
+    numbers = newest_numbers(dagster_dev, "server.schema.users", "clean")
+
+    assert (numbers["records_in"], numbers["records_out"]) == (3, 2)
+
+
+def test_what_is_behind_its_broker_is_ingested_and_then_cleaned_by_the_sensors(dagster_dev: DagsterDev) -> None:
+    ingested = dagster_dev.wait_for_run(
+        "run of the lag sensor", is_it=lambda run: run["tags"].get("keptlog/trigger") == "consumer_lag"
+    )
+    assert ingested["jobName"] == "ingest_kafka"
+    numbers = newest_numbers(dagster_dev, "profiles", "dirty")
+    assert (numbers["records_ingested"], numbers["log_end_offset"], numbers["consumer_lag"]) == (3, 3, 0)
+
+    dagster_dev.wait_for_run(
+        "run that cleans what was ingested",
+        is_it=lambda run: run["tags"].get("keptlog/topic_partitions") == "profiles-0",
+    )
+
+    assert dagster_dev.records("profiles") == [(1, b"1"), (2, b"2")]
 
 
 def test_a_run_launched_by_hand_cleans_a_log_that_no_sensor_would(dagster_dev: DagsterDev) -> None:
@@ -87,7 +109,8 @@ def test_the_asset_page_shows_the_numbers_of_the_clean(dagster_dev: DagsterDev, 
 def test_the_automation_page_shows_every_sensor_at_work(dagster_dev: DagsterDev, page: Page) -> None:
     page.goto(f"{dagster_dev.url}/automation")
 
-    for name in ("dirty_ratio_sensor", "max_compaction_lag_sensor", "tombstone_expiry_sensor"):
+    names = ("dirty_ratio_sensor", "ingest_lag_sensor", "max_compaction_lag_sensor", "tombstone_expiry_sensor")
+    for name in names:
         expect(page.get_by_text(name).first).to_be_visible()
 
 
