@@ -41,6 +41,7 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _SnapshotProducer
+from pyiceberg.utils.concurrent import ExecutorFactory
 from typing_extensions import override
 
 from keptlog.table.metrics import LiveFile
@@ -111,7 +112,9 @@ class _Producer(_SnapshotProducer["_Producer"]):
         deleted = self._deleted_entries()
         kept, again = self._kept_and_rewritten()
         added = [self._entry(ManifestEntryStatus.ADDED, data_file) for data_file in self._added_data_files]
-        return [manifest for entries in (added, deleted, again) for manifest in self._written(entries)] + kept
+        pieces = [piece for entries in (added, deleted, again) for piece in _pieces(entries)]
+        # All at once, because each waits until it is on the disk.
+        return list(ExecutorFactory.get_or_create().map(self._written, pieces)) + kept
 
     @override
     def _existing_manifests(self) -> list[ManifestFile]:
@@ -172,21 +175,11 @@ class _Producer(_SnapshotProducer["_Producer"]):
             data_file=data_file,
         )
 
-    def _written(self, entries: Iterable[ManifestEntry]) -> list[ManifestFile]:
-        """New manifests of these entries, none too large, neighbours together."""
-        by_spec: dict[int, list[ManifestEntry]] = defaultdict(list)
-        for entry in entries:
-            by_spec[entry.data_file.spec_id].append(entry)
-        manifests = []
-        for spec_id, of_spec in by_spec.items():
-            of_spec.sort(key=lambda entry: (entry.data_file.partition[0], entry.data_file.file_path))
-            pieces = -(-len(of_spec) // MANIFEST_ENTRIES)
-            for number in range(pieces):
-                with self.new_manifest_writer(self.spec(spec_id)) as writer:
-                    for entry in of_spec[len(of_spec) * number // pieces : len(of_spec) * (number + 1) // pieces]:
-                        writer.add_entry(entry)
-                manifests.append(writer.to_manifest_file())
-        return manifests
+    def _written(self, entries: Sequence[ManifestEntry]) -> ManifestFile:
+        with self.new_manifest_writer(self.spec(entries[0].data_file.spec_id)) as writer:
+            for entry in entries:
+                writer.add_entry(entry)
+        return writer.to_manifest_file()
 
     @override
     def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriterV2:
@@ -228,6 +221,18 @@ class _OneBlock(AvroOutputFile[ManifestEntry]):
         if kind is None:
             super().write_block(self._held)
         super().__exit__(kind, error, trace)
+
+
+def _pieces(entries: Iterable[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]]:
+    """The entries of one manifest each: none has too many, neighbours stand together."""
+    by_spec: dict[int, list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        by_spec[entry.data_file.spec_id].append(entry)
+    for of_spec in by_spec.values():
+        of_spec.sort(key=lambda entry: (entry.data_file.partition[0], entry.data_file.file_path))
+        count = -(-len(of_spec) // MANIFEST_ENTRIES)
+        for number in range(count):
+            yield of_spec[len(of_spec) * number // count : len(of_spec) * (number + 1) // count]
 
 
 def _live_count(manifest: ManifestFile) -> int:
