@@ -59,7 +59,7 @@ def test_what_differs_from_git_is_not_called_equal(repository: Path) -> None:
     home.store.create_topic(demo.TOPIC, 1, demo.SETTINGS)
     truth = git_tree(repository)
     with dg.DagsterInstance.ephemeral() as instance:
-        telling = demo.Demo(home, instance, 2_000_000_000_000)
+        telling = demo.Demo(home, instance, demo.TOPIC, 2_000_000_000_000, [])
         telling.append(list(git_history(repository)), 1)
         assert telling.is_equal_to(truth)
         assert not telling.is_equal_to(truth | {b"one more": b"file"})
