@@ -19,14 +19,18 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test dev lint fuzz readers bench clean java
+.PHONY: help demo demo-kafka test dev lint fuzz readers bench clean java
 
 help: ## show this
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: export DAGSTER_HOME := $(DAGSTER_HOME)
 demo: java $(venv) $(dagster) ## compact the history of this repository and tell what happened
 	@$(bin)/python -m examples.demo
+
+demo-kafka: export DAGSTER_HOME := $(DAGSTER_HOME)
+demo-kafka: java $(venv) $(dagster) ## ingest and compact a topic of a real Kafka broker, started for it (needs Maven)
+	@$(bin)/python -m examples.demo_kafka
 
 test: java $(venv) lint ## check everything: style, types, layers, behaviour
 	@$(bin)/python -m pytest

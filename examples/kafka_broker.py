@@ -4,8 +4,8 @@
     kafka.Kafka                        answers after some seconds
     SIGKILL                            to its process group, whatever happened; the folder goes too
 
-It runs from the jars of ``examples.kafka_jars``. If it does not get ready, the last line that it wrote says why. Ctrl-C at
-the terminal does not reach it, but whoever started it, who ends it.
+It runs from the jars of ``examples.kafka_jars``. If it does not get ready, the last line that it wrote says why.
+Ctrl-C at the terminal does not reach it, but whoever started it, who ends it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig
@@ -17,30 +18,30 @@ from keptlog.errors import InvalidConfig
 VERSION = "4.3.1"
 BUILD = Path(__file__).parents[1] / "build" / f"kafka-{VERSION}"
 _POM = Path(__file__).with_name("kafka-jars.xml")
-_JARS = "jars"
-_COMPLETE = ".jars-complete"
-"""Written last, so that a fetch that was interrupted is done again."""
 
 
 class KafkaMissing(InvalidConfig):
     """Kafka can't be had on this machine; says why and what to do."""
 
 
-def kafka_jars(build: Path = BUILD) -> str:
-    """The jars as an entry of Java's class path; those that are not there yet are fetched.
+def kafka_jars(progress: Callable[[str], None] | None = None) -> str:
+    """The jars as an entry of Java's class path; those that are not there yet are fetched, which ``progress`` is told.
 
     Raises:
         KafkaMissing: Maven is not there, or can't get them.
     """
-    if not is_fetched(build):
-        _fetch(build)
-    return str(build / _JARS / "*")
-
-
-def is_fetched(build: Path = BUILD) -> bool:
-    """Whether all jars are there."""
-    complete = build / _COMPLETE
-    return complete.exists() and complete.stat().st_mtime >= _POM.stat().st_mtime
+    complete = BUILD / ".jars-complete"
+    jars = BUILD / "jars"
+    if not complete.exists() or complete.stat().st_mtime < _POM.stat().st_mtime:
+        if shutil.which("mvn") is None:
+            raise KafkaMissing(f"Kafka {VERSION} comes through Maven, and there is no mvn: apt-get install maven")
+        if progress:
+            progress(f"fetching Kafka {VERSION} through Maven (44 MB, once)")
+        shutil.rmtree(BUILD, ignore_errors=True)
+        _fetch(jars)
+        # Last, so that a fetch that was interrupted is done again.
+        complete.touch()
+    return str(jars / "*")
 
 
 def java() -> str:
@@ -59,15 +60,11 @@ def java() -> str:
     return found
 
 
-def _fetch(build: Path) -> None:
-    if shutil.which("mvn") is None:
-        raise KafkaMissing(f"Kafka {VERSION} comes through Maven, and there is no mvn: apt-get install maven")
-    shutil.rmtree(build, ignore_errors=True)
-    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={build / _JARS}"]
+def _fetch(folder: Path) -> None:
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
     command = ["mvn", "--quiet", "--batch-mode", "--file", str(_POM), *goal]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)
     if outcome.returncode != 0:
-        lines = [line for line in (outcome.stdout + outcome.stderr).splitlines() if line.strip()]
+        lines = (outcome.stdout + outcome.stderr).splitlines()
         said = next((line for line in lines if "ERROR" in line), f"it ended with {outcome.returncode}")
         raise KafkaMissing(f"Maven can't get Kafka {VERSION}: {said}; look at its settings, and try again")
-    (build / _COMPLETE).touch()

@@ -1,0 +1,270 @@
+"""``make demo-kafka``: a day of a user-profile topic, from a Kafka broker to a cleaned topic on the lake.
+
+    a broker starts ──> a day is produced ──> the job ingests it ──> a sensor fires ──> its run cleans
+                    ──> an evening more ──> the lag sensor fires, its run ingests ──> a sensor fires, its run cleans
+                    ──> a day passes ──> tombstones expire ──> the latest values are those that were produced ──> purge
+
+Twice it is proved that nothing was changed on the way: before each clean by a digest over the offset, key, value,
+timestamp and headers of every record, and at the end by comparing the latest value of every key.
+
+The broker is real, runs on this machine and is gone at the end, whatever happens; so is Spark. The topic and the runs
+stay (``examples.telling``). Needs Maven, once: Kafka's jars come through it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NoReturn
+
+import dagster as dg
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark import SparkContext
+
+from examples.kafka_broker import DEADLINE_SECONDS, KafkaBroker, kafka_broker
+from examples.kafka_jars import VERSION, KafkaMissing, java, kafka_jars
+from examples.telling import DAY_MS, Telling, chapter, demo_home, say, where_to_look
+from examples.user_profiles import Produced, digest_of, joint, user_profiles
+from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.home import Home
+from keptlog.log.iso_time import iso_time
+from keptlog.log.record import NewRecord
+from keptlog.spark.session import start_session
+from orchestration.ingest_sensor import ingest_lag_sensor
+from orchestration.sensors import SENSORS
+
+TOPIC = "demo.user-profiles"
+PARTITIONS = 3
+SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": str(DAY_MS)}
+RECORDS = 200_000
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_INTERRUPTED = 130
+_ERRORS_ONLY = 3
+"""librdkafka logs that a broker which has just started lets it wait; that is no news."""
+
+
+@dataclass
+class Demo(Telling):
+    """The telling of what was produced to a broker."""
+
+    produced: Produced = field(default_factory=lambda: Produced(PARTITIONS))
+
+    def produce(self, broker: KafkaBroker, records: Iterable[NewRecord]) -> None:
+        """Send records to the broker, and wait until it has acknowledged all of them."""
+        self.produced.begin_wave()
+        before, tombstones = sum(self.produced.ends), self.produced.tombstones
+        started = time.monotonic()
+        send(broker.bootstrap, self.produced.add(records))
+        took_s = time.monotonic() - started
+        count, deleted = sum(self.produced.ends) - before, self.produced.tombstones - tombstones
+        say(
+            f"  produced {count:,} records, {deleted:,} of them tombstones, in {took_s:.1f} s "
+            f"({count / took_s:,.0f} a second, made up and sent)"
+        )
+
+    def is_as_produced(self) -> bool:
+        """Whether the records of the last wave are here, each at its offset, and nothing of them was changed."""
+        found = [
+            digest_of(record for _, record in self.home.store.read(TOPIC, partition, first))
+            for partition, first in enumerate(self.produced.begins)
+        ]
+        count = sum(self.produced.ends) - sum(self.produced.begins)
+        say(f"  {count:,} records by offset, key, value, timestamp and headers:")
+        say(f"    produced {joint(self.produced.digests())}, here {joint(found)}")
+        same = found == self.produced.digests()
+        say("    the same" if same else "    NOT THE SAME: please report this")
+        return same
+
+    def has_latest_values(self) -> bool:
+        """Whether the topic's latest values are those that were produced last."""
+        truth = self.produced.latest
+        latest = {record.key: record.value for _, record in self.home.store.read(TOPIC, latest=True)}
+        different = {key for key in latest.keys() | truth.keys() if latest.get(key) != truth.get(key)}
+        say(f"  produced: {len(truth):,} keys that are not deleted; keptlog read --latest: {len(latest):,} keys")
+        if different:
+            say(f"  {len(different):,} keys differ, {min(different, key=repr)!r} among them")
+        return not different
+
+
+def tell(broker: KafkaBroker, home: Home, instance: dg.DagsterInstance, count: int) -> bool:
+    """Tell the story of so many records; says whether all that was to be proved is."""
+    demo = Demo(home, instance, TOPIC, time.time_ns() // 1_000_000, [ingest_lag_sensor, *SENSORS])
+    demo.begin()
+    records = user_profiles(count, PARTITIONS)
+    proofs: list[bool] = []
+
+    chapter(f"1. Produced. A day of user profiles goes to {TOPIC} at {broker.bootstrap}; here are three quarters of it")
+    create_topic(broker.bootstrap)
+    demo.produce(broker, islice(records, count * 3 // 4))
+
+    chapter("2. Ingested. The job ingest_kafka, as from Dagster's launchpad")
+    demo.run("ingest_kafka", {"ops": {"ingest": {"config": first_ingest(broker.bootstrap)}}}, {})
+    proofs.append(demo.is_as_produced())
+
+    chapter("3. Dirty. Never cleaned: the dirty ratio is 1")
+    demo.show()
+    demo.tick()
+    demo.show()
+
+    chapter("4. The evening. The rest is produced; from now on the sensors do all of it by themselves")
+    demo.produce(broker, records)
+    demo.sensors = [ingest_lag_sensor]
+    demo.tick()
+    proofs.append(demo.is_as_produced())
+    demo.show()
+    demo.sensors = [ingest_lag_sensor, *SENSORS]
+    demo.tick()
+    demo.show()
+
+    demo.now_ms += DAY_MS
+    chapter(f"5. A day passes (delete.retention.ms); the clock says {iso_time(demo.now_ms)}")
+    demo.tick()
+    demo.show()
+
+    chapter("6. The proof")
+    proofs.append(demo.has_latest_values())
+    say("  equal: every key, every value" if proofs[-1] else "  NOT EQUAL: please report this")
+
+    demo.now_ms += DAY_MS
+    chapter("7. Purge. What was replaced leaves the storage")
+    demo.purge()
+    return all(proofs)
+
+
+def first_ingest(bootstrap: str) -> dict[str, Any]:
+    """What the launchpad is told; afterwards the topic remembers where it comes from."""
+    return {"topics": [TOPIC], "bootstrap": bootstrap, "config": SETTINGS}
+
+
+def create_topic(bootstrap: str) -> None:
+    """Create the topic at the broker, whose own cleaner leaves it alone: a day is one active segment to it."""
+    topic = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1, config={"cleanup.policy": "compact"})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ONLY})
+    admin.create_topics([topic])[TOPIC].result(DEADLINE_SECONDS)
+
+
+def send(bootstrap: str, records: Iterable[NewRecord]) -> None:
+    """Produce records, each partition's in their order.
+
+    Raises:
+        StorageUnavailable: the broker did not take them.
+    """
+    refused: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error:
+            refused.append(str(error))
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "log_level": _ERRORS_ONLY,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "linger.ms": 20,
+            "message.timeout.ms": int(DEADLINE_SECONDS * 1000),
+            "delivery.report.only.error": True,
+            "on_delivery": delivered,
+        }
+    )
+    for record in records:
+        while True:
+            try:
+                producer.produce(
+                    TOPIC,
+                    key=record.key,
+                    value=record.value,
+                    partition=record.partition or 0,
+                    timestamp=record.timestamp_ms,
+                    headers=list(record.headers),
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+    while producer.flush(0.5):
+        pass
+    if refused:
+        raise StorageUnavailable(f"the broker at {bootstrap} did not take {len(refused)} records: {refused[0]}")
+
+
+@contextmanager
+def warm_spark() -> Iterator[None]:
+    """One Spark session for all runs; when the block ends, its processes are gone, not only told to go."""
+    session = start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
+    try:
+        yield
+    finally:
+        gateway = SparkContext._gateway  # noqa: SLF001  # nothing else tells its process
+        with suppress(Exception):  # an interrupted session may not answer any more
+            session.stop()
+        if gateway:
+            # It ends when its stdin does.
+            process = gateway.proc
+            gateway.shutdown()
+            process.stdin.close()
+            process.wait()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let every signal that asks this process to end be a KeyboardInterrupt, once, so that what is open is closed."""
+
+    def interrupt(*_: object) -> NoReturn:
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = [signal.signal(each, interrupt) for each in _SIGNALS]
+    try:
+        yield
+    finally:
+        for each, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(each, handler)
+
+
+def run(count: int) -> int:
+    """Start all that is needed, tell the story, and end it."""
+    started = time.monotonic()
+    java()
+    kafka_jars(say)
+    home = demo_home(TOPIC, "demo-kafka")
+    with dg.DagsterInstance.get() as instance, kafka_broker() as broker, warm_spark():
+        say(f"a Kafka {VERSION} broker and Spark were started in {time.monotonic() - started:.0f} s")
+        proved = tell(broker, home, instance, count)
+    chapter(f"Done in {time.monotonic() - started:.0f} s; the broker is gone. To look at what stays:")
+    where_to_look(home, TOPIC)
+    return 0 if proved else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; 0 if the proof holds, 1 if not, 2 if something is missing on this machine."""
+    parser = argparse.ArgumentParser(prog="python -m examples.demo_kafka", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--records", type=int, default=RECORDS, help=f"how many to produce; default {RECORDS}")
+    count = parser.parse_args(arguments).records
+    warnings.simplefilter("ignore", dg.BetaWarning)  # Dagster's own use of its own beta parameters
+    try:
+        with interruptible():
+            return run(count)
+    except KafkaMissing as missing:
+        print(f"demo-kafka: {missing}", file=sys.stderr)
+        return 2
+    except (KeptlogError, dg.Failure) as error:
+        print(f"demo-kafka: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        print("demo-kafka: interrupted; the broker and Spark are gone", file=sys.stderr)
+        return _INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
