@@ -13,7 +13,6 @@ import dagster as dg
 
 from assets.names import clean_key, dirty_key
 from keptlog.log.segment import Log
-from keptlog.log.topic_partition import TopicPartition
 
 JOB_NAME = "clean_logs"
 INGEST_JOB_NAME = "ingest_kafka"
@@ -70,12 +69,12 @@ def configured_logs(run: dg.DagsterRun) -> list[str]:
 
 
 def ingested_topics(run: dg.DagsterRun) -> set[str]:
-    """The topics here that a run of the ingest job names; all that have a source if there are none."""
+    """The topics here that a run of the ingest job names, however badly; all that have a source if there are none."""
     run_config: Any = run.run_config
     config = run_config.get("ops", {}).get("ingest", {}).get("config", {})
     into = config.get("into")
-    topics = {into} if into else set(config.get("topics", []))
-    return topics | {TopicPartition.parse(name).topic for name in config.get("topic_partitions", [])}
+    topics = {into} if into else set(config.get("topics") or ())
+    return topics | {name.rpartition("-")[0] for name in config.get("topic_partitions") or ()}
 
 
 def _named_by(runs: Iterable[dg.DagsterRun]) -> InFlight:

@@ -33,7 +33,7 @@ _CLUSTERS_AT_ONCE = 16
 NEWS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""
 NEWS_INTERVAL_MS = 300_000
-"""A busy topic-partition changes all the time; this often it is told. That one is stopped is told at once."""
+"""A busy topic-partition changes all the time; this often it is told. What stopped or caught up is told at once."""
 
 
 class State(NamedTuple):
@@ -42,6 +42,11 @@ class State(NamedTuple):
     stopped: str | None
     position: int | None
     log: SourceLog | None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to be read."""
+        return self.log is not None and max(self.position or 0, self.log.log_start_offset) < self.log.end_offset
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,9 @@ class LagScanner:
         if name not in self._told:
             return True
         before, told_ms = self._told[name]
-        return state.stopped != before.stopped or (state != before and now_ms >= told_ms + NEWS_INTERVAL_MS)
+        has_caught_up = before.is_behind and not state.is_behind
+        is_old = now_ms >= told_ms + NEWS_INTERVAL_MS
+        return state.stopped != before.stopped or has_caught_up or (is_old and state != before)
 
     def _told_ms(self, name: TopicPartition) -> int:
         return self._told[name][1] if name in self._told else 0

@@ -201,6 +201,16 @@ def test_a_run_that_died_counts_for_all_that_it_was_asked_for(here: IngestWorld)
     assert here.asked() == ["users-0"]
 
 
+@pytest.mark.parametrize("config", [{"topic_partitions": ["users", "-"]}, {"topics": None}])
+def test_a_run_that_was_launched_with_nonsense_breaks_no_tick(here: IngestWorld, config: dict[str, object]) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+
+    assert not here.ingest(**config).success
+
+    assert here.asked() == ["users-0"]
+
+
 def test_the_lag_of_every_topic_partition_is_observed_when_it_changes(here: IngestWorld) -> None:
     here.produce("users", ("a", "1"), ("b", "1"), ("c", "1"))
     here.knows("users", 1, 7)
@@ -215,6 +225,8 @@ def test_the_lag_of_every_topic_partition_is_observed_when_it_changes(here: Inge
     assert observed(here.tick()) == {}
     here.world.now_ms += 5 * MINUTE_MS
     assert {name: each["consumer_lag"] for name, each in observed(here.tick()).items()} == {"users-0": 3}
+    assert here.ingest(topic_partitions=["users-0"]).success
+    assert {name: each["consumer_lag"] for name, each in observed(here.tick()).items()} == {"users-0": 0}
 
 
 def test_observations_come_a_few_at_a_time_stopped_ones_first_and_dagster_takes_them(
