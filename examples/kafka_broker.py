@@ -4,8 +4,8 @@
     kafka.Kafka                        answers after some seconds
     SIGKILL                            to its process group, whatever happened; the folder goes too
 
-It runs from the jars of ``examples.kafka_jars``. If it does not get ready, the last line that it wrote says why.
-Ctrl-C at the terminal does not reach it, but whoever started it, who ends it.
+It runs from the jars of ``examples.kafka_jars``. If it does not get ready, what it wrote says why. Ctrl-C at the
+terminal does not reach it, but whoever started it, who ends it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class KafkaBroker:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not self._is_ready():
             if process.poll() is not None:
-                said = last_line(self.output.read_bytes())
+                said = _reason(self.output.read_bytes())
                 raise StorageUnavailable(f"Kafka {VERSION} ended with {process.returncode} before it was ready: {said}")
             if time.monotonic() > deadline:
                 raise StorageUnavailable(f"Kafka {VERSION} is not ready after {DEADLINE_SECONDS:.0f} s: try again")
@@ -137,7 +137,7 @@ def kafka_broker(settings: Mapping[str, str] | None = None, listeners: Sequence[
         formatting = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER_ID, "-c", str(config)]
         outcome = subprocess.run([*command, *formatting], capture_output=True, check=False)
         if outcome.returncode != 0:
-            said = last_line(outcome.stdout + outcome.stderr)
+            said = _reason(outcome.stdout + outcome.stderr)
             raise StorageUnavailable(f"Kafka {VERSION} can't format its folder: {said}")
         broker = KafkaBroker(folder / "logs", ports, [*command, "kafka.Kafka", str(config)], folder / "output")
         broker.start()
@@ -147,10 +147,11 @@ def kafka_broker(settings: Mapping[str, str] | None = None, listeners: Sequence[
             broker.kill()
 
 
-def last_line(output: bytes) -> str:
-    """The last line of what a process wrote."""
-    lines = output.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it wrote nothing"
+def _reason(output: bytes) -> str:
+    """Why a Java program ended: the last line that it wrote, stack traces and the logger's own news left out."""
+    lines = output.decode(errors="replace").splitlines()
+    told = [line for line in lines if line.strip() and not line[0].isspace() and not line.startswith("SLF4J:")]
+    return told[-1] if told else "it did not say why"
 
 
 def _properties(ports: Mapping[str, int], folder: Path, settings: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from keptlog.log.record import Header, NewRecord, Record
 _MIDNIGHT_MS = 1_748_822_400_000
 """2025-06-02."""
 _DAY_MS = 86_400_000
-_OUT_OF_STEP_MS = 2000
+_OUT_OF_STEP_MS = 60_000
 _RECORDS_PER_USER = 8
 _FIRST_NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Jim", "Leslie", "Margaret", "Niklaus", "Ólafur", "雪")
 _LAST_NAMES = ("Bauer", "Chen", "Dubois", "Ferrari", "Ito", "Keller", "Moreno", "Nowak", "O'Neill", "Şahin")
