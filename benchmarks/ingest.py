@@ -6,7 +6,7 @@ The consumer is confluent-kafka's with the settings that keptlog reads with, and
 librdkafka's own it sleeps a second whenever its queue is full, and is several times slower: it is shown too.) Ingests
 run on a warm Spark session, from the first question to the broker until the commit; the first one, which starts the
 session, is told by itself. Rounds are interleaved, so that a noisy machine is noisy for all. The broker runs on this
-machine and shares its cores, unless ``--bootstrap`` names another; it needs Maven, as the tests do.
+machine and shares its cores, unless ``--bootstrap`` names another; it needs Maven, as the demo does.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.processes import Measured
+from examples.kafka_broker import kafka_broker
 from keptlog.broker_ingest import BrokerIngest, WantedTopics
 from keptlog.home import new_id, open_home
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.spark.session import start_session
-from tests.broker.broker import running_broker
 
 TOPIC = "generated.user-profiles"
 _KEYS = 100_000
@@ -116,7 +116,7 @@ def _bootstrap(given: str | None) -> Iterator[str]:
     if given:
         yield given
         return
-    with running_broker() as broker:
+    with kafka_broker() as broker:
         yield broker.bootstrap
 
 
