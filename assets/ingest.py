@@ -10,6 +10,7 @@ What failed, and at which position, stands in a tag of the run: the sensor's bac
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from keptlog.table.store import LogStore
 
 FAILED_AT_TAG = "keptlog/ingest_failed_at"
 """On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic."""
+_NAMES_IN_LINE = 3
 
 
 def run_ingest(
@@ -98,6 +100,19 @@ def source_observation(
     )
 
 
+def by_reason(reasons: Mapping[str, str]) -> list[str]:
+    """A line for each reason, with the names that it is given for: all partitions of a topic often share one."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, reason in reasons.items():
+        names[reason].append(name)
+    return [f"{_first_of(each)}: {reason}" for reason, each in names.items()]
+
+
+def _first_of(names: list[str]) -> str:
+    more = len(names) - _NAMES_IN_LINE
+    return ", ".join(names[:_NAMES_IN_LINE]) + (f" and {more} more" if more > 0 else "")
+
+
 def _lag_afterwards(broker: BrokerIngest, wanted: WantedTopics, result: IngestResult) -> dict[TopicPartition, int]:
     """Of what landed, as far as the brokers tell."""
     landed = {each.topic_partition.topic for each in result.committed}
@@ -116,7 +131,7 @@ def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult,
     context.instance.add_run_tags(context.run.run_id, tags)
     raise dg.Failure(
         f"{len(names)} not ingested, {len(result.committed)} ingested: "
-        + "; ".join(f"{name}: {result.failed[name]}" for name in names),
+        + "; ".join(by_reason({name: str(result.failed[name]) for name in names})),
         metadata={name: str(result.failed[name]) for name in names},
         allow_retries=False,
     )

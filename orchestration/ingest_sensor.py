@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from assets.ingest import source_observation
+from assets.ingest import by_reason, source_observation
 from keptlog.cleaner import backoff_of
 from keptlog.errors import InvalidConfig
 from keptlog.log.iso_time import iso_time
@@ -97,10 +97,10 @@ def judge(instance: dg.DagsterInstance, scan: LagScan, enough: Enough, failures:
     busy = ingests_in_flight(instance)
     requested: list[tuple[IngestedTopic, TopicPartition]] = []
     behind: list[str] = []
-    paused: list[str] = []
+    paused: dict[str, str] = {}
     stopped: list[str] = []
     for topic in scan.topics:
-        stopped += [f"{name} is stopped: {reason}" for name, reason in topic.stopped.items()]
+        stopped += [f"stopped: {line}" for line in by_reason({str(name): why for name, why in topic.stopped.items()})]
         if busy.includes_topic(topic.topic):
             behind.append(f"{topic.topic} is being ingested")
             continue
@@ -111,13 +111,13 @@ def judge(instance: dg.DagsterInstance, scan: LagScan, enough: Enough, failures:
             retry_at_ms = failures.retry_at_ms(name, topic.position(name))
             if scan.now_ms < retry_at_ms:
                 attempts = failures.count(name, topic.position(name))
-                paused.append(f"{attempts} ingests of {name} failed, the next is at {iso_time(retry_at_ms)}")
+                paused[str(name)] = f"failed {attempts} times, the next ingest is at {iso_time(retry_at_ms)}"
             else:
                 requested.append((topic, name))
     if scan.topics and not (requested or behind or paused or stopped):
         count = sum(len(topic.names) for topic in scan.topics)
         behind = [f"{len(scan.topics)} ingested topics, {count} topic-partitions, none is behind its broker"]
-    reasons = [line for kind in (scan.unanswered, stopped, paused, behind) for line in _some(kind)]
+    reasons = [line for kind in (scan.unanswered, stopped, by_reason(paused), behind) for line in _some(kind)]
     return Judged(tuple(requested), tuple(reasons))
 
 

@@ -96,6 +96,16 @@ def test_a_stopped_topic_partition_fails_the_run_after_all_else_has_landed(here:
     assert here.world.records("users") == [(0, b"a", b"1")]
 
 
+def test_what_fails_for_the_same_reason_is_told_once(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 9, 9, 9)
+
+    failure = here.failure(here.ingest())
+
+    assert failure.startswith("3 not ingested, 0 ingested: users-1, users-2, users-3: it ends at offset 9 here")
+    assert failure.count("it ends at") == 1
+
+
 def test_a_topic_that_is_not_there_any_more_fails_the_run_and_holds_up_no_other(here: IngestWorld) -> None:
     here.produce("users", ("a", "1"))
     here.knows("users", 0)
