@@ -18,6 +18,7 @@ from keptlog.log.record import TimestampType
 from keptlog.log.topic_partition import TopicPartition as Name
 from keptlog.sources.kafka_broker import ranges
 from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_log.directory import log_directories
 from tests.broker.broker import DEADLINE_SECONDS, Broker
 from tests.broker.generated import Generated
 from tests.broker.ingesting import Ingesting
@@ -150,6 +151,17 @@ def test_a_topic_that_was_deleted_and_created_again_is_another_one(there: Ingest
     assert isinstance(error, InvalidConfig)
     assert "was deleted and created again" in str(error)
     assert there.values() == [b"old"]
+
+
+def test_a_topic_has_the_id_that_its_log_directory_notes(there: Ingesting) -> None:
+    names = [f"{there.topic}-{number}" for number in range(8)]  # half of all ids have a letter that tells
+    for name in names:
+        there.broker.create_topic(name, 1, {})
+    looked = there.ingest.look(WantedTopics({name: name for name in names}))
+    noted = {log.topic_partition.topic: log.topic_id for log in log_directories(there.broker.folder)}
+    assert {each.plan.topic: each.plan.source.topic_id for each in looked.topics} == {
+        name: noted[name] for name in names
+    }
 
 
 def test_the_brokers_time_stays_the_brokers(there: Ingesting) -> None:

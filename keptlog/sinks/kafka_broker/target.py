@@ -11,6 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.kafka_client.topic_ids import topic_id_of
 
 _NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
 """Settings of a topic here that brokers do not know begin like this."""
@@ -68,7 +69,7 @@ class Targets:
             resource = ConfigResource(ConfigResource.Type.TOPIC, name)
             entries = admin.describe_configs([resource], request_timeout=WAIT_SECONDS)[resource].result()
             config = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
-            return Target(name, str(topic.topic_id), len(topic.partitions), config)
+            return Target(name, topic_id_of(topic.topic_id), len(topic.partitions), config)
 
     def create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         """Create a topic with the settings of one here, as far as brokers know them, that keeps timestamps."""

@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors, translated
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
 from keptlog.log.source import Source, SourceLog, SourceTopic
 
@@ -164,7 +165,7 @@ def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[st
         return {}  # only the controller knows, and this cluster has none: librdkafka's mock
     futures = answers.admin.describe_topics(TopicCollection(list(topics)), request_timeout=answers.wait_seconds)
     described = answers.of(futures, str, "it can't be described")
-    ids = {name: str(description.topic_id) for name, description in described.items()}
+    ids = {name: topic_id_of(description.topic_id) for name, description in described.items()}
     return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
 
 
