@@ -48,6 +48,14 @@ def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
     )
 
 
+def _unfit(where: TopicPartition, message: Message, what: str) -> InvalidRecord:
+    offset = cast("int", message.offset())
+    return InvalidRecord(
+        f"{where}: the record at offset {offset} {what}: mend its producer, delete the records before offset "
+        f"{offset + 1} there (kafka-delete-records), and go on without those (--skip-lost)"
+    )
+
+
 def _offsets(messages: Sequence[Message]) -> npt.NDArray[np.int64]:
     first, last = cast("int", messages[0].offset()), cast("int", messages[-1].offset())
     if last - first == len(messages) - 1:  # they rise, so there is no gap: nobody needs to be asked
@@ -61,12 +69,9 @@ def _timestamps(
     times = np.array(times_ms, np.int64)
     if TIMESTAMP_NOT_AVAILABLE in kinds:
         times[np.array(kinds) == TIMESTAMP_NOT_AVAILABLE] = -1
-    latest = int(times.argmax())
-    if times[latest] > _LARGEST_TIMESTAMP_MS:
-        raise InvalidRecord(
-            f"{where}: the record at offset {messages[latest].offset()} has the timestamp {times[latest]} ms, which no "
-            "table can hold; its producer must be mended"
-        )
+    for extreme in (int(times.argmin()), int(times.argmax())):
+        if not -_LARGEST_TIMESTAMP_MS <= times[extreme] <= _LARGEST_TIMESTAMP_MS:
+            raise _unfit(where, messages[extreme], f"has the timestamp {times[extreme]} ms, which no table can hold")
     return pa.array(times * US_PER_MS).view(_TIMESTAMP)
 
 
@@ -81,11 +86,7 @@ def _header_lists(messages: Sequence[Message], where: TopicPartition) -> pa.Arra
         lists.extend(map(Message.headers, messages))
     except (SystemError, UnicodeDecodeError):
         # It is told once only, by the message that has it.
-        offset = messages[len(lists)].offset()
-        raise InvalidRecord(
-            f"{where}: a header of the record at offset {offset} has a name that is not UTF-8, as Kafka demands; its "
-            "producer must be mended"
-        ) from None
+        raise _unfit(where, messages[len(lists)], "has a header whose name is not UTF-8, as Kafka demands") from None
     starts = np.zeros(len(lists) + 1, np.int32)
     if not any(lists):
         return pa.ListArray.from_arrays(pa.array(starts), _NO_HEADERS, type=_HEADERS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from keptlog.errors import InvalidConfig, StalePlan, StorageUnavailable
+from keptlog.errors import InvalidConfig, InvalidRecord, StalePlan, StorageUnavailable
 from keptlog.log.record import Record
 from keptlog.sources.kafka_broker import part as module
 from tests.sources.kafka_broker.conftest import Mock, read
@@ -80,3 +80,27 @@ def test_a_setting_that_librdkafka_does_not_know_is_refused(mock: Mock) -> None:
     settings = type(mock.settings).load({"fetch.min.byte": "1"}, {}).at(mock.settings.bootstrap)
     with pytest.raises(InvalidConfig, match=r"fetch\.min\.byte"):
         read(replace(mock.part("odd", 0, 5), settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (Record(1, b"k", b"v", 2**63 - 1), "has the timestamp 9223372036854775807 ms, which no table can hold"),
+        (Record(1, b"k", b"v", -9 * 10**18), "has the timestamp -9000000000000000000 ms, which no table can hold"),
+    ],
+)
+def test_a_record_that_no_table_can_hold_is_named_with_the_choice(mock: Mock, record: Record, why: str) -> None:
+    topic = f"unfit-{record.timestamp_ms > 0}"
+    mock.produce(topic, [Record(0, b"k", b"v", T), record])
+    with pytest.raises(InvalidRecord) as refused:
+        read(mock.part(topic, 0, 2))
+    assert str(refused.value) == (
+        f"here-0: the record at offset 1 {why}: mend its producer, delete the records before offset 2 there "
+        "(kafka-delete-records), and go on without those (--skip-lost)"
+    )
+
+
+def test_a_record_may_be_of_a_time_before_1970(mock: Mock) -> None:
+    records = [Record(0, b"k", b"v", -1000), Record(1, b"k", b"v", -(10**15))]
+    mock.produce("before", records)
+    assert read(mock.part("before", 0, 2)) == records
