@@ -1,8 +1,8 @@
 """The process from which Spark forks its Python workers, with all that a worker needs imported before it forks.
 
-Importing Arrow, Iceberg's file access and the kernels takes a worker more than a second of CPU, as often as Spark
-starts one; a forked one finds them there. Spark starts this module in place of ``pyspark.daemon``, which it runs. Only
-local sessions do: what a cluster's executors have installed is not known before a task runs there.
+Importing Arrow and the kernels takes a worker half a second of CPU, as often as Spark starts one, and it ends those that
+were idle for a minute; a forked one finds them there. Spark starts this module in place of ``pyspark.daemon``, which it
+runs. Only local sessions do: what a cluster's executors have installed is not known before a task runs there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
 import keptlog.spark.tasks
-import keptlog.table.file_io
 import keptlog.table.files  # noqa: F401
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ _LOCAL: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": (
         f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     ),
-    # Workers are forked with their imports done: a second of CPU each. On a cluster, who knows what is installed there.
+    # Workers are forked with their imports done. On a cluster, who knows what is installed there.
     "spark.python.daemon.module": "keptlog.worker_daemon",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
     "spark.executorEnv.PYTHONPATH": str(Path(keptlog.__file__).parents[1]),
