@@ -1,8 +1,8 @@
 """The process from which Spark forks its Python workers, with all that a worker needs imported before it forks.
 
-Importing Arrow and the kernels takes a worker half a second of CPU, as often as Spark starts one, and it ends those that
-were idle for a minute; a forked one finds them there. Spark starts this module in place of ``pyspark.daemon``, which it
-runs. Only local sessions do: what a cluster's executors have installed is not known before a task runs there.
+Importing Arrow and the kernels takes a worker half a second of CPU, as often as Spark starts one, and Spark ends those
+that were idle for a minute; a forked one finds them there. Spark starts this module in place of ``pyspark.daemon``,
+which it runs. Only local sessions do: what a cluster's executors have installed is not known before a task runs there.
 """
 
 from __future__ import annotations
