@@ -47,6 +47,7 @@ TOPIC = "demo.user-profiles"
 PARTITIONS = 3
 SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": str(DAY_MS)}
 RECORDS = 200_000
+_FEWEST_RECORDS = 1000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTED = 130
 _ERRORS_ONLY = 3
@@ -107,7 +108,7 @@ def tell(broker: KafkaBroker, home: Home, instance: dg.DagsterInstance, count: i
     create_topic(broker.bootstrap)
     demo.produce(broker, islice(records, count * 3 // 4))
 
-    chapter("2. Ingested. The job ingest_kafka, as from Dagster's launchpad")
+    chapter("2. Ingested. The job ingest_kafka, as from Dagster's launchpad; this first run starts Spark's workers too")
     demo.run("ingest_kafka", {"ops": {"ingest": {"config": first_ingest(broker.bootstrap)}}}, {})
     proofs.append(demo.is_as_produced())
 
@@ -256,6 +257,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.demo_kafka", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--records", type=int, default=RECORDS, help=f"how many to produce; default {RECORDS}")
     count = parser.parse_args(arguments).records
+    if count < _FEWEST_RECORDS:
+        parser.error(f"--records {count} is too few for a story: take {_FEWEST_RECORDS} or more")
     warnings.simplefilter("ignore", dg.BetaWarning)  # Dagster's own use of its own beta parameters
     try:
         with interruptible():
