@@ -91,8 +91,18 @@ def main() -> None:
     except KeptlogError as error:
         _fail(str(error), EXIT_FAILED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         sys.exit(EXIT_FAILED)
+    except OSError as error:
+        # A disk that is full, or stdout on such a disk; whatever could be told better has been.
+        _drop_stdout()
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}; nothing is lost, mend that and try again", EXIT_FAILED)
+
+
+def _drop_stdout() -> None:
+    """What waits to be printed can't be; without this Python would try once more, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> None:

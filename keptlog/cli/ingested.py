@@ -34,7 +34,7 @@ def report(
         for topic in result.created:
             settings = ", ".join(f"{name}={value}" for name, value in configs[topic].items())
             click.echo(f"created {topic} with {settings or 'no settings of its own'}")
-        print_table([_shown(row) for row in rows], empty="nothing new")
+        print_table([_shown(row) for row in rows], empty="nothing came in" if result.failed else "nothing new")
     exit_if_failed(result.failed)
 
 

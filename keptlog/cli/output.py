@@ -84,7 +84,8 @@ def refuse_unknown(failed: Mapping[str, KeptlogError]) -> None:
 def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
     """One line on stderr for each log that failed, and exit code 1 if there is one."""
     for name, error in failed.items():
-        click.echo(f"keptlog: {name}: {' '.join(str(error).split())}", err=True)
+        text = " ".join(str(error).split())
+        click.echo(f"keptlog: {text if text.startswith(f'{name}:') else f'{name}: {text}'}", err=True)
     if failed:
         sys.exit(EXIT_FAILED)
 

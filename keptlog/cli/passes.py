@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,6 +30,8 @@ from keptlog.table.store import ORPHAN_GRACE_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_INTERRUPTED = "while sending command."
 
 
 @click.command(short_help="Clean the logs that are due, or the named ones, on Spark.")
@@ -109,7 +112,13 @@ def _purge_topic(home: Home, topic: str, now_ms: int, orphan_grace_ms: int) -> d
 
 def spark_session() -> SparkSession:
     """The session of a command, on the master that ``KEPTLOG_SPARK_MASTER`` names."""
+    logging.getLogger().addFilter(_is_news)
     return start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not that Ctrl-C interrupted a call, which Spark's gateway logs with several stack traces."""
+    return not record.getMessage().endswith(_INTERRUPTED)
 
 
 def _row(outcome: Rewritten) -> dict[str, object]:

@@ -57,7 +57,7 @@ _TLS = _Kind(
 _SETTING = _Kind(
     frozenset({KafkaError._INVALID_ARG, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError.ILLEGAL_SASL_STATE}),
     InvalidConfig,
-    "a Kafka client setting is wrong: {text}; look at kafka.properties",
+    "a Kafka client setting is wrong: {text}; look at kafka.properties or --client-config",
 )
 _AUTHORIZATION = _Kind(
     frozenset(

@@ -43,6 +43,15 @@ def test_a_directory_is_imported_and_a_second_time_there_is_nothing_new(keptlog:
 
 
 @pytest.mark.usefixtures("spark")
+def test_an_older_copy_brings_nothing_in_and_is_not_called_nothing_new(keptlog: Run, there: Path) -> None:
+    keptlog("import", "kafka-logs", str(there), "--topic", "users")
+    write_log(there, "users-1", [some_batch(0)])
+    older = keptlog("import", "kafka-logs", str(there), "--topic", "users", "--quiet")
+    assert (older.code, older.out) == (1, "nothing came in\n")
+    assert older.err.startswith("keptlog: users-1: it ends at offset 14 here and at 10 at its source")
+
+
+@pytest.mark.usefixtures("spark")
 def test_one_topic_goes_into_another_name_with_its_own_settings_as_json(keptlog: Run, there: Path) -> None:
     write_log(there, "users-1", [some_batch(0), some_batch(10, 4)[:-1]])
     setting = "delete.retention.ms=5"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from keptlog.cli.output import exit_if_failed
+from keptlog.errors import InvalidRecord
 from tests.cli.conftest import Run
 
 TIMEOUT_SECONDS = 10.0
@@ -76,3 +78,11 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_created(keptlog: Run, b
         assert told in refused.err
         assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1), refused.err
     assert keptlog("topic", "list", "--json").json == []
+
+
+def test_a_reason_that_begins_with_its_topic_partition_does_not_name_it_twice(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        exit_if_failed({"a-0": InvalidRecord("a-0: the record\nis odd"), "a-1": InvalidRecord("a-0: the other")})
+    assert capsys.readouterr().err.splitlines() == ["keptlog: a-0: the record is odd", "keptlog: a-1: a-0: the other"]

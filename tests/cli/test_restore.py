@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +26,20 @@ def users(keptlog: Run, lines: Lines) -> str:
 def test_standard_output_gets_what_read_prints(keptlog: Run, users: str) -> None:
     assert keptlog("restore", users, "--to", "jsonl", "-").out == keptlog("read", users).out
     assert len(keptlog("restore", users, "--to", "jsonl", "--latest", "-").json_lines) == 1
+
+
+def test_a_full_disk_is_told_in_one_line(keptlog: Run, users: str, lines: Lines) -> None:
+    many = lines(*({"key": str(number), "value": str(3**number)} for number in range(1800)))
+    with Path("/dev/full").open("wb") as full:  # always there, always full
+        command = [sys.executable, "-m", "keptlog", "restore", users, "--to", "jsonl", "-"]
+        restored = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    code = "import resource as r, keptlog.cli as k; r.setrlimit(r.RLIMIT_FSIZE, (60_000, 60_000)); k.main()"
+    command = [sys.executable, "-c", code, "append", users, "--file", many]
+    appended = subprocess.run(command, capture_output=True, text=True, check=False)
+    for outcome, why in ((restored, "No space left on device"), (appended, "File too large")):
+        assert (outcome.returncode, len(outcome.stderr.splitlines())) == (1, 1), outcome.stderr
+        assert why in outcome.stderr
+    assert len(keptlog("read", users).json_lines) == 3
 
 
 @pytest.mark.parametrize("to", ["jsonl", "parquet"])
