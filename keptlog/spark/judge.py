@@ -139,7 +139,7 @@ def _judge_chunk(table: pa.Table, step: Step, latest: Latest, way: Way) -> _Judg
         survives = pc.invert(due)
         return _JudgedChunk(survives, due, Counts(kept=_count(survives), expired=_count(due)))
     if way is Way.BY_OFFSET and isinstance(latest, OffsetMap):
-        is_winner = pc.is_in(offsets, value_set=latest.offsets_between(offsets[0].as_py(), offsets[-1].as_py()))
+        is_winner = latest.has_offsets(offsets)
         survives, expired = pc.and_not(is_winner, due), pc.and_(is_winner, due)
         found, kept = _count(is_winner), _count(survives)
         counts = Counts(kept=kept, superseded=len(offsets) - found, expired=found - kept)

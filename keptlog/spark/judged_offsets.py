@@ -54,8 +54,21 @@ class JudgedOffsets:
     def are(self, judged: JudgedAs, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each of these rising offsets, of which there is at least one, whether its record is judged so."""
         listed = self._between(judged, offsets[0].as_py(), offsets[-1].as_py())
-        return pc.is_in(offsets, value_set=pa.array(listed))
+        return are_listed(offsets, listed)
 
     def _between(self, judged: JudgedAs, first_offset: int, last_offset: int) -> Any:
         offsets = self.lists[judged]
         return offsets[np.searchsorted(offsets, first_offset) : np.searchsorted(offsets, last_offset, side="right")]
+
+
+def are_listed(offsets: pa.ChunkedArray, listed: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+    """For each of these offsets, of which there is at least one, whether it is listed; both rise.
+
+    The list is looked up among the offsets, and not the other way round: a tenth of the time of a hash table.
+    """
+    numbers = offsets.to_numpy()
+    rows = np.searchsorted(numbers, listed)
+    rows[rows == len(numbers)] = 0
+    is_listed = np.zeros(len(numbers), dtype=bool)
+    is_listed[rows[numbers[rows] == listed]] = True
+    return pa.chunked_array([is_listed])

@@ -33,6 +33,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.strategy import Strategy
 from keptlog.log.watermark import NO_OFFSET
 from keptlog.spark.inputs import Between, keys_schema, read_keys
+from keptlog.spark.judged_offsets import are_listed
 from keptlog.storage.files import Files
 from keptlog.storage.versions import latest_of_each_key
 
@@ -86,10 +87,9 @@ class OffsetMap:
         """For each key its latest offset; null for a key that the map lacks, and for no key."""
         return pc.take(self.latest["offset"], pc.index_in(keys, value_set=self.latest["key"]))
 
-    def offsets_between(self, first_offset: int, last_offset: int) -> pa.ChunkedArray:
-        """The latest offsets that lie in this range, both ends included, in no order."""
-        offsets = self.latest["offset"]
-        return offsets.filter(pc.and_(pc.greater_equal(offsets, first_offset), pc.less_equal(offsets, last_offset)))
+    def has_offsets(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
+        """For each of these rising offsets, of which there is at least one, whether it is the latest of a key."""
+        return are_listed(offsets, np.sort(self.latest["offset"].to_numpy()))
 
     def write(self, files: Files, path: str) -> None:
         """Store the map as an Arrow IPC file."""
