@@ -22,7 +22,14 @@ from keptlog.storage.files import Files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALL_CUTS = Sizes(whole_log_records=5, map_part_records=3, run_bytes=8000, bundles_per_core=1)
+SMALL_CUTS = Sizes(
+    whole_log_records=5,
+    mapped_in_runs_records=10,
+    map_part_records=3,
+    merged_in_runs_keys=6,
+    run_bytes=8000,
+    bundles_per_core=1,
+)
 """Cuts even a log of a few records into several maps and runs."""
 
 _Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

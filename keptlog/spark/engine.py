@@ -1,7 +1,7 @@
 """Carries steps out on Spark: plans in, staged outcomes back, in the same order.
 
     steps --cut--> tasks --> job 1: map parts --> job 2: merge --> job 3: rewrite --> outcomes
-                                  (large logs only)
+                             (large dirty sections)   (many keys)
 
 None of these has a shuffle, sort or join. Two complications, both of large logs only. Where records have versions, the
 clean section and the watermarks have a say in the map, and there are watermarks after the rewrite: three jobs more. And
@@ -24,7 +24,7 @@ from keptlog.log.result import Counts, Rewritten
 from keptlog.log.segment import Segment
 from keptlog.spark.attempt import staging_folder
 from keptlog.spark.jobs import Jobs
-from keptlog.spark.latest import MapAt, Nothing
+from keptlog.spark.latest import MapAt, Nothing, Unmapped
 from keptlog.spark.map_tasks import MergeTask
 from keptlog.spark.run import Run, WatermarksTask
 from keptlog.spark.shuffle import judged_by_shuffle
@@ -34,6 +34,7 @@ from keptlog.spark.tasks import (
     cut_into_runs,
     has_keys_to_map,
     is_cut,
+    is_mapped_in_runs,
     is_shuffled,
     map_tasks,
     rewrite_tasks,
@@ -94,9 +95,16 @@ class SparkEngine:
     def _parts(self, jobs: Jobs, cut: Sequence[Run]) -> list[Run]:
         """The runs of the logs that are cut, each with the place where it stands which records are the latest."""
         shuffled = [run for run in cut if is_shuffled(run.step)]
-        mapped = [run for run in cut if has_keys_to_map(run.step) and not is_shuffled(run.step)]
-        unmapped = [replace(run, latest=Nothing()) for run in cut if not has_keys_to_map(run.step)]
-        told = [*unmapped, *_mapped(jobs, mapped, self.sizes)]
+        told: list[Run] = []
+        mapped: list[Run] = []
+        for run in cut:
+            if not has_keys_to_map(run.step):
+                told.append(replace(run, latest=Nothing()))
+            elif is_mapped_in_runs(run.step, jobs.cores, self.sizes):
+                told.append(replace(run, latest=Unmapped()))
+            elif not is_shuffled(run.step):
+                mapped.append(run)
+        told += _mapped(jobs, mapped, self.sizes)
         of_step: dict[int, list[Run]] = defaultdict(list)
         for part in cut_into_runs([*told, *shuffled], jobs.cores, self.sizes):
             of_step[part.step_index].append(part)
@@ -114,7 +122,7 @@ def _mapped(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
         step = run.step.ended_at(min(result["end_offset"] for result in of_step[run.step_index]))
         ended.append(replace(run, step=step, segments=step.segments))
     malformed = {index: sum(result["malformed"] for result in results) for index, results in of_step.items()}
-    _merge(jobs, ended, of_step)
+    _merge(jobs, [run for run in ended if not _is_merged_in_runs(run, of_step[run.step_index], sizes)], of_step)
     with_versions = [run for run in ended if run.step.strategy.has_versions]
     tasks_of_clean = [
         task for run in with_versions for task in clean_map_tasks(run, of_step[run.step_index][0]["path"], jobs.cores)
@@ -122,8 +130,13 @@ def _mapped(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
     for result in jobs.run(tasks_of_clean, f"mapping the clean keys of {len(with_versions)} logs"):
         of_step[result["step_index"]].append(result)
     _merge(jobs, with_versions, of_step, with_watermarks=True)
-    latest = {index: MapAt(found["path"], found["keys"], malformed[index]) for index, [found] in of_step.items()}
-    return [replace(run, latest=latest[run.step_index]) for run in ended]
+    paths = {index: tuple(found["path"] for found in parts) for index, parts in of_step.items()}
+    return [replace(run, latest=MapAt(paths[run.step_index], malformed[run.step_index])) for run in ended]
+
+
+def _is_merged_in_runs(run: Run, parts: Sequence[Result], sizes: Sizes) -> bool:
+    """Whether a job that merges the parts of a map would cost more than to merge them in each run."""
+    return not run.step.strategy.has_versions and sum(part["keys"] for part in parts) <= sizes.merged_in_runs_keys
 
 
 def _merge(jobs: Jobs, runs: Iterable[Run], of_step: dict[int, list[Result]], *, with_watermarks: bool = False) -> None:

@@ -35,9 +35,11 @@ class JudgedOffsets:
     """Offsets of records of a run in three lists, one for each of ``JudgedAs``; each rises."""
 
     lists: tuple[npt.NDArray[np.int64], ...]
+    winners: int
+    """Keys of the whole log of which a record is the latest."""
 
     @classmethod
-    def read(cls, files: Files, path: str | None) -> JudgedOffsets:
+    def read(cls, files: Files, path: str | None, winners: int) -> JudgedOffsets:
         """Read a file of ``JUDGED_SCHEMA``; without one nothing is known of any record."""
         if path is None:
             table = JUDGED_SCHEMA.empty_table()
@@ -45,7 +47,7 @@ class JudgedOffsets:
             with files.open_input(path) as source:
                 table = pa.ipc.open_file(source).read_all()
         of_each = (table.filter(pc.field("judged") == int(judged))["offset"].to_numpy() for judged in JudgedAs)
-        return cls(tuple(np.sort(offsets) for offsets in of_each))
+        return cls(tuple(np.sort(offsets) for offsets in of_each), winners)
 
     def has_any_between(self, first_offset: int, last_offset: int) -> bool:
         """Whether something is known of a record in this range, both ends included."""

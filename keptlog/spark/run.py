@@ -50,12 +50,13 @@ class Run:
         return self._rewrite_whole(attempt) if self.latest is None else self._rewrite_part(attempt, self.latest)
 
     def _rewrite_part(self, attempt: Attempt, known: KnownLatest) -> dict[str, Any]:
-        rewritten = self._rewritten(attempt, self.step, self.segments, known.read(attempt.files, self.step))
+        latest = known.read(attempt.files, self.step)
+        rewritten = self._rewritten(attempt, self.step, self.segments, latest)
         part = None
         if rewritten.watermarks.num_rows:
             part = attempt.staged(self.location, f"watermarks-{self.segments[0].base_offset}")
             write_watermarks(attempt.files, self.step, rewritten.watermarks, part)
-        found = {"end_offset": self.step.end_offset, "keys": known.keys, "malformed": known.malformed}
+        found = {"end_offset": self.step.end_offset, "keys": latest.winners, "malformed": known.malformed}
         return self._described(rewritten) | found | {"watermarks_part": part}
 
     def _rewrite_whole(self, attempt: Attempt) -> dict[str, Any]:

@@ -11,6 +11,9 @@ merged map; with versions, what the runs leave of tombstones becomes the log's w
 
     events-0   [ map part ][ map part ] -> [ merge ] -> [ rewrite ][ rewrite ] ( -> [ watermarks ])
 
+A job costs more than to do little work twice. So where the parts have few keys, each run merges them by itself, and
+where the dirty section is small, each run maps all of it.
+
 A lookup hashes the whole map, so there are as few runs as keep all cores busy, and a Python task costs about 40 ms, so
 small runs are bundled.
 
@@ -41,8 +44,12 @@ class Sizes:
 
     whole_log_records: int = 500_000
     """A log of at most so many records is one run."""
-    map_part_records: int = 4_000_000
-    """Fewer are not worth a merge, which costs about as much as mapping them."""
+    mapped_in_runs_records: int = 2_500_000
+    """Dirty records times cores, up to which each run maps all of them by itself: a job costs more."""
+    map_part_records: int = 500_000
+    """Fewer are not worth a task of their own."""
+    merged_in_runs_keys: int = 2_000_000
+    """Of parts with at most so many keys each run merges the maps by itself."""
     run_bytes: int = 4 * 2**30
     """At most, so that a task that fails repeats no more than that."""
     bundles_per_core: int = 4
@@ -75,6 +82,13 @@ def is_shuffled(step: Step) -> bool:
 def has_keys_to_map(step: Step) -> bool:
     """Whether there is a record that may supersede others."""
     return step.kind is StepKind.COMPACT and bool(step.dirty)
+
+
+def is_mapped_in_runs(step: Step, cores: int, sizes: Sizes) -> bool:
+    """Whether each run of a step that is cut maps the whole dirty section by itself."""
+    dirty_records = sum(segment.record_count for segment in step.dirty)
+    is_small = dirty_records * cores <= sizes.mapped_in_runs_records
+    return is_small and not step.strategy.has_versions and not may_be_full(step)
 
 
 def map_tasks(run: Run, cores: int, sizes: Sizes) -> list[MapTask]:

@@ -29,8 +29,10 @@ from keptlog.storage.segment_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tests.spark.local_log import Clean, FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
 
 TOPIC = Clean.topic
-CUT = Sizes(whole_log_records=0, map_part_records=100, run_bytes=3000)
+CUT = Sizes(whole_log_records=0, mapped_in_runs_records=0, map_part_records=100, merged_in_runs_keys=0, run_bytes=3000)
 """Small enough that every log of these tests is mapped in parts, merged, and rewritten in several runs."""
+MERGED_IN_RUNS = replace(CUT, merged_in_runs_keys=1000)
+MAPPED_IN_RUNS = replace(CUT, mapped_in_runs_records=10_000)
 MEBIBYTE = 2**20
 
 
@@ -101,15 +103,22 @@ def a_history(root: Path, seed: int = 1, partition: int = 0) -> History:
     return History(clean, dirty, settings.step(segments))
 
 
-@pytest.mark.parametrize("sizes", [Sizes(), CUT], ids=["in one task", "cut, mapped in parts and merged"])
-def test_a_clean_leaves_what_the_specification_leaves(engine: Engine, sizes: Sizes) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "jobs_before"),
+    [
+        pytest.param(Sizes(), [], id="in one task"),
+        pytest.param(CUT, ["mapping the keys of 1 logs", "merging the maps of 1 logs"], id="cut"),
+        pytest.param(MERGED_IN_RUNS, ["mapping the keys of 1 logs"], id="cut, parts of the map merged in each run"),
+        pytest.param(MAPPED_IN_RUNS, [], id="cut, mapped in each run"),
+    ],
+)
+def test_a_clean_leaves_what_the_specification_leaves(engine: Engine, sizes: Sizes, jobs_before: Sequence[str]) -> None:
     history = a_history(engine.root)
     engine.sizes = sizes
     [outcome] = engine.rewrite([history.step])
     assert live_records(outcome) == history.expected
     tasks_said = [line.split(" in ")[0] for line in engine.said]
-    cut_said = ["mapping the keys of 1 logs", "merging the maps of 1 logs"] if sizes is CUT else []
-    assert tasks_said == [*cut_said, "rewriting 1 logs"]
+    assert tasks_said == [*jobs_before, "rewriting 1 logs"]
 
 
 def test_many_logs_of_both_kinds_are_rewritten_in_few_tasks_and_come_back_in_order(engine: Engine) -> None:
