@@ -73,8 +73,9 @@ def restore_to_parquet(reader: Reader, sink: BinaryIO, progress: Progress, *, la
         nonlocal count
         for table in tables:
             yield table
-            count += table.num_rows
-            progress(f"wrote {count} records")
+            before, count = count, count + table.num_rows
+            if before // _PROGRESS_EVERY < count // _PROGRESS_EVERY:
+                progress(f"wrote {count} records")
 
     write_parquet(sink, told(table for log in reader.logs for table in reader.tables(log, latest=latest)))
     return count

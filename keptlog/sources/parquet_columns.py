@@ -78,8 +78,7 @@ def columns_for(schema: pa.Schema, named: Mapping[str, str]) -> dict[str, Column
         elif named.get(field) or field == "value" or (field == "key" and field not in named):
             none = "" if field == "value" else f", or --column {field}= for none"
             raise InvalidRecord(
-                f"it has no column {(name or field)!r} for {field}: name it with --column {field}=NAME{none}; {has}; "
-                "nothing was appended"
+                f"it has no column {(name or field)!r} for {field}: name it with --column {field}=NAME{none}; {has}"
             )
     return columns
 

@@ -77,6 +77,7 @@ def test_a_bad_record_in_the_third_file_leaves_nothing_appended_and_is_named(
     assert refused.code == 2
     assert message in refused.err
     assert refused.err.rstrip().endswith("nothing was appended")
+    assert refused.err.count("nothing was appended") == 1
     assert keptlog("read", users).out == ""
 
 

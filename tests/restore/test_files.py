@@ -130,3 +130,15 @@ def test_a_disk_that_is_full_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(StorageUnavailable, match="No space left on device; nothing is there"):
         write_to_full_disk()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_progress_is_told_by_the_record_and_not_by_the_segment(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[..., int]
+) -> None:
+    monkeypatch.setattr("keptlog.restore._PROGRESS_EVERY", 6)
+    lines: list[str] = []
+    with (tmp_path / "file").open("wb") as sink:
+        write(store.reader("t"), sink, lines.append)
+    assert len(store.logs("t")[0].segments) + len(store.logs("t")[1].segments) > 1
+    assert len(lines) == 1
