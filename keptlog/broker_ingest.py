@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, StalePlan
 from keptlog.ingest import Ingest, IngestResult, Progress, TopicIngest
 from keptlog.kafka_client.errors import WAIT_SECONDS
 from keptlog.kafka_client.settings import ClientSettings
@@ -133,9 +134,26 @@ class BrokerIngest:
         """
         cores = self.ingest.engine.jobs(run_id, progress).cores if any(looked.lag.values()) else 1
         parts = broker_parts([(each.plan, each.settings) for each in looked.topics], cores)
-        ingests = [TopicIngest(each.plan, own, each.config) for each, own in zip(looked.topics, parts, strict=True)]
+        ingests = [
+            TopicIngest(each.plan, own, each.config, partial(self._require_same_topic, each))
+            for each, own in zip(looked.topics, parts, strict=True)
+        ]
         result = self.ingest.run(ingests, run_id, progress)
         return replace(result, failed=looked.failed | result.failed)
+
+    def _require_same_topic(self, planned: PlannedTopic) -> None:
+        """Parts know a topic by its name; a later one of that name may have had all the offsets that were planned.
+
+        Raises:
+            StalePlan: it was created anew since it was looked at.
+        """
+        name = planned.plan.source.topic
+        found = look_at_topics(planned.settings, [name], self.wait_seconds).topics.get(name)
+        if found and not planned.plan.source.may_be(found.source):
+            raise StalePlan(
+                f"topic {name} was deleted and created again while it was read; nothing of it was committed, ingest "
+                "again to see what is there now"
+            )
 
     def _by_cluster(self, wanted: WantedTopics, existing: set[str]) -> dict[str | None, dict[str, str]]:
         """The topics by the brokers that have them; null for those that the client settings name."""

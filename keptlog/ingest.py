@@ -48,6 +48,8 @@ class TopicIngest:
     parts: tuple[Part, ...]
     config: Mapping[str, str] = field(default_factory=dict)
     """The topic's settings, if it does not exist yet."""
+    confirm: Callable[[], None] = lambda: None
+    """Called between reading and commit; raises a KeptlogError if what was read must not land."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Ingest:
         if jobs:
             run.write(jobs)
         for ingest in run.begun:
-            run.land(ingest.plan)
+            run.land(ingest)
         return IngestResult(run_id, tuple(run.created), tuple(run.committed), run.failed, tuple(run.warnings))
 
 
@@ -172,8 +174,9 @@ class _Run:
         for task, outcome in zip(self.tasks, outcomes, strict=True):
             self.outcomes[task.part.topic_partition].append((task.part, outcome))
 
-    def land(self, plan: IngestPlan) -> None:
+    def land(self, ingest: TopicIngest) -> None:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
+        plan = ingest.plan
         landing: list[Ingested] = []
         broken: dict[str, KeptlogError] = {}
         for each in plan.ranges:
@@ -186,6 +189,8 @@ class _Run:
             return
         arrived = [Arrived(each.range, each.segments) for each in landing]
         try:
+            if landing:
+                ingest.confirm()
             self.store.ingest(plan.topic, arrived, plan.source, plan.partitions, self.run_id)
         except KeptlogError as error:
             self.failed |= {str(each.topic_partition): error for each in landing} or {plan.topic: error}

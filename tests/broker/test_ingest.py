@@ -153,6 +153,22 @@ def test_a_topic_that_was_deleted_and_created_again_is_another_one(there: Ingest
     assert there.values() == [b"old"]
 
 
+def test_a_topic_that_is_created_again_while_it_is_read_does_not_get_in(there: Ingesting) -> None:
+    there.create()
+    there.produce(b"old")
+    looked = there.look()
+    admin = there.broker.admin
+    admin.delete_topics([there.topic])[there.topic].result(DEADLINE_SECONDS)
+    while there.topic in admin.list_topics(timeout=DEADLINE_SECONDS).topics:
+        threading.Event().wait(0.05)
+    there.create()
+    there.produce(b"new", b"newer")
+    [error] = there.bring(looked).failed.values()
+    assert isinstance(error, StalePlan)
+    assert "was deleted and created again while it was read" in str(error)
+    assert there.records() == {0: []}
+
+
 def test_a_topic_has_the_id_that_its_log_directory_notes(there: Ingesting) -> None:
     names = [f"{there.topic}-{number}" for number in range(8)]  # half of all ids have a letter that tells
     for name in names:
