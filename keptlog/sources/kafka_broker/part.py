@@ -34,7 +34,7 @@ _MOST_AT_ONCE = 500
 """Messages; Kafka's own ``max.poll.records``."""
 _BYTES_AT_ONCE = 4 * 2**20
 """Of messages with values of the size of those before."""
-_TABLE_ROWS = 16_384
+_TABLE_ROWS = 4_096
 _TABLE_BYTES = 8 * 2**20
 """Of values; whichever comes first."""
 
