@@ -33,10 +33,10 @@ _POLL_SECONDS = 0.05
 _MOST_AT_ONCE = 500
 """Messages; Kafka's own ``max.poll.records``."""
 _BYTES_AT_ONCE = 4 * 2**20
-"""Of messages with values of the size of those before."""
+"""Of messages with keys and values of the size of those before."""
 _TABLE_ROWS = 4_096
 _TABLE_BYTES = 8 * 2**20
-"""Of values; whichever comes first."""
+"""Of keys and values; whichever comes first."""
 
 _HARMLESS = {
     # Of the group that it must name and never joins.
@@ -117,7 +117,8 @@ class _Reading:
             messages = self._poll()
             if messages:
                 together += messages
-                polled_bytes = sum(map(len, messages))
+                # A message is as long as its value.
+                polled_bytes = sum(map(len, messages)) + sum(map(len, filter(None, map(Message.key, messages))))
                 size_bytes += polled_bytes
                 self._at_once = max(1, min(_MOST_AT_ONCE, _BYTES_AT_ONCE * len(messages) // (polled_bytes + 1)))
         if together:

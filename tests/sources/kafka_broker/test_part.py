@@ -34,11 +34,13 @@ def test_a_part_ends_before_its_end_wherever_the_log_goes_on(mock: Mock) -> None
         assert read(mock.part("long", *cuts)) == records[slice(*cuts)]
 
 
-def test_what_is_large_comes_in_several_tables(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("large", [Record(0, b"k", b"x" * 30_000, T), Record(0, b"x" * 30_000, None, T)])
+def test_what_is_large_comes_in_several_tables(mock: Mock, monkeypatch: pytest.MonkeyPatch, large: Record) -> None:
     monkeypatch.setattr(module, "_BYTES_AT_ONCE", 100_000)
     monkeypatch.setattr(module, "_TABLE_BYTES", 300_000)
-    mock.produce("large", [Record(0, b"k", b"x" * 30_000, T)] * 130)
-    sizes = [table.nbytes for table in mock.part("large", 0, 130).read(lambda _: None)]
+    topic = f"large-{large.value is None}"
+    mock.produce(topic, [large] * 130)
+    sizes = [table.nbytes for table in mock.part(topic, 0, 130).read(lambda _: None)]
     assert sum(sizes) > 130 * 30_000
     # The first poll does not know yet how large records are.
     assert max(sizes[1:]) < 500_000
