@@ -34,6 +34,8 @@ from keptlog.sources.kafka_log.transactions import scan_log
 from keptlog.table.files import TableFiles
 
 _WARM_UP = -1
+_SLOW_SECONDS = 45
+"""A contender whose first run took longer takes part in one round only: it is not what decides."""
 
 
 class Unequal(Exception):
@@ -85,7 +87,7 @@ class Measurement:
         return Result(self.name, self.case, self.records, self.rounds, figures, on, unequal, self._absent)
 
     def _run(self, contender: Contender, log: GeneratedLog, number: int) -> None:
-        if contender.name in self._absent:
+        if contender.name in self._absent or (number > 0 and self._first_s.get(contender.name, 0) > _SLOW_SECONDS):
             return
         output = self.folder / f"{contender.name}-{number + 1}"
         output.mkdir()
