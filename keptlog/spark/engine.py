@@ -122,21 +122,28 @@ def _mapped(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
         step = run.step.ended_at(min(result["end_offset"] for result in of_step[run.step_index]))
         ended.append(replace(run, step=step, segments=step.segments))
     malformed = {index: sum(result["malformed"] for result in results) for index, results in of_step.items()}
-    _merge(jobs, [run for run in ended if not _is_merged_in_runs(run, of_step[run.step_index], sizes)], of_step)
     with_versions = [run for run in ended if run.step.strategy.has_versions]
+    to_merge = [
+        run for run in ended if run.step.strategy.has_versions or _has_many_keys(of_step[run.step_index], sizes)
+    ]
+    _merge(jobs, to_merge, of_step)
     tasks_of_clean = [
         task for run in with_versions for task in clean_map_tasks(run, of_step[run.step_index][0]["path"], jobs.cores)
     ]
     for result in jobs.run(tasks_of_clean, f"mapping the clean keys of {len(with_versions)} logs"):
         of_step[result["step_index"]].append(result)
-    _merge(jobs, with_versions, of_step, with_watermarks=True)
+    to_merge = [
+        run for run in with_versions if run.step.watermarks_path or _has_many_keys(of_step[run.step_index], sizes)
+    ]
+    _merge(jobs, to_merge, of_step, with_watermarks=True)
     paths = {index: tuple(found["path"] for found in parts) for index, parts in of_step.items()}
     return [replace(run, latest=MapAt(paths[run.step_index], malformed[run.step_index])) for run in ended]
 
 
-def _is_merged_in_runs(run: Run, parts: Sequence[Result], sizes: Sizes) -> bool:
-    """Whether a job that merges the parts of a map would cost more than to merge them in each run."""
-    return not run.step.strategy.has_versions and sum(part["keys"] for part in parts) <= sizes.merged_in_runs_keys
+def _has_many_keys(parts: Sequence[Result], sizes: Sizes) -> bool:
+    """Whether a job that merges the parts of a map costs less than to merge them in each run."""
+    keys: int = sum(part["keys"] for part in parts)
+    return keys > sizes.merged_in_runs_keys
 
 
 def _merge(jobs: Jobs, runs: Iterable[Run], of_step: dict[int, list[Result]], *, with_watermarks: bool = False) -> None:
