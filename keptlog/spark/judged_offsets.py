@@ -64,13 +64,19 @@ class JudgedOffsets:
 
 
 def are_listed(offsets: pa.ChunkedArray, listed: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    """For each of these offsets, of which there is at least one, whether it is listed; both rise.
+    """For each of these offsets whether it is listed; both rise.
 
-    The list is looked up among the offsets, and not the other way round: a tenth of the time of a hash table.
+    The list is looked up among the offsets, and not the other way round: a tenth of the time of a hash table, and
+    hardly any memory, for each chunk of offsets is looked at where it lies.
     """
-    numbers = offsets.to_numpy()
-    rows = np.searchsorted(numbers, listed)
-    rows[rows == len(numbers)] = 0
-    is_listed = np.zeros(len(numbers), dtype=bool)
-    is_listed[rows[numbers[rows] == listed]] = True
-    return pa.chunked_array([is_listed])
+    chunks = []
+    for chunk in offsets.chunks:
+        numbers = chunk.to_numpy()
+        is_listed = np.zeros(len(numbers), dtype=bool)
+        if len(numbers):
+            end = np.searchsorted(listed, numbers[-1], side="right")
+            between = listed[np.searchsorted(listed, numbers[0]) : end]
+            rows = np.searchsorted(numbers, between)
+            is_listed[rows[numbers[rows] == between]] = True
+        chunks.append(pa.array(is_listed))
+    return pa.chunked_array(chunks, pa.bool_())
