@@ -53,9 +53,6 @@ _LOCAL: Mapping[str, str] = {
     "spark.executorEnv.PYTHONPATH": str(Path(keptlog.__file__).parents[1]),
     # glibc gives each thread an arena of its own and keeps what was freed in them.
     "spark.executorEnv.MALLOC_ARENA_MAX": "2",
-    # Arrow would give freed pages back after a second, and get them anew, zeroed, for the next row group: a twentieth
-    # of a clean's CPU. At the end of a task they are given back.
-    "spark.executorEnv.MIMALLOC_PURGE_DELAY": "60000",
 }
 
 
