@@ -21,13 +21,14 @@ rule for consumers of compacted topics, held instead of hoped for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 import pyarrow as pa
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
@@ -46,6 +47,8 @@ Progress = Callable[[str], None]
 
 _PROGRESS_EVERY = 100_000
 _ROWS_AT_ONCE = 10_000
+_TRIES = 4
+"""With a client of its own each, after what was being written to was lost; a broker needs some seconds to start."""
 
 
 def restore_to_json_lines(reader: Reader, sink: BinaryIO, progress: Progress, *, latest: bool = False) -> int:
@@ -131,10 +134,28 @@ class Restore:
                 where it was when it is run again.
         """
         valid_topic_name(name)
+        done = _Done()
+        tries_left = 0
+        while True:
+            commits = done.commits
+            try:
+                self._go_on(topic, name, done, append_to_existing=append_to_existing, skip_lost=skip_lost)
+            except StorageUnavailable as error:
+                tries_left = _TRIES if done.commits > commits else tries_left - 1
+                if tries_left < 0 or not done.commits:
+                    raise
+                self.progress(f"{error}; going on from where it was")
+            else:
+                logs = tuple(replace(log, records=done.records[log.partition]) for log in done.logs)
+                return Restored(topic, name, done.is_created, logs, done.zero_timestamps)
+
+    def _go_on(self, topic: str, name: str, done: _Done, *, append_to_existing: bool, skip_lost: bool) -> None:
+        """Send what is not there yet, with one writer."""
         started_ms = self.clock()
         reader = self.store.reader(topic)
         seen_ms = self.clock()
         target, is_created = self._target(topic, name)
+        done.is_created |= is_created
         pair = Pair(topic, self.store.describe_topic(topic).id, target)
         with open_writer(self.settings, pair) as writer:
             stored = writer.positions()
@@ -150,8 +171,8 @@ class Restore:
                 if not skip_lost:
                     _require_not_lost(log, position, seen_ms)
             writer.commit({partition: positions[partition] for partition in new})
-            logs = self._copy(reader, writer, positions, started_ms)
-            return Restored(topic, name, is_created, logs, writer.zero_timestamps)
+            done.begin(reader.logs, positions)
+            self._copy(reader, writer, positions, done, started_ms)
 
     def _target(self, topic: str, name: str) -> tuple[Target, bool]:
         """The topic to restore to, and whether it was created for that."""
@@ -188,28 +209,54 @@ class Restore:
             )
 
     def _copy(
-        self, reader: Reader, writer: Writer, positions: Mapping[int, Position], started_ms: int
-    ) -> tuple[RestoredLog, ...]:
+        self, reader: Reader, writer: Writer, positions: Mapping[int, Position], done: _Done, started_ms: int
+    ) -> None:
         """Send what lies behind the positions, committing from time to time."""
-        done: list[RestoredLog] = []
         reached: dict[int, Position] = {}
-        sent = 0
+        sent: Counter[int] = Counter()
+        zero_timestamps = done.zero_timestamps
         for log in reader.logs:
             partition = log.topic_partition.partition
             position = positions[partition]
-            before = sent
             as_of_ms = started_ms if position.as_of_ms is None else position.as_of_ms
             for record in _records(reader.tables(log, position.offset)):
                 writer.write(partition, record)
-                sent += 1
+                sent[partition] += 1
                 if writer.is_full:
                     writer.commit(reached | {partition: Position(record.offset + 1, as_of_ms)})
                     reached = {}
-                    self.progress(f"restored {sent} records, up to offset {record.offset} of {log.topic_partition}")
+                    done.commit(sent, zero_timestamps + writer.zero_timestamps)
+                    total = done.records.total()
+                    self.progress(f"restored {total} records, up to offset {record.offset} of {log.topic_partition}")
             reached[partition] = Position(log.log_end_offset, started_ms)
-            done.append(RestoredLog(partition, position.offset, log.log_end_offset, sent - before))
         writer.commit(reached)
-        return tuple(done)
+        done.commit(sent, zero_timestamps + writer.zero_timestamps)
+
+
+@dataclass
+class _Done:
+    """What was committed, by one writer after the other."""
+
+    logs: list[RestoredLog] = field(default_factory=list)
+    records: Counter[int] = field(default_factory=Counter)
+    zero_timestamps: int = 0
+    is_created: bool = False
+    commits: int = 0
+
+    def begin(self, logs: Sequence[Log], positions: Mapping[int, Position]) -> None:
+        """A writer goes on; it is where the first one began that is told."""
+        first = {log.partition: log.from_offset for log in self.logs}
+        self.logs = [
+            RestoredLog(partition, first.get(partition, positions[partition].offset), log.log_end_offset, 0)
+            for partition, log in enumerate(logs)
+        ]
+
+    def commit(self, sent: Counter[int], zero_timestamps: int) -> None:
+        """What was sent since the last commit is there."""
+        self.records += sent
+        sent.clear()
+        self.zero_timestamps = zero_timestamps
+        self.commits += 1
 
 
 def _records(tables: Iterable[pa.Table]) -> Iterator[Record]:

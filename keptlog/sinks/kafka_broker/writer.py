@@ -19,7 +19,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +28,7 @@ from functools import partial
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError, StalePlan
-from keptlog.kafka_client.errors import Trouble, broker_errors, translated
+from keptlog.kafka_client.errors import Trouble, broker_errors, no_answer, translated
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.sinks.kafka_broker.target import Target
@@ -43,6 +44,8 @@ _NOBODY.disabled = True
 _WAIT_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
 _TURN_SECONDS = 0.5
+_MOST_SILENCES = 3
+"""A client that lost a broker may wait for it for ever; another one finds it at once."""
 _ABORT_SECONDS = 5.0
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 _NOT_READY = frozenset(
@@ -117,6 +120,7 @@ class Writer:
             for each in committed:
                 if each.error:
                     raise KafkaException(each.error)
+        self.trouble.forget()
         return {each.partition: self._position(each) for each in committed}
 
     def write(self, partition: int, record: Record) -> None:
@@ -153,20 +157,26 @@ class Writer:
             for number, position in positions.items()
         ]
         with self._errors("a transaction can't be committed"):
+            if self.trouble.errors:
+                # After a broker went and came back, the next call might wait for it for ever: a new client does not.
+                raise no_answer()
             group = self.consumer.consumer_group_metadata()
-            self.producer.send_offsets_to_transaction(offsets, group, _WAIT_SECONDS)
-            self.producer.commit_transaction(_WAIT_SECONDS)
+            _in_time(partial(self.producer.send_offsets_to_transaction, offsets, group, _WAIT_SECONDS))
+            _in_time(partial(self.producer.commit_transaction, _WAIT_SECONDS))
             self.producer.begin_transaction()
         self._records = self._bytes = 0
         self.trouble.forget()
 
     def _committed(self, names: list[TopicPartition]) -> list[TopicPartition]:
         """Asked again while the broker that has the answer is not ready: its first group makes it create a topic."""
+        silences = 0
         for _ in range(round(_WAIT_SECONDS / _TURN_SECONDS)):
             try:
                 return self.consumer.committed(names, timeout=_ANSWER_SECONDS)
             except KafkaException as error:
-                if error.args[0].code() not in _NOT_READY:
+                code = error.args[0].code()
+                silences += code == KafkaError._TIMED_OUT
+                if code not in _NOT_READY or silences == _MOST_SILENCES:
                     raise
             why = self.consumer.poll(_TURN_SECONDS)
             if why and why.error():
@@ -273,6 +283,29 @@ class Writer:
                 "to another topic (--topic)"
             )
         return position
+
+
+def _in_time(call: Callable[[], object]) -> None:
+    """Make a call of librdkafka that takes a timeout, and not wait much longer than that, which it sometimes does.
+
+    Raises:
+        KafkaException: what the call raises, or that it did not end.
+    """
+    raised: list[KafkaException] = []
+
+    def made() -> None:
+        try:
+            call()
+        except KafkaException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=made, daemon=True)
+    thread.start()
+    thread.join(_WAIT_SECONDS + _ANSWER_SECONDS)
+    if thread.is_alive():
+        raise no_answer()
+    for error in raised:
+        raise error
 
 
 @contextmanager

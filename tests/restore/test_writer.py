@@ -1,0 +1,29 @@
+"""A call of librdkafka that forgets its timeout does not hold up a restore for ever."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from keptlog.sinks.kafka_broker import writer
+
+
+def test_a_call_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "_ANSWER_SECONDS", 0.05)
+    never = threading.Event()
+    with pytest.raises(KafkaException) as raised:
+        writer._in_time(never.wait)
+    assert raised.value.args[0].code() == KafkaError._TIMED_OUT
+    never.set()
+
+
+def test_what_a_call_raises_is_raised() -> None:
+    def fenced() -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED))
+
+    with pytest.raises(KafkaException) as raised:
+        writer._in_time(fenced)
+    assert raised.value.args[0].code() == KafkaError._FENCED
