@@ -317,22 +317,6 @@ def test_a_newer_restore_stops_an_older_one(twins: Twins, monkeypatch: pytest.Mo
     assert twins.there() == twins.here()
 
 
-def test_a_broker_that_dies_and_comes_back_is_waited_for(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
-    twins.create()
-    twins.append(*odd_records(100, seed=7))
-    small_transactions(monkeypatch, 40)
-    restarts: list[str] = []
-
-    def restart_once(line: str) -> None:
-        if not restarts:
-            restarts.append(line)
-            twins.broker.restart()
-
-    replace(restore_of(twins.store, twins.broker.bootstrap), progress=restart_once).run(twins.topic, twins.topic)
-    assert restarts
-    assert twins.there() == twins.here()
-
-
 def topics_settings(twins: Twins, names: Sequence[str]) -> dict[str, str | None]:
     admin = AdminClient({"bootstrap.servers": twins.broker.bootstrap})
     resource = ConfigResource(ConfigResource.Type.TOPIC, twins.topic)

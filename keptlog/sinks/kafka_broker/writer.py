@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from queue import Empty, Queue
+from typing import TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -44,8 +46,9 @@ _NOBODY.disabled = True
 _WAIT_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
 _TURN_SECONDS = 0.5
-_MOST_SILENCES = 3
-"""A client that lost a broker may wait for it for ever; another one finds it at once."""
+_CLIENT_SECONDS = 15.0
+_MOST_CLIENTS = 3
+"""One after the other, each for so long."""
 _ABORT_SECONDS = 5.0
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 _NOT_READY = frozenset(
@@ -58,6 +61,9 @@ _NOT_READY = frozenset(
 )
 _CONSEQUENCES = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ class Writer:
     settings: ClientSettings
     trouble: Trouble
     producer: Producer
+    new_consumer: Callable[[], Consumer]
     consumer: Consumer
     """Of the group that keeps the positions."""
     zero_timestamps: int = 0
@@ -161,27 +168,37 @@ class Writer:
                 # After a broker went and came back, the next call might wait for it for ever: a new client does not.
                 raise no_answer()
             group = self.consumer.consumer_group_metadata()
-            _in_time(partial(self.producer.send_offsets_to_transaction, offsets, group, _WAIT_SECONDS))
-            _in_time(partial(self.producer.commit_transaction, _WAIT_SECONDS))
+            seconds = _WAIT_SECONDS + _ANSWER_SECONDS
+            _in_time(partial(self.producer.send_offsets_to_transaction, offsets, group, _WAIT_SECONDS), seconds)
+            _in_time(partial(self.producer.commit_transaction, _WAIT_SECONDS), seconds)
             self.producer.begin_transaction()
         self._records = self._bytes = 0
         self.trouble.forget()
 
     def _committed(self, names: list[TopicPartition]) -> list[TopicPartition]:
-        """Asked again while the broker that has the answer is not ready: its first group makes it create a topic."""
-        silences = 0
-        for _ in range(round(_WAIT_SECONDS / _TURN_SECONDS)):
+        """Asked with another client when one does not answer: it may wait for ever, and the other finds out at once."""
+        for _ in range(_MOST_CLIENTS - 1):
             try:
-                return self.consumer.committed(names, timeout=_ANSWER_SECONDS)
+                return _in_time(partial(self._asked, names), _CLIENT_SECONDS)
             except KafkaException as error:
-                code = error.args[0].code()
-                silences += code == KafkaError._TIMED_OUT
-                if code not in _NOT_READY or silences == _MOST_SILENCES:
+                if error.args[0].code() != KafkaError._TIMED_OUT:
                     raise
-            why = self.consumer.poll(_TURN_SECONDS)
+            self.consumer = self.new_consumer()
+        return _in_time(partial(self._asked, names), _CLIENT_SECONDS)
+
+    def _asked(self, names: list[TopicPartition]) -> list[TopicPartition]:
+        """Asked again while the broker that has the answer is not ready: its first group makes it create a topic."""
+        consumer = self.consumer
+        for _ in range(round(_CLIENT_SECONDS / _TURN_SECONDS)):
+            try:
+                return consumer.committed(names, timeout=_ANSWER_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in _NOT_READY:
+                    raise
+            why = consumer.poll(_TURN_SECONDS)
             if why and why.error():
                 raise KafkaException(why.error())
-        return self.consumer.committed(names, timeout=_ANSWER_SECONDS)
+        raise no_answer()
 
     def _is_sending(self) -> bool:
         """Give the client a turn; whether it has records that the broker has not taken yet.
@@ -285,27 +302,28 @@ class Writer:
         return position
 
 
-def _in_time(call: Callable[[], object]) -> None:
-    """Make a call of librdkafka that takes a timeout, and not wait much longer than that, which it sometimes does.
+def _in_time(call: Callable[[], Result], seconds: float) -> Result:
+    """What a call of librdkafka gives, if it ends in time; a timeout that it takes itself it sometimes forgets.
 
     Raises:
         KafkaException: what the call raises, or that it did not end.
     """
-    raised: list[KafkaException] = []
+    ended: Queue[tuple[Result | None, KafkaException | None]] = Queue()
 
     def made() -> None:
         try:
-            call()
+            ended.put((call(), None))
         except KafkaException as error:
-            raised.append(error)
+            ended.put((None, error))
 
-    thread = threading.Thread(target=made, daemon=True)
-    thread.start()
-    thread.join(_WAIT_SECONDS + _ANSWER_SECONDS)
-    if thread.is_alive():
-        raise no_answer()
-    for error in raised:
+    threading.Thread(target=made, daemon=True).start()
+    try:
+        result, error = ended.get(timeout=seconds)
+    except Empty:
+        raise no_answer() from None
+    if error:
         raise error
+    return cast("Result", result)
 
 
 @contextmanager
@@ -328,12 +346,17 @@ def open_writer(settings: ClientSettings, pair: Pair) -> Iterator[Writer]:
         producer = Producer({**settings.for_producer(trouble), **ours})
         producer.init_transactions(_WAIT_SECONDS)
         producer.begin_transaction()
-        consumer = Consumer({**settings.for_consumer(trouble), "group.id": pair.group})
+
+        def new_consumer() -> Consumer:
+            return Consumer({**settings.for_consumer(trouble), "group.id": pair.group})
+
+        writer = Writer(pair, settings, trouble, producer, new_consumer, new_consumer())
     try:
-        yield Writer(pair, settings, trouble, producer, consumer)
+        yield writer
     finally:
         producer.purge()
         # If it can't be aborted now, the next writer does, or the broker when the transaction times out.
         with contextlib.suppress(KafkaException):
             producer.abort_transaction(_ABORT_SECONDS)
-        consumer.close()
+        with contextlib.suppress(KafkaException):
+            _in_time(writer.consumer.close, _ABORT_SECONDS)
