@@ -13,15 +13,15 @@ import click
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.jobs import Jobs, parallelism
-from keptlog.spark.server import DEFAULT_PORT, TOKEN, connect_server, remote_of
-from keptlog.spark.session import start_session
+from keptlog.spark.server import TOKEN, connect_server, remote_of
+from keptlog.spark.session import CONNECT_PORT, start_session
 from keptlog.spark.tasks import RewriteTask
 from keptlog.table.files import TableFiles
 
 
 @click.command(short_help="Keep a Spark warm for the other commands and for Dagster.")
 @click.option(
-    "--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, show_default=True, help="On this machine."
+    "--port", type=click.IntRange(1, 65_535), default=CONNECT_PORT, show_default=True, help="On this machine."
 )
 def spark_server(port: int) -> None:
     """Run a Spark Connect server until it is stopped (Ctrl-C), and print what others need to use it.

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.plan import Step, StepKind
+from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
 from keptlog.spark.inputs import open_input
@@ -28,9 +29,6 @@ from keptlog.spark.watermarks import no_watermarks, watermarks_of_expired
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
-
-_LAST_HORIZON_MS = 253_402_300_799_999
-"""The end of the year 9999: ``delete.retention.ms`` may mean "never", and no reader can show later times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,8 @@ def _with_horizons(table: pa.Table, step: Step) -> tuple[pa.Table, int]:
     lacks_horizon = pc.and_(pc.is_null(table["value"]), pc.is_null(table["delete_horizon"]))
     stamped = pc.and_(lacks_horizon, pc.less(table["offset"], step.end_offset))
     field = table.schema.field("delete_horizon")
-    horizon_us = min(step.bounds.new_delete_horizon_ms, _LAST_HORIZON_MS) * US_PER_MS
+    # delete.retention.ms may mean "never".
+    horizon_us = min(step.bounds.new_delete_horizon_ms, LARGEST_TIMESTAMP_MS) * US_PER_MS
     horizons = pc.if_else(stamped, pa.scalar(horizon_us, pa.int64()).cast(field.type), table["delete_horizon"])
     column = table.schema.get_field_index("delete_horizon")
     return table.set_column(column, field, horizons), int(pc.sum(stamped).as_py())

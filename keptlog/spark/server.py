@@ -25,8 +25,6 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.session import session_settings, use_this_python
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
-DEFAULT_PORT = 15002
-"""Spark's own."""
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _PAUSE_SECONDS = 0.2

@@ -23,6 +23,8 @@ from pyspark.sql import SparkSession
 import keptlog
 from keptlog.errors import InvalidConfig, StorageUnavailable
 
+CONNECT_PORT = 15002
+"""Spark's own, where a Connect server's address has none."""
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 _EVERYWHERE: Mapping[str, str] = {
@@ -104,11 +106,12 @@ def require_server(master: str | None) -> None:
     if not master or not master.startswith("sc://"):
         return
     address = urlsplit(master)
+    port = address.port or CONNECT_PORT
     try:
-        socket.create_connection((address.hostname or "", address.port or 15002), timeout=10).close()
+        socket.create_connection((address.hostname or "", port), timeout=10).close()
     except OSError as error:
         raise StorageUnavailable(
-            f"no Spark Connect server answers at {address.hostname}:{address.port or 15002} ({error}): start it again "
+            f"no Spark Connect server answers at {address.hostname}:{port} ({error}): start it again "
             "(keptlog spark-server), or unset KEPTLOG_SPARK_MASTER to start Spark in each process"
         ) from None
 

@@ -36,6 +36,8 @@ SCHEMA = pa.schema(
 """Times are microseconds in the file, milliseconds everywhere else."""
 
 US_PER_MS = 1000
+LARGEST_STORABLE_MS = (2**63 - 1) // US_PER_MS
+"""Beyond it, and below its negative, a timestamp is no number of microseconds that a file can hold."""
 
 
 def to_arrow(partition: int, records: Sequence[Record]) -> pa.Table:

@@ -17,12 +17,11 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, 
 from keptlog.errors import InvalidRecord
 from keptlog.log.record import TimestampType
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.storage.schema import SCHEMA, US_PER_MS
+from keptlog.storage.schema import LARGEST_STORABLE_MS, SCHEMA, US_PER_MS
 
 _HEADERS = SCHEMA.field("headers").type
 _NO_HEADERS = pa.array([], _HEADERS.value_type)
 _TIMESTAMP = SCHEMA.field("timestamp").type
-_LARGEST_TIMESTAMP_MS = (2**63 - 1) // US_PER_MS
 
 
 def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
@@ -70,7 +69,7 @@ def _timestamps(
     if TIMESTAMP_NOT_AVAILABLE in kinds:
         times[np.array(kinds) == TIMESTAMP_NOT_AVAILABLE] = -1
     for extreme in (int(times.argmin()), int(times.argmax())):
-        if not -_LARGEST_TIMESTAMP_MS <= times[extreme] <= _LARGEST_TIMESTAMP_MS:
+        if not -LARGEST_STORABLE_MS <= times[extreme] <= LARGEST_STORABLE_MS:
             raise _unfit(where, messages[extreme], f"has the timestamp {times[extreme]} ms, which no table can hold")
     return pa.array(times * US_PER_MS).view(_TIMESTAMP)
 

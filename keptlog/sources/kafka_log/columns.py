@@ -22,7 +22,6 @@ Flags = npt.NDArray[np.bool_]
 
 NO_HORIZON = -(2**63)
 
-LARGEST_TIMESTAMP_MS = (2**63 - 1) // US_PER_MS
 _HEADERS = SCHEMA.field("headers").type
 
 

@@ -23,9 +23,10 @@ import numpy.typing as npt
 
 from keptlog.log.record import TimestampType
 from keptlog.sources.kafka_log.batches import Batch
-from keptlog.sources.kafka_log.columns import LARGEST_TIMESTAMP_MS, NO_HORIZON, Columns, Flags, Longs, Slices
+from keptlog.sources.kafka_log.columns import NO_HORIZON, Columns, Flags, Longs, Slices
 from keptlog.sources.kafka_log.compression import Undecodable, decompress
 from keptlog.sources.kafka_log.record_batch import BrokenRecords
+from keptlog.storage.schema import LARGEST_STORABLE_MS
 
 _HEADER = struct.Struct(">qiIbb")
 _CHECKED_FROM = 16
@@ -87,8 +88,8 @@ def _columns(messages: _Messages) -> Columns:
     values = _slices(view, keys.end, end, messages)
     _check(values.end == end, messages, "a message is longer than its key and value")
     timestamp_ms = np.array(messages.timestamp_ms, np.int64)
-    is_right = (timestamp_ms <= LARGEST_TIMESTAMP_MS) & (timestamp_ms >= -LARGEST_TIMESTAMP_MS)
-    _check(is_right, messages, f"a timestamp is beyond {LARGEST_TIMESTAMP_MS} ms, which microseconds can't hold")
+    is_right = (timestamp_ms <= LARGEST_STORABLE_MS) & (timestamp_ms >= -LARGEST_STORABLE_MS)
+    _check(is_right, messages, f"a timestamp is beyond {LARGEST_STORABLE_MS} ms, which microseconds can't hold")
     return Columns(
         data=data,
         offset=np.array(messages.offset, np.int64),

@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keptlog.sources.kafka_log.batches import Batch
-from keptlog.sources.kafka_log.columns import LARGEST_TIMESTAMP_MS, NO_HORIZON, Columns, Flags, Headers, Longs, Slices
+from keptlog.sources.kafka_log.columns import NO_HORIZON, Columns, Flags, Headers, Longs, Slices
+from keptlog.storage.schema import LARGEST_STORABLE_MS
 
 _LONGEST_VARINT = 10
 _LONGEST_SHIFT = 63
@@ -158,8 +159,8 @@ def _longer(data: bytes, first: int, position: int) -> tuple[int, int]:
 
 def _check_times(cursor: _Cursor, timestamp_ms: Longs, horizon_ms: Longs) -> None:
     for times_ms in (timestamp_ms, np.where(horizon_ms == NO_HORIZON, 0, horizon_ms)):
-        is_right = (times_ms <= LARGEST_TIMESTAMP_MS) & (times_ms >= -LARGEST_TIMESTAMP_MS)
-        cursor.check(is_right, f"a timestamp is beyond {LARGEST_TIMESTAMP_MS} ms, which microseconds can't hold")
+        is_right = (times_ms <= LARGEST_STORABLE_MS) & (times_ms >= -LARGEST_STORABLE_MS)
+        cursor.check(is_right, f"a timestamp is beyond {LARGEST_STORABLE_MS} ms, which microseconds can't hold")
 
 
 def _check_offsets(cursor: _Cursor, offset: Longs, base: Longs, batches: Sequence[Batch]) -> None:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.record import Record, TimestampType
-from keptlog.sources.kafka_log.columns import LARGEST_TIMESTAMP_MS
+from keptlog.storage.schema import LARGEST_STORABLE_MS
 from tests.sources.kafka_log.encoder import CODECS, BatchOptions, batch, read_log, whole_batch, write_segment
 
 OLD_LOGS = Path(__file__).parents[2] / "data" / "legacy_logs"
 BYTES = st.none() | st.binary(max_size=300)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), BYTES), max_size=4).map(tuple)
-TIMES_MS = st.integers(-1, 2**42) | st.sampled_from([0, -5, LARGEST_TIMESTAMP_MS, -LARGEST_TIMESTAMP_MS])
+TIMES_MS = st.integers(-1, 2**42) | st.sampled_from([0, -5, LARGEST_STORABLE_MS, -LARGEST_STORABLE_MS])
 
 
 @st.composite
