@@ -88,12 +88,15 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
     horizon_ms = min(
         (s.earliest_delete_horizon_ms for s in sections.clean if s.earliest_delete_horizon_ms is not None), default=None
     )
-    delay_ms = _max_compaction_delay_ms(sections, log.config.max_compaction_lag_ms, now_ms)
+    closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
+    latest_in_time_ms = now_ms - log.config.max_compaction_lag_ms
+    delay_ms = max(latest_in_time_ms - min(closed_times, default=latest_in_time_ms), 0)
+    ratio = sections.cleanable_ratio
     trigger = None
     if log.config.is_compacted and not _waits_after_failure(log, now_ms):
         if delay_ms > 0 and sections.cleanable:
             trigger = Trigger.MAX_COMPACTION_LAG
-        elif sections.cleanable_ratio > log.config.min_cleanable_dirty_ratio:
+        elif ratio > log.config.min_cleanable_dirty_ratio:
             trigger = Trigger.DIRTY_RATIO
         elif horizon_ms is not None and horizon_ms <= now_ms:
             trigger = Trigger.TOMBSTONE_EXPIRY
@@ -102,11 +105,11 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
         sections=sections,
         now_ms=now_ms,
         trigger=trigger,
-        cleanable_ratio=sections.cleanable_ratio,
+        cleanable_ratio=ratio,
         max_compaction_delay_ms=delay_ms,
-        earliest_uncompacted_ms=min(_stamped_times(sections.dirty), default=None),
+        earliest_uncompacted_ms=min(closed_times + _stamped_times(sections.active), default=None),
         earliest_delete_horizon_ms=horizon_ms,
-        due_ms=now_ms if trigger else _due_ms(log, sections, horizon_ms, now_ms),
+        due_ms=now_ms if trigger else _due_ms(log, sections, horizon_ms, closed_times, now_ms),
     )
 
 
@@ -125,16 +128,13 @@ def _stamped_times(segments: Iterable[Segment]) -> list[int]:
     return [time_ms for time_ms in times if time_ms > 0]
 
 
-def _max_compaction_delay_ms(sections: Sections, max_compaction_lag_ms: int, now_ms: int) -> int:
-    times = _stamped_times(sections.cleanable + sections.uncleanable)
-    return max(now_ms - max_compaction_lag_ms - min(times), 0) if times else 0
-
-
 def _waits_after_failure(log: Log, now_ms: int) -> bool:
     return log.uncleanable is not None and log.uncleanable.is_waiting(now_ms)
 
 
-def _due_ms(log: Log, sections: Sections, horizon_ms: int | None, now_ms: int) -> int | None:
+def _due_ms(
+    log: Log, sections: Sections, horizon_ms: int | None, closed_times: Iterable[int], now_ms: int
+) -> int | None:
     """The next moment at which a rule that compares with the clock changes its answer."""
     config = log.config
     if not config.is_compacted:
@@ -146,8 +146,5 @@ def _due_ms(log: Log, sections: Sections, horizon_ms: int | None, now_ms: int) -
         moments.append(sections.active[0].first_timestamp_ms + config.max_segment_ms + 1)
     if sections.uncleanable:
         moments.append(sections.uncleanable[0].largest_timestamp_ms + config.min_compaction_lag_ms)
-    moments.extend(
-        time_ms + config.max_compaction_lag_ms + 1
-        for time_ms in _stamped_times(sections.cleanable + sections.uncleanable)
-    )
+    moments.extend(time_ms + config.max_compaction_lag_ms + 1 for time_ms in closed_times)
     return min((moment for moment in moments if moment > now_ms), default=None)

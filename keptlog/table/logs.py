@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.config import TopicConfig
@@ -68,9 +69,15 @@ def config_of(topic: str, properties: Mapping[str, str], broker: Mapping[str, st
         InvalidConfig: it can't be.
     """
     try:
-        return TopicConfig.of(raw_config(properties), broker)
+        return _resolved(tuple(raw_config(properties).items()), tuple(broker.items()))
     except InvalidConfig as error:
         raise InvalidConfig(f"topic {topic}: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _resolved(topic: tuple[tuple[str, str], ...], broker: tuple[tuple[str, str], ...]) -> TopicConfig:
+    """A thousand topics have few configurations."""
+    return TopicConfig.of(dict(topic), dict(broker))
 
 
 def last_passes_of(topic: str, properties: Mapping[str, str]) -> dict[TopicPartition, LastPass]:
