@@ -19,7 +19,7 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-kafka test dev lint fuzz readers bench clean java
+.PHONY: help demo demo-kafka test dev lint fuzz readers bench growth clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -53,6 +53,9 @@ readers: java $(venv) ## try other engines on a topic, Spark SQL with Iceberg's 
 
 bench: java $(venv) ## measure keptlog beside others, CASE=W1 to W10; smaller: make bench CASE=W3 RECORDS=100000 ROUNDS=1
 	@$(bin)/python -m benchmarks.run $(CASE) --rounds $(ROUNDS) $(if $(RECORDS),--records $(RECORDS))
+
+growth: java $(venv) ## measure what a clean costs as its work grows; smaller: make growth RECORDS=200000
+	@$(bin)/python -m benchmarks.growth $(if $(RECORDS),--records $(RECORDS))
 
 clean: ## remove all that was set up or cached here; topics and runs stay
 	@rm -rf .venv .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build *.egg-info spark-warehouse

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -31,6 +32,11 @@ def described() -> dict[str, str]:
         "java": _java(),
         "kafka": KAFKA_VERSION,
     } | {package: version(package) for package in _PACKAGES}
+
+
+def as_facts(machine: Mapping[str, str]) -> list[str]:
+    """What ``described`` told, for a line of text."""
+    return [value if name in {"measured", "machine", "java"} else f"{name} {value}" for name, value in machine.items()]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Results as text: one line of JSON, a table, and ``RESULTS.md`` with the latest of every case.
+"""Results as text: one line of JSON, a table, and ``RESULTS.md`` with the latest of every case, and of ``growth``.
 
 A run with other than a case's own number of records, or fewer than five rounds, or without all contenders, is shown and
 not kept.
@@ -7,25 +7,28 @@ not kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bars import bars
 from benchmarks.cases import Case
 from benchmarks.figures import KEPTLOG, Figures
+from benchmarks.growth_text import growth_as_text
+from benchmarks.machine import as_facts
 
 FULL_ROUNDS = 5
 _FOLDER = Path(__file__).parent
 _KEPT = _FOLDER / "results"
 _MEBIBYTE = 2**20
-_BAR_CHARACTERS = 40
 _HEAD = """\
 # Results
 
-The latest full run of each case, written by `make bench CASE=…`; [README.md](README.md) says how it is measured. Wall
-and CPU seconds are medians of the rounds, memory is the largest sum over all processes of a contender. "first" is a
-contender's first run, "start" what its process and session needed before; contenders of one peer share a process.
+The latest full run of each case, written by `make bench CASE=…` and `make growth`; [README.md](README.md) says how it
+is measured. Wall and CPU seconds are medians of the rounds, memory is the largest sum over all processes of a
+contender. "first" is a contender's first run, "start" what its process and session needed before; contenders of one
+peer share a process.
 """
 
 
@@ -105,14 +108,14 @@ def as_text(result: Mapping[str, Any]) -> str:
     lines = [
         f"## {result['case']}: {result['title']}",
         "",
-        f"{result['records']:,} records, {result['rounds']} rounds; " + ", ".join(_facts(result["on"])),
+        f"{result['records']:,} records, {result['rounds']} rounds; " + ", ".join(as_facts(result["on"])),
         "",
         "| | wall s | CPU s | keptlog / it | first s | start s | peak MiB | MiB written |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
         *(_row(result, name) for name in result["contenders"]),
         "",
         "```",
-        *_bars({name: result["wall_s"][name] for name in result["contenders"]}),
+        *bars({name: result["wall_s"][name] for name in result["contenders"]}, "s"),
         "```",
         "",
         "| goal | | measured | |",
@@ -131,13 +134,15 @@ def as_text(result: Mapping[str, Any]) -> str:
 
 
 def keep(result: Mapping[str, Any], folder: Path = _FOLDER) -> None:
-    """Store a result as the latest of its case, and write ``RESULTS.md`` anew."""
+    """Store a result as the latest of its case, or of ``growth``, and write ``RESULTS.md`` anew."""
     kept = folder / _KEPT.name
     kept.mkdir(exist_ok=True)
     (kept / f"{result['case']}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     found = sorted(kept.glob("W*.json"), key=lambda path: int(path.stem[1:]))
     results = [json.loads(path.read_text(encoding="utf-8")) for path in found]
-    (folder / "RESULTS.md").write_text("\n".join([_HEAD, *map(as_text, results)]), encoding="utf-8")
+    sections = [as_text(each) for each in results]
+    sections += [growth_as_text(json.loads(path.read_text(encoding="utf-8"))) for path in kept.glob("growth.json")]
+    (folder / "RESULTS.md").write_text("\n".join([_HEAD, *sections]), encoding="utf-8")
 
 
 def _row(result: Mapping[str, Any], name: str) -> str:
@@ -153,17 +158,6 @@ def _row(result: Mapping[str, Any], name: str) -> str:
         f"{contender['bytes_written'] / _MEBIBYTE:.0f}",
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def _bars(wall_s: Mapping[str, float]) -> Iterable[str]:
-    longest, width = max(wall_s.values(), default=0), max(map(len, wall_s), default=0)
-    for name, seconds in wall_s.items():
-        bar = "#" * max(1, round(_BAR_CHARACTERS * seconds / longest)) if longest else ""
-        yield f"{name:{width}} {bar} {seconds:.2f} s"
-
-
-def _facts(machine: Mapping[str, str]) -> list[str]:
-    return [value if name in {"measured", "machine", "java"} else f"{name} {value}" for name, value in machine.items()]
 
 
 def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:

@@ -64,7 +64,7 @@ class Measurement:
         on = described()
         logs: dict[str, GeneratedLog] = {}
         for name, shape in self.case.logs(self.records).items():
-            _tell(f"generating {shape.records:,} records with values of {shape.value_bytes} bytes")
+            tell(f"generating {shape.records:,} records with values of {shape.value_bytes} bytes")
             logs[name] = generate(TableFiles(), self.folder / f"log-{name}", shape)
         unequal = ""
         try:
@@ -96,12 +96,12 @@ class Measurement:
             outcome = self._worker(contender.setup).run(work)
         except (PeerMissing, RunFailed) as error:
             self._absent[contender.name] = str(error)
-            _tell(f"{contender.name} is left out: {error}")
+            tell(f"{contender.name} is left out: {error}")
             return
         if _digests(outcome.left, log) != log.expected[contender.expect]:
             raise Unequal(f"{contender.name} left a wrong log")
         shutil.rmtree(output)
-        _tell(f"{'warm-up' if number == _WARM_UP else f'round {number + 1}'}: {contender.name} {outcome.wall_s:.2f} s")
+        tell(f"{'warm-up' if number == _WARM_UP else f'round {number + 1}'}: {contender.name} {outcome.wall_s:.2f} s")
         if number == _WARM_UP:
             self._first_s[contender.name] = outcome.wall_s
         else:
@@ -122,7 +122,8 @@ def _digests(left: Left, log: GeneratedLog) -> dict[int, str]:
     return digests_of(table for segment in segments for table in read_segment(segment, partition, scan))
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """Progress, on standard error: the last line of standard output is the result."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,0 +1,177 @@
+"""How the cost of a clean grows with its work; ``make growth [RECORDS=…]``.
+
+    records             1, 2, 5, 10, 20 M of one topic-partition, as in W1
+    spread              2 M over 1, 10, 100, 1,000 topic-partitions in one run
+    topic_partitions    1, 10, 100, 1,000 of 2,000 records each in one run
+
+Each row is measured like a case (``run``): keptlog and the floor take turns, and what they leave must be right. It has
+processes of its own, so that no other row's memory is in its; they warm up on a small log, which on the row's own would
+take as long as a round. The last line on standard output is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cases import Case, all_cases
+from benchmarks.figures import KEPTLOG
+from benchmarks.generated_log import GeneratedLog, Shape, generate
+from benchmarks.growth_text import growth_as_text
+from benchmarks.machine import described
+from benchmarks.peers import Setup, Work
+from benchmarks.report import keep
+from benchmarks.run import Measurement, tell
+from benchmarks.workers import ProcessWorker, Worker
+from keptlog.table.files import TableFiles
+
+RECORDS = 20_000_000
+ROUNDS = 3
+PARTITIONS = (1, 10, 100, 1_000)
+_CONTENDERS = (KEPTLOG, "floor")
+_SHARES_OF_RECORDS = (20, 10, 4, 2, 1)
+_SPREAD_SHARE = 10
+_WARM_UP_RECORDS = 200_000
+
+
+class NotRight(Exception):
+    """A contender left something wrong, or broke down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of which the cost by record, or by topic-partition, is to stay the same."""
+
+    name: str
+    title: str
+    is_by_partition: bool
+    shapes: tuple[Shape, ...]
+
+
+def tables(records: int, partitions: Sequence[int] = PARTITIONS) -> list[Table]:
+    """All tables; the largest log has so many records, those of many topic-partitions together a tenth of them."""
+    total = records // _SPREAD_SHARE
+    each = total // max(partitions)
+    one = tuple(_updates(records // share) for share in _SHARES_OF_RECORDS)
+    spread = tuple(_spread(total // count, count) for count in partitions)
+    alike = tuple(_spread(each, count) for count in partitions)
+    return [
+        Table("records", "Records of one topic-partition", is_by_partition=False, shapes=one),
+        Table("spread", f"{total:,} records over topic-partitions", is_by_partition=False, shapes=spread),
+        Table("topic_partitions", f"Topic-partitions of {each:,} records", is_by_partition=True, shapes=alike),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Measures tables, row by row."""
+
+    rounds: int
+    folder: Path
+    start_worker: Callable[[Setup], Worker] = ProcessWorker
+    warm_up_records: int = _WARM_UP_RECORDS
+
+    def measured(self, of: Sequence[Table]) -> dict[str, Any]:
+        """The result, as it is stored.
+
+        Raises:
+            NotRight: a row does not count.
+        """
+        on = described()
+        warm_up = generate(TableFiles(), self.folder / "warm-up", _updates(self.warm_up_records))
+        found = [
+            {
+                "name": table.name,
+                "title": table.title,
+                "is_by_partition": table.is_by_partition,
+                "rows": [self._row(table, shape, warm_up) for shape in table.shapes],
+            }
+            for table in of
+        ]
+        return {"case": "growth", "rounds": self.rounds, "equal": True, "tables": found, "on": on}
+
+    def _row(self, table: Table, shape: Shape, warm_up: GeneratedLog) -> dict[str, Any]:
+        tell(f"{table.name}: {shape.records:,} records in {shape.partitions:,} topic-partitions")
+        case = _case(shape)
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+
+            def start(setup: Setup) -> Worker:
+                worker = self.start_worker(setup)
+                output = Path(folder) / f"{setup.peer}-warm-up"
+                output.mkdir()
+                variant = next(each.variant for each in case.contenders if each.setup == setup)
+                worker.run(Work(warm_up, variant, output, "warm-up"))
+                return worker
+
+            result = Measurement(
+                table.name, case, shape.records, self.rounds, Path(folder), start, warms_up=False
+            ).measured()
+        if result.unequal or result.absent:
+            raise NotRight(result.unequal or str(dict(result.absent)))
+        return _figures_of(result.last_line(), shape) | {
+            "peak_rss_bytes": {name: result.figures.peak_rss_bytes(name) for name in _CONTENDERS}
+        }
+
+
+def _updates(records: int) -> Shape:
+    """As in W1."""
+    return Shape(records - records // 5, records // 5)
+
+
+def _spread(records: int, partitions: int) -> Shape:
+    """So many topic-partitions of so many records, as in W5."""
+    return replace(_updates(records), partitions=partitions, segments=4)
+
+
+def _case(shape: Shape) -> Case:
+    w1 = all_cases(os.cpu_count() or 1)["W1"]
+    contenders = tuple(each for each in w1.contenders if each.name in _CONTENDERS)
+    return replace(w1, contenders=contenders, goals=(), logs=lambda _: {"": shape})
+
+
+def _figures_of(line: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    wall_s, cpu_s = line["wall_s"], line["cpu_s"]
+    return {
+        "partitions": shape.partitions,
+        "records": shape.records,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "cpu_s_per_million": round(cpu_s[KEPTLOG] / shape.records * 1_000_000, 3),
+        "cpu_ms_per_partition": round(cpu_s[KEPTLOG] / shape.partitions * 1_000, 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", help="all unless some are named")
+    parser.add_argument("--records", type=int, default=RECORDS, help="of the largest log; the others are shares of it")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parser.parse_args()
+    every = tables(given.records)
+    if unknown := set(given.tables) - {table.name for table in every}:
+        parser.error(f"no table {', '.join(sorted(unknown))}; there are {', '.join(table.name for table in every)}")
+    if given.rounds < 1 or given.records < 100_000:
+        parser.error("at least 1 round and 100,000 records")
+    chosen = [table for table in every if not given.tables or table.name in given.tables]
+    with tempfile.TemporaryDirectory(prefix="keptlog-growth-") as folder:
+        try:
+            result = Growth(given.rounds, Path(folder)).measured(chosen)
+        except NotRight as error:
+            tell(str(error))
+            print(json.dumps({"case": "growth", "rounds": given.rounds, "equal": False}))
+            sys.exit(1)
+    print(growth_as_text(result))
+    if chosen == every and given.records == RECORDS and given.rounds >= ROUNDS:
+        keep(result)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

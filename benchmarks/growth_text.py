@@ -1,0 +1,58 @@
+"""How the cost of a clean grows, as text: for each table its rows, and a bar for what each record or log costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks.bars import bars
+from benchmarks.figures import KEPTLOG
+from benchmarks.machine import as_facts
+
+_MEBIBYTE = 2**20
+
+
+def growth_as_text(result: Mapping[str, Any]) -> str:
+    """The section of ``RESULTS.md``; from what ``growth`` measured."""
+    lines = [
+        "## Growth: what a clean costs as its work grows",
+        "",
+        f"{result['rounds']} rounds; " + ", ".join(as_facts(result["on"])),
+        "",
+        '"x above" is what a record, or a topic-partition, costs beside those of the row above, in CPU seconds: above '
+        "1, the cost grows faster than the work.",
+    ]
+    for table in result["tables"]:
+        lines += ["", *_table(table)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(table: Mapping[str, Any]) -> Iterable[str]:
+    per = "cpu_ms_per_partition" if table["is_by_partition"] else "cpu_s_per_million"
+    unit = "CPU ms a topic-partition" if table["is_by_partition"] else "CPU s a million records"
+    yield from (
+        f"### {table['title']}",
+        "",
+        f"| topic-partitions | records | wall s | CPU s | {unit} | x above | floor wall s | floor CPU s | peak MiB |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    )
+    above = 0.0
+    for row in table["rows"]:
+        wall_s, cpu_s, peak_bytes = row["wall_s"], row["cpu_s"], row["peak_rss_bytes"]
+        cells = [
+            f"{row['partitions']:,}",
+            f"{row['records']:,}",
+            f"{wall_s[KEPTLOG]:.2f}",
+            f"{cpu_s[KEPTLOG]:.2f}",
+            f"{row[per]:.2f}",
+            f"{row[per] / above:.2f}" if above else "",
+            f"{wall_s['floor']:.2f}",
+            f"{cpu_s['floor']:.2f}",
+            f"{peak_bytes[KEPTLOG] / _MEBIBYTE:.0f}",
+        ]
+        yield f"| {' | '.join(cells)} |"
+        above = row[per]
+    yield from ("", f"{unit}:", "", "```")
+    of = "partitions" if table["name"] != "records" else "records"
+    yield from bars({f"{row[of]:,}": row[per] for row in table["rows"]}, "ms" if table["is_by_partition"] else "s")
+    yield "```"
