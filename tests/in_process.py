@@ -27,6 +27,7 @@ SMALL_CUTS = Sizes(
     mapped_in_runs_records=10,
     map_part_records=3,
     merged_in_runs_keys=6,
+    watermarks_without_job_bytes=1000,
     run_bytes=8000,
     bundles_per_core=1,
 )

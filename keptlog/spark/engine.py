@@ -4,8 +4,9 @@
                              (large dirty sections)   (many keys)
 
 None of these has a shuffle, sort or join. Two complications, both of large logs only. Where records have versions, the
-clean section and the watermarks have a say in the map, and there are watermarks after the rewrite: three jobs more. And
-keys beyond memory are judged by a shuffle (``shuffle``), if the configuration says so, in place of jobs 1 and 2.
+clean section and the watermarks have a say too, and are compared with the map in a job before the rewrite; watermarks
+after it, if they are many, take one more. And keys beyond memory are judged by a shuffle (``shuffle``), if the
+configuration says so, in place of jobs 1 and 2.
 
 Tasks that fail, are killed or run twice leave files that nobody refers to.
 """
@@ -19,18 +20,19 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from keptlog.errors import StorageUnavailable
 from keptlog.log.plan import Step
 from keptlog.log.result import Counts, Rewritten
 from keptlog.log.segment import Segment
 from keptlog.spark.attempt import staging_folder
 from keptlog.spark.jobs import Jobs
-from keptlog.spark.latest import MapAt, Nothing, Unmapped
+from keptlog.spark.latest import ComparedAt, MapAt, MapKnown, Nothing, Unmapped, WatermarksTold
 from keptlog.spark.map_tasks import MergeTask
 from keptlog.spark.run import Run, WatermarksTask
 from keptlog.spark.shuffle import judged_by_shuffle
 from keptlog.spark.tasks import (
     Sizes,
-    clean_map_tasks,
+    compare_tasks,
     cut_into_runs,
     has_keys_to_map,
     is_cut,
@@ -84,7 +86,10 @@ class SparkEngine:
             parts = self._parts(jobs, cut)
             tasks = rewrite_tasks(parts, whole, jobs.cores, self.sizes)
             results = [run for task in jobs.run(tasks, f"rewriting {len(steps)} logs") for run in task["runs"]]
-            watermarks = _watermarks(jobs, parts, results)
+            watermarks = _watermarks(jobs, parts, results, self.sizes)
+        except OSError as error:
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            raise StorageUnavailable(f"storing watermarks: {why}; nothing was committed, try again") from error
         finally:
             for folder in {staging_folder(run.location, run_id) for run in cut}:
                 for file in self.files.list(folder):
@@ -104,7 +109,7 @@ class SparkEngine:
                 told.append(replace(run, latest=Unmapped()))
             elif not is_shuffled(run.step):
                 mapped.append(run)
-        told += _mapped(jobs, mapped, self.sizes)
+        told = _compared(jobs, [*told, *_mapped(jobs, mapped, self.sizes)])
         of_step: dict[int, list[Run]] = defaultdict(list)
         for part in cut_into_runs([*told, *shuffled], jobs.cores, self.sizes):
             of_step[part.step_index].append(part)
@@ -122,20 +127,7 @@ def _mapped(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
         step = run.step.ended_at(min(result["end_offset"] for result in of_step[run.step_index]))
         ended.append(replace(run, step=step, segments=step.segments))
     malformed = {index: sum(result["malformed"] for result in results) for index, results in of_step.items()}
-    with_versions = [run for run in ended if run.step.strategy.has_versions]
-    to_merge = [
-        run for run in ended if run.step.strategy.has_versions or _has_many_keys(of_step[run.step_index], sizes)
-    ]
-    _merge(jobs, to_merge, of_step)
-    tasks_of_clean = [
-        task for run in with_versions for task in clean_map_tasks(run, of_step[run.step_index][0]["path"], jobs.cores)
-    ]
-    for result in jobs.run(tasks_of_clean, f"mapping the clean keys of {len(with_versions)} logs"):
-        of_step[result["step_index"]].append(result)
-    to_merge = [
-        run for run in with_versions if run.step.watermarks_path or _has_many_keys(of_step[run.step_index], sizes)
-    ]
-    _merge(jobs, to_merge, of_step, with_watermarks=True)
+    _merge(jobs, [run for run in ended if _has_many_keys(of_step[run.step_index], sizes)], of_step)
     paths = {index: tuple(found["path"] for found in parts) for index, parts in of_step.items()}
     return [replace(run, latest=MapAt(paths[run.step_index], malformed[run.step_index])) for run in ended]
 
@@ -146,18 +138,32 @@ def _has_many_keys(parts: Sequence[Result], sizes: Sizes) -> bool:
     return keys > sizes.merged_in_runs_keys
 
 
-def _merge(jobs: Jobs, runs: Iterable[Run], of_step: dict[int, list[Result]], *, with_watermarks: bool = False) -> None:
+def _merge(jobs: Jobs, runs: Iterable[Run], of_step: dict[int, list[Result]]) -> None:
     """Let each log have one map in place of its parts."""
     merges = [
-        MergeTask(run.step_index, run.step, tuple(part["path"] for part in parts), run.location, with_watermarks)
+        MergeTask(run.step_index, run.step, tuple(part["path"] for part in parts), run.location)
         for run in runs
-        if len(parts := of_step[run.step_index]) > 1 or (with_watermarks and run.step.watermarks_path)
+        if len(parts := of_step[run.step_index]) > 1
     ]
     for result in jobs.run(merges, f"merging the maps of {len(merges)} logs"):
         of_step[result["step_index"]] = [result]
 
 
-def _watermarks(jobs: Jobs, parts: Sequence[Run], results: Sequence[Result]) -> dict[int, str | None]:
+def _compared(jobs: Jobs, runs: Sequence[Run]) -> list[Run]:
+    """The runs; those with versions know what came of comparing their logs with the maps."""
+    with_versions = [
+        (run, run.latest) for run in runs if run.step.strategy.has_versions and isinstance(run.latest, MapKnown)
+    ]
+    tasks = compare_tasks(with_versions, jobs.cores)
+    found = _by_step(jobs.run(tasks, f"comparing the versions of {len(with_versions)} logs"))
+    told = {
+        index: ComparedAt(tuple(part["path"] for part in parts), parts[0]["keys"], parts[0]["malformed"])
+        for index, parts in found.items()
+    }
+    return [replace(run, latest=told.get(run.step_index, run.latest)) for run in runs]
+
+
+def _watermarks(jobs: Jobs, parts: Sequence[Run], results: Sequence[Result], sizes: Sizes) -> dict[int, str | None]:
     """The watermarks' files of the logs that were cut; those of the others are in their results."""
     left: dict[int, list[str]] = defaultdict(list)
     for result in results:
@@ -167,9 +173,13 @@ def _watermarks(jobs: Jobs, parts: Sequence[Run], results: Sequence[Result]) -> 
     tasks = [
         WatermarksTask(index, run.step, tuple(left[index]), run.latest, run.location)
         for index, run in first_parts.items()
-        if run.latest and (left[index] or run.step.watermarks_path)
+        if isinstance(run.latest, WatermarksTold) and (left[index] or run.step.watermarks_path)
     ]
-    stored = jobs.run(tasks, f"storing the watermarks of {len(tasks)} logs")
+    few = [task for task in tasks if task.input_bytes(jobs.files) <= sizes.watermarks_without_job_bytes]
+    many = [task for task in tasks if task not in few]
+    free_paths = {run["step_index"]: run["free_watermarks_path"] for run in results if "free_watermarks_path" in run}
+    stored = [task.store(jobs.files, free_paths[task.step_index]) for task in few]
+    stored += jobs.run(many, f"storing the watermarks of {len(many)} logs")
     with_path = (result for result in [*results, *stored] if "watermarks_path" in result)
     return {result["step_index"]: result["watermarks_path"] for result in with_path}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -64,6 +64,26 @@ def open_input(files: Files, step: Step, segment: Segment) -> Iterator[pq.Parque
                 "clean was planned; nothing was committed, plan again"
             ) from error
         yield parquet
+
+
+def read_where(
+    files: Files, step: Step, segment: Segment, mask: pa.ChunkedArray, columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """Those records of a segment for which ``mask``, a boolean for each, is true; row groups without one aren't read.
+
+    Raises:
+        StalePlan: the segment is gone.
+    """
+    if not pc.any(mask, min_count=0).as_py():
+        return
+    with open_input(files, step, segment) as parquet:
+        position = 0
+        for index in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(index).num_rows
+            of_row_group = mask.slice(position, rows)
+            position += rows
+            if pc.any(of_row_group, min_count=0).as_py():
+                yield parquet.read_row_group(index, columns=columns, use_threads=False).filter(of_row_group)
 
 
 def keys_schema(strategy: Strategy) -> pa.Schema:

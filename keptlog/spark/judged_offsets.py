@@ -46,6 +46,11 @@ class JudgedOffsets:
         else:
             with files.open_input(path) as source:
                 table = pa.ipc.open_file(source).read_all()
+        return cls.of(table, winners)
+
+    @classmethod
+    def of(cls, table: pa.Table, winners: int) -> JudgedOffsets:
+        """What a table of ``JUDGED_SCHEMA``, in any order, says."""
         of_each = (table.filter(pc.field("judged") == int(judged))["offset"].to_numpy() for judged in JudgedAs)
         return cls(tuple(np.sort(offsets) for offsets in of_each), winners)
 

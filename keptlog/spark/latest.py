@@ -1,8 +1,9 @@
 """Where a run of a large log finds which records are the latest: jobs before it have found out, and stored it.
 
-An offset map of the whole log where its keys fit into memory, or the maps of its parts; a list of the run's own offsets
-where a shuffle has judged them; and nothing for an expire step, which maps no key. Where the dirty section is small, no
-job comes before the runs: each maps all of it by itself.
+An offset map of the whole log where its keys fit into memory, or the maps of its parts; what a comparison with that map
+has found where records have versions (``rivals``); a list of the run's own offsets where a shuffle has judged them; and
+nothing for an expire step, which maps no key. Where the dirty section is small, no job comes before the runs: each maps
+all of it by itself.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import pyarrow as pa
 
 from keptlog.log.plan import Step
 from keptlog.spark.judged_offsets import JudgedOffsets
-from keptlog.spark.offset_map import OffsetMap, map_dirty
-from keptlog.spark.watermarks import beaten_keys
+from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
+from keptlog.spark.rivals import Compared
 from keptlog.storage.files import Files
 
 
@@ -25,29 +26,44 @@ class MapAt:
     paths: tuple[str, ...]
     malformed: int
 
-    def read(self, files: Files, _: Step) -> OffsetMap:
-        return self._merged(files)
+    def read(self, files: Files, step: Step) -> OffsetMap:
+        return self.mapped(files, step).offset_map
 
-    def beaten(self, files: Files, watermarks: pa.Table) -> pa.ChunkedArray:
-        """The keys of those watermarks that lost against a record."""
-        return beaten_keys(watermarks, self._merged(files))
-
-    def _merged(self, files: Files) -> OffsetMap:
-        return OffsetMap.merged([OffsetMap.read(files, path) for path in self.paths])
+    def mapped(self, files: Files, step: Step) -> Mapped:
+        offset_map = OffsetMap.merged([OffsetMap.read(files, path) for path in self.paths])
+        return Mapped(offset_map, step.end_offset, self.malformed)
 
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """Nobody has mapped the keys yet: a run does so itself. Only for logs without versions."""
+    """Nobody has mapped the keys yet: a task that needs the map makes it."""
 
     malformed: int = 0
 
     def read(self, files: Files, step: Step) -> OffsetMap:
-        return map_dirty(files, step, step.dirty).offset_map
+        return self.mapped(files, step).offset_map
 
-    def beaten(self, _: Files, watermarks: pa.Table) -> pa.ChunkedArray:
-        """The keys of those watermarks that lost against a record: without versions there are none."""
-        return watermarks["key"].slice(0, 0)
+    def mapped(self, files: Files, step: Step) -> Mapped:
+        return map_dirty(files, step, step.dirty)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedAt:
+    """The files in which the parts of a log with versions are compared with its offset map, which has so many keys."""
+
+    paths: tuple[str, ...]
+    keys: int
+    malformed: int
+
+    def read(self, files: Files, _: Step) -> JudgedOffsets:
+        return self._joined(files).settled(self.keys)
+
+    def beaten(self, files: Files) -> pa.ChunkedArray:
+        """The keys of the watermarks that lost against a record."""
+        return self._joined(files).beaten_keys()
+
+    def _joined(self, files: Files) -> Compared:
+        return Compared.joined([Compared.read(files, path) for path in self.paths])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +78,10 @@ class ListAt:
     def read(self, files: Files, _: Step) -> JudgedOffsets:
         return JudgedOffsets.read(files, self.path, self.keys)
 
-    def beaten(self, files: Files, watermarks: pa.Table) -> pa.ChunkedArray:
-        """The keys of those watermarks that lost against a record."""
+    def beaten(self, files: Files) -> pa.ChunkedArray:
+        """The keys of the watermarks that lost against a record."""
         if self.beaten_path is None:
-            return watermarks["key"].slice(0, 0)
+            return pa.chunked_array([], pa.binary())
         with files.open_input(self.beaten_path) as source:
             return pa.ipc.open_file(source).read_all()["key"]
 
@@ -79,9 +95,13 @@ class Nothing:
     def read(self, _: Files, step: Step) -> OffsetMap:
         return OffsetMap.empty(step.strategy)
 
-    def beaten(self, _: Files, watermarks: pa.Table) -> pa.ChunkedArray:
-        """The keys of those watermarks that lost against a record: none did."""
-        return watermarks["key"].slice(0, 0)
+    def beaten(self, _: Files) -> pa.ChunkedArray:
+        """The keys of the watermarks that lost against a record: none did."""
+        return pa.chunked_array([], pa.binary())
 
 
-KnownLatest = MapAt | Unmapped | ListAt | Nothing
+MapKnown = MapAt | Unmapped
+"""Records are the latest that the offset map has: but where they have versions, the clean ones have a say too."""
+WatermarksTold = ComparedAt | ListAt | Nothing
+"""What tells which watermarks lost."""
+KnownLatest = MapKnown | ComparedAt | ListAt | Nothing

@@ -2,9 +2,10 @@
 
     dirty section    [ part ][ part ] -> [ merge ]
 
-Where records have versions, the clean records of the mapped keys have a say too, and so have the watermarks:
+Where records have versions, the clean records of the mapped keys have a say too, and so have the watermarks. All are
+compared with the map, each of the tasks a like share (``rivals``):
 
-    clean section                     -> [ part ][ part ] -> [ merge, with watermarks ]
+    the whole log                     -> [ compare, with watermarks ][ compare ]
 
 A map that may be full is made by one task, for it ends where the records before it have filled it.
 """
@@ -18,7 +19,9 @@ from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
 from keptlog.spark.attempt import Attempt
+from keptlog.spark.latest import MapKnown
 from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
+from keptlog.spark.rivals import Compared, compare, compare_watermarks
 from keptlog.spark.watermarks import read_watermarks
 
 
@@ -38,23 +41,6 @@ class MapTask:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanMapTask:
-    """Of the keys that were mapped, find the latest records in a part of the clean section."""
-
-    step_index: int
-    step: Step
-    segments: tuple[Segment, ...]
-    location: str
-    map_path: str
-
-    def run(self, attempt: Attempt) -> dict[str, Any]:
-        offset_map = OffsetMap.read(attempt.files, self.map_path)
-        latest = offset_map.latest_clean(attempt.files, self.step, self.segments)
-        mapped = Mapped(latest, self.step.end_offset, 0)
-        return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "clean"))
-
-
-@dataclass(frozen=True, slots=True)
 class MergeTask:
     """Merge the parts of one log's map."""
 
@@ -62,16 +48,33 @@ class MergeTask:
     step: Step
     parts: tuple[str, ...]
     location: str
-    with_watermarks: bool = False
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         offset_map = OffsetMap.merged([OffsetMap.read(attempt.files, part) for part in self.parts])
-        if self.with_watermarks:
-            watermarks = read_watermarks(attempt.files, self.step)
-            offset_map = OffsetMap.merged([offset_map, offset_map.latest_watermarks(watermarks)])
         mapped = Mapped(offset_map, self.step.end_offset, 0)
-        path = attempt.staged(self.location, "all" if self.with_watermarks else "map")
-        return _stored(mapped, self.step_index, attempt, path)
+        return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "map"))
+
+
+@dataclass(frozen=True, slots=True)
+class CompareTask:
+    """Compare some segments of a log whose records have versions with its map; one task takes the watermarks too."""
+
+    step_index: int
+    step: Step
+    segments: tuple[Segment, ...]
+    location: str
+    latest: MapKnown
+    with_watermarks: bool
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:
+        mapped = self.latest.mapped(attempt.files, self.step)
+        parts = [compare(attempt.files, self.step, self.segments, mapped.offset_map)]
+        if self.with_watermarks:
+            parts.append(compare_watermarks(read_watermarks(attempt.files, self.step), mapped.offset_map))
+        path = attempt.staged(self.location, "compared")
+        Compared.joined(parts).write(attempt.files, path)
+        keys = len(mapped.offset_map)
+        return {"step_index": self.step_index, "path": path, "keys": keys, "malformed": mapped.malformed}
 
 
 def _stored(mapped: Mapped, step_index: int, attempt: Attempt, path: str) -> dict[str, Any]:
@@ -79,7 +82,7 @@ def _stored(mapped: Mapped, step_index: int, attempt: Attempt, path: str) -> dic
     return {
         "step_index": step_index,
         "path": path,
-        "keys": mapped.offset_map.winners,
+        "keys": len(mapped.offset_map),
         "end_offset": mapped.end_offset,
         "malformed": mapped.malformed,
     }

@@ -13,9 +13,7 @@ that of the distinct keys, about 0.2 GB for a million of them while the map is m
 
 Two complications. A map **may be full**: then records are mapped in offset order up to the row where it is, and the
 pass ends before the next record that has a key (``keptlog.log.offset_map``). And where records have **versions**, the
-map has a column for them, and is not complete before the clean records of its keys, and the watermarks of deleted ones,
-had their say: the latest may be one of those. A key whose watermark wins has no latest record: its offset is
-``NO_OFFSET``.
+map has a column for them, and the latest of a key may after all be a clean record, or a watermark: ``rivals``.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from keptlog.log.offset_map import UNBOUNDED, end_of_full_map
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
 from keptlog.log.strategy import Strategy
-from keptlog.log.watermark import NO_OFFSET
 from keptlog.spark.inputs import Between, keys_schema, read_keys
 from keptlog.spark.judged_offsets import are_listed
 from keptlog.storage.files import Files
@@ -52,8 +49,8 @@ class OffsetMap:
 
     @property
     def winners(self) -> int:
-        """Keys of which a record, and no watermark, is the latest."""
-        return int(pc.sum(pc.not_equal(self.latest["offset"], NO_OFFSET)).as_py() or 0)
+        """Keys of which a record is the latest."""
+        return len(self)
 
     @classmethod
     def empty(cls, strategy: Strategy) -> OffsetMap:
@@ -63,25 +60,6 @@ class OffsetMap:
     def merged(cls, parts: Sequence[OffsetMap]) -> OffsetMap:
         """The map of the whole from maps of its parts, in any order; there is at least one."""
         return cls(_folded(parts[0].latest, (part.latest for part in parts[1:])))
-
-    def latest_clean(self, files: Files, step: Step, segments: Iterable[Segment]) -> OffsetMap:
-        """Of the keys of this map their latest records in the clean part of these segments.
-
-        Raises:
-            StalePlan: a segment is gone.
-        """
-        tables = read_keys(files, step, segments, Between.clean(step))
-        found = (self._records_of_keys(_without_malformed(table)) for table in _all_joined(tables, len(self)))
-        return OffsetMap(_folded(OffsetMap.empty(step.strategy).latest, found))
-
-    def latest_watermarks(self, watermarks: pa.Table) -> OffsetMap:
-        """Of the keys of this map their watermarks, as records at no offset."""
-        offsets = pa.array(np.full(watermarks.num_rows, NO_OFFSET))
-        records = pa.table({"key": watermarks["key"], "offset": offsets, "version": watermarks["version"]})
-        return OffsetMap(self._records_of_keys(records))
-
-    def _records_of_keys(self, records: pa.Table) -> pa.Table:
-        return records.filter(pc.is_in(records["key"], value_set=self.latest["key"]))
 
     def latest_offset_of(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each key its latest offset; null for a key that the map lacks, and for no key."""
@@ -156,11 +134,6 @@ def _folded(latest: pa.Table, tables: Iterable[pa.Table]) -> pa.Table:
     while records := next_joined(tables, latest.num_rows):
         latest = latest_of_each_key([latest, records])
     return latest
-
-
-def _all_joined(tables: Iterator[pa.Table], map_rows: int) -> Iterator[pa.Table]:
-    while records := next_joined(tables, map_rows):
-        yield records
 
 
 def next_joined(tables: Iterator[pa.Table], map_rows: int) -> pa.Table | None:

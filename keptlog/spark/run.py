@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,11 @@ from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
 from keptlog.spark.attempt import Attempt
 from keptlog.spark.judge import Latest
-from keptlog.spark.latest import KnownLatest
+from keptlog.spark.latest import KnownLatest, WatermarksTold
 from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.spark.rewrite import Output, RewrittenRun, rewrite_run
+from keptlog.spark.rivals import Compared, compare, compare_watermarks
 from keptlog.spark.watermarks import (
-    beaten_keys,
     no_watermarks,
     read_watermarks,
     store_watermarks,
@@ -57,17 +58,24 @@ class Run:
             part = attempt.staged(self.location, f"watermarks-{self.segments[0].base_offset}")
             write_watermarks(attempt.files, self.step, rewritten.watermarks, part)
         found = {"end_offset": self.step.end_offset, "keys": latest.winners, "malformed": known.malformed}
-        return self._described(rewritten) | found | {"watermarks_part": part}
+        free_path = attempt.watermarks(self.location, self.step.topic_partition)
+        return self._described(rewritten) | found | {"watermarks_part": part, "free_watermarks_path": free_path}
 
     def _rewrite_whole(self, attempt: Attempt) -> dict[str, Any]:
         step, mapped = self._mapped(attempt.files)
-        rewritten = self._rewritten(attempt, step, step.segments, mapped.offset_map)
+        latest: Latest = mapped.offset_map
+        beaten = pa.chunked_array([], pa.binary())
+        if step.strategy.has_versions and step.kind is StepKind.COMPACT:
+            of_watermarks = compare_watermarks(read_watermarks(attempt.files, step), mapped.offset_map)
+            of_records = compare(attempt.files, step, step.segments, mapped.offset_map)
+            compared = Compared.joined([of_records, of_watermarks])
+            latest, beaten = compared.settled(len(mapped.offset_map)), compared.beaten_keys()
+        rewritten = self._rewritten(attempt, step, step.segments, latest)
         path = None
         if step.strategy.has_versions:
-            beaten = beaten_keys(read_watermarks(attempt.files, step), mapped.offset_map)
             new_path = attempt.watermarks(self.location, step.topic_partition)
             path = store_watermarks(attempt.files, step, rewritten.watermarks, beaten, new_path)
-        found = {"end_offset": step.end_offset, "keys": mapped.offset_map.winners, "malformed": mapped.malformed}
+        found = {"end_offset": step.end_offset, "keys": latest.winners, "malformed": mapped.malformed}
         return self._described(rewritten) | found | {"watermarks_path": path}
 
     def _mapped(self, files: Files) -> tuple[Step, Mapped]:
@@ -75,12 +83,7 @@ class Run:
         if self.step.kind is StepKind.EXPIRE:
             return self.step, Mapped(OffsetMap.empty(self.step.strategy), self.step.end_offset, 0)
         mapped = map_dirty(files, self.step, self.step.dirty, mapped_keys(self.step))
-        step, offset_map = self.step.ended_at(mapped.end_offset), mapped.offset_map
-        if step.strategy.has_versions and len(offset_map):
-            clean = offset_map.latest_clean(files, step, step.segments)
-            watermarks = offset_map.latest_watermarks(read_watermarks(files, step))
-            mapped = dataclasses.replace(mapped, offset_map=OffsetMap.merged([offset_map, clean, watermarks]))
-        return step, mapped
+        return self.step.ended_at(mapped.end_offset), mapped
 
     def _rewritten(self, attempt: Attempt, step: Step, segments: Sequence[Segment], latest: Latest) -> RewrittenRun:
         def path_for(base_offset: int) -> str:
@@ -116,14 +119,24 @@ class WatermarksTask:
     step_index: int
     step: Step
     parts: tuple[str, ...]
-    latest: KnownLatest
+    latest: WatermarksTold
     location: str
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
-        files = attempt.files
-        before = read_watermarks(files, self.step)
+        return self.store(attempt.files, attempt.watermarks(self.location, self.step.topic_partition))
+
+    def store(self, files: Files, new_path: str) -> dict[str, Any]:
+        """Do it, where ``new_path`` is free for them."""
         parts = [read_watermarks(files, dataclasses.replace(self.step, watermarks_path=part)) for part in self.parts]
         new = pa.concat_tables([no_watermarks(), *parts])
-        new_path = attempt.watermarks(self.location, self.step.topic_partition)
-        path = store_watermarks(files, self.step, new, self.latest.beaten(files, before), new_path)
+        beaten = self.latest.beaten(files) if self.step.watermarks_path else pa.chunked_array([], pa.binary())
+        path = store_watermarks(files, self.step, new, beaten, new_path)
         return {"step_index": self.step_index, "watermarks_path": path}
+
+    def input_bytes(self, files: Files) -> int:
+        """How much there is to read of watermarks; of files that are gone nothing."""
+        found = 0
+        for path in filter(None, (*self.parts, self.step.watermarks_path)):
+            with suppress(FileNotFoundError), files.open_input(path) as source:
+                found += source.size()
+        return found

@@ -7,12 +7,16 @@ A small log is one **run** (``run``) and makes its offset map by itself:
     orders-2   [ map + rewrite ]
 
 A large log is cut. Its dirty section is mapped in parts, the parts are merged (``map_tasks``), and each run reads the
-merged map; with versions, what the runs leave of tombstones becomes the log's watermarks:
+merged map:
 
-    events-0   [ map part ][ map part ] -> [ merge ] -> [ rewrite ][ rewrite ] ( -> [ watermarks ])
+    events-0   [ map part ][ map part ] -> [ merge ] -> [ rewrite ][ rewrite ]
 
-A job costs more than to do little work twice. So where the parts have few keys, each run merges them by itself, and
-where the dirty section is small, each run maps all of it.
+With versions, the log is compared with the map first, and what the runs leave of tombstones becomes its watermarks:
+
+    events-0   ... [ merge ] -> [ compare ][ compare ] -> [ rewrite ][ rewrite ] -> [ watermarks ]
+
+A job costs more than to do little work twice. So where the parts have few keys, each task that needs the map merges
+them by itself; where the dirty section is small, each maps all of it; and few watermarks are stored without a job.
 
 A lookup hashes the whole map, so there are as few runs as keep all cores busy, and a Python task costs about 40 ms, so
 small runs are bundled.
@@ -30,10 +34,11 @@ from typing import Any, Protocol, TypeVar
 
 from keptlog.log.offset_map import MapOverflow
 from keptlog.log.plan import Step, StepKind
-from keptlog.log.segment import total_bytes
+from keptlog.log.segment import Segment, total_bytes
 from keptlog.spark.attempt import Attempt
 from keptlog.spark.inputs import Between
-from keptlog.spark.map_tasks import CleanMapTask, MapTask
+from keptlog.spark.latest import MapKnown
+from keptlog.spark.map_tasks import CompareTask, MapTask
 from keptlog.spark.run import Run, mapped_keys, may_be_full
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
@@ -45,11 +50,13 @@ class Sizes:
     whole_log_records: int = 500_000
     """A log of at most so many records is one run."""
     mapped_in_runs_records: int = 2_500_000
-    """Dirty records times cores, up to which each run maps all of them by itself: a job costs more."""
+    """Dirty records times cores, up to which each task that needs the map makes it by itself: a job costs more."""
     map_part_records: int = 500_000
     """Fewer are not worth a task of their own."""
     merged_in_runs_keys: int = 2_000_000
-    """Of parts with at most so many keys each run merges the maps by itself."""
+    """Of parts with at most so many keys each task that needs the map merges it by itself."""
+    watermarks_without_job_bytes: int = 4 * 2**20
+    """Up to so many bytes of a log's watermarks are stored without a job."""
     run_bytes: int = 4 * 2**30
     """At most, so that a task that fails repeats no more than that."""
     bundles_per_core: int = 4
@@ -85,10 +92,9 @@ def has_keys_to_map(step: Step) -> bool:
 
 
 def is_mapped_in_runs(step: Step, cores: int, sizes: Sizes) -> bool:
-    """Whether each run of a step that is cut maps the whole dirty section by itself."""
+    """Whether each task of a step that is cut maps the whole dirty section by itself."""
     dirty_records = sum(segment.record_count for segment in step.dirty)
-    is_small = dirty_records * cores <= sizes.mapped_in_runs_records
-    return is_small and not step.strategy.has_versions and not may_be_full(step)
+    return dirty_records * cores <= sizes.mapped_in_runs_records and not may_be_full(step)
 
 
 def map_tasks(run: Run, cores: int, sizes: Sizes) -> list[MapTask]:
@@ -103,13 +109,19 @@ def map_tasks(run: Run, cores: int, sizes: Sizes) -> list[MapTask]:
     return [MapTask(run.step_index, run.step, part, run.location) for part in contiguous_runs(dirty, target_bytes)]
 
 
-def clean_map_tasks(run: Run, map_path: str, cores: int) -> list[CleanMapTask]:
-    """The tasks that find the clean records which have a say on the keys that were mapped."""
-    if not run.step.strategy.has_versions:
-        return []
-    clean = [segment for segment in run.step.segments if Between.clean(run.step).meets(segment)]
-    parts = contiguous_runs(clean, -(-total_bytes(clean) // cores))
-    return [CleanMapTask(run.step_index, run.step, part, run.location, map_path) for part in parts]
+def compare_tasks(runs: Sequence[tuple[Run, MapKnown]], cores: int) -> list[CompareTask]:
+    """The tasks that compare logs with their maps: clean segments above all, for their keys are looked up."""
+    target_bytes = -(-sum(total_bytes(run.segments) for run, _ in runs) // cores)
+    tasks = []
+    for run, latest in runs:
+
+        def weight(segment: Segment, step: Step = run.step) -> int:
+            return segment.size_bytes if Between.clean(step).meets(segment) else segment.size_bytes // 8
+
+        parts = bundled(run.segments, -(-total_bytes(run.segments) // max(target_bytes, 1)), weight)
+        for number, part in enumerate(parts):
+            tasks.append(CompareTask(run.step_index, run.step, part, run.location, latest, number == 0))
+    return tasks
 
 
 class HasBytes(Protocol):

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from keptlog.errors import StalePlan
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
-from keptlog.spark.inputs import open_input
-from keptlog.spark.offset_map import OffsetMap
+from keptlog.spark.inputs import read_where
 from keptlog.storage.files import Files
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.versions import version_columns, with_versions
@@ -64,15 +63,9 @@ def watermarks_of_expired(
     columns = ["key", "delete_horizon", *version_columns(step.strategy)]
     left = [no_watermarks()]
     for segment, mask in zip(segments, expired, strict=True):
-        if mask is None or not pc.any(mask, min_count=0).as_py():
-            continue
-        with open_input(files, step, segment) as parquet:
-            position = 0
-            for index in range(parquet.num_row_groups):
-                rows = parquet.metadata.row_group(index).num_rows
-                tombstones = parquet.read_row_group(index, columns=columns, use_threads=False)
-                left.append(_watermarks(tombstones.filter(mask.slice(position, rows)), step))
-                position += rows
+        if mask is not None:
+            tombstones = read_where(files, step, segment, mask, columns)
+            left += (_watermarks(table, step) for table in tombstones)
     return pa.concat_tables(left)
 
 
@@ -86,12 +79,6 @@ def _watermarks(tombstones: pa.Table, step: Step) -> pa.Table:
     expires_ms = pc.add(horizons_ms, step.watermark_retention_ms)
     columns = {"key": tombstones["key"], "version": tombstones["version"], "expires_ms": expires_ms}
     return pa.table(columns).cast(WATERMARKS_SCHEMA)
-
-
-def beaten_keys(watermarks: pa.Table, offset_map: OffsetMap) -> pa.ChunkedArray:
-    """The keys of those watermarks that lost against a record of the map."""
-    latest = offset_map.latest_offset_of(watermarks["key"])
-    return watermarks["key"].filter(pc.fill_null(pc.greater_equal(latest, 0), fill_value=False))
 
 
 def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, now_ms: int) -> pa.Table:

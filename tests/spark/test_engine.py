@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -241,9 +242,20 @@ def a_version(record: Record) -> Record:
     return replace(record, headers=(("v", struct.pack(">q", version) if version else b"none"),))
 
 
-@pytest.mark.parametrize("sizes", [Sizes(), CUT], ids=["in one task", "cut"])
+@pytest.mark.parametrize(
+    ("sizes", "jobs"),
+    [
+        pytest.param(Sizes(), ["rewriting"], id="in one task"),
+        pytest.param(
+            replace(CUT, watermarks_without_job_bytes=0),
+            ["mapping the keys", "merging the maps", "comparing the versions", "rewriting", "storing the watermarks"],
+            id="cut",
+        ),
+        pytest.param(MAPPED_IN_RUNS, ["comparing the versions", "rewriting"], id="cut, few dirty records"),
+    ],
+)
 def test_by_header_the_highest_version_stays_and_expired_tombstones_leave_watermarks(
-    engine: Engine, sizes: Sizes
+    engine: Engine, sizes: Sizes, jobs: Sequence[str]
 ) -> None:
     engine.sizes = sizes
     history = a_history(engine.root)
@@ -262,6 +274,27 @@ def test_by_header_the_highest_version_stays_and_expired_tombstones_leave_waterm
         stored = pa.ipc.open_file(source).read_all().to_pylist()
     assert [Watermark(**row) for row in stored] == list(expected.watermarks)
     assert engine.paths(".arrow") == {outcome.watermarks_path}
+    assert [line.split(" of ")[0].split(" 1 ")[0] for line in engine.said] == jobs
+
+
+@dataclass(frozen=True)
+class NoWatermarks(LocalFiles):
+    """Can't store watermarks."""
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        if "/watermarks/" in path:
+            raise OSError("the storage went away")
+        with super().open_output(path) as sink:
+            yield sink
+
+
+def test_watermarks_that_can_not_be_stored_are_one_line_and_nothing_is_left_in_staging(engine: Engine) -> None:
+    engine.files, engine.sizes = NoWatermarks(), MAPPED_IN_RUNS
+    step = replace(a_history(engine.root).step, strategy=Strategy(StrategyKind.TIMESTAMP), watermark_retention_ms=10**6)
+    with pytest.raises(StorageUnavailable, match=r"^storing watermarks: the storage went away; nothing was committed"):
+        engine.rewrite([step])
+    assert engine.paths(".arrow") == set()
 
 
 @pytest.mark.parametrize("strategy", [Strategy(), Strategy(StrategyKind.TIMESTAMP)], ids=str)

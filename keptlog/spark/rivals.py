@@ -1,0 +1,221 @@
+"""Which records survive where they have versions: ``keptlog.log.strategy``, a column at a time.
+
+The offset map knows the latest *dirty* record of each key. A clean record of such a key is superseded by it, unless its
+version is higher; then it is a **rival**, and so is a watermark of a higher version:
+
+    clean section        dirty section           rivals
+    0: a, version 7      4: a, version 5         0 beats 4
+    1: b, version 2      5: b, version 9
+                         6: c, version 3
+
+    latest: 0, 5, 6      superseded: 1, 4
+
+So one look at the clean keys settles all but the rivals, which are few: records that came late. It is made in parts,
+each of them some segments, and the runs settle who is the latest from the rivals of all parts, by numbers alone.
+
+Versions are read only of clean records whose keys are in the map, row group by row group. A clean record below the log
+start has no say: it is no rival. A key whose watermark wins has no latest record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.log.plan import Step
+from keptlog.log.segment import Segment
+from keptlog.log.watermark import NO_OFFSET
+from keptlog.spark.inputs import Between, open_input, read_where
+from keptlog.spark.judged_offsets import JUDGED_SCHEMA, JudgedAs, JudgedOffsets
+from keptlog.spark.offset_map import OffsetMap
+from keptlog.storage.files import Files
+from keptlog.storage.versions import version_columns, with_versions
+
+LOOKUP_RECORDS = 8_000_000
+"""Records whose keys are looked up at once, about 40 bytes each: a lookup hashes the whole map anew."""
+
+_RIVALS = pa.schema([("beats", pa.int64()), ("version", pa.int64()), ("offset", pa.int64())])
+"""``beats`` is the offset of a key's latest dirty record, ``offset`` the rival's, ``NO_OFFSET`` for a watermark."""
+_MARKS = pa.schema([("key", pa.binary()), ("latest_dirty", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Some segments, or watermarks, of a log, compared with its offset map."""
+
+    judged: pa.Table
+    """Of ``JUDGED_SCHEMA``: all that is known but for the rivals."""
+    rivals: pa.Table
+    marks: pa.Table
+    """The watermarks of mapped keys, each with the offset of its key's latest dirty record."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Compared]) -> Compared:
+        """What is known from all parts of a log, in any order."""
+        judged = [JUDGED_SCHEMA.empty_table(), *(part.judged for part in parts)]
+        rivals = [_RIVALS.empty_table(), *(part.rivals for part in parts)]
+        marks = [_MARKS.empty_table(), *(part.marks for part in parts)]
+        return cls(pa.concat_tables(judged), pa.concat_tables(rivals), pa.concat_tables(marks))
+
+    def settled(self, keys: int) -> JudgedOffsets:
+        """What this, joined from all parts, says of each record; ``keys`` are those of the offset map."""
+        best, others = self._divided_rivals()
+        of_records = best.filter(pc.field("offset") != NO_OFFSET)
+        losers = pa.chunked_array([*best["beats"].chunks, *others["offset"].chunks], pa.int64())
+        judged = [
+            self.judged.filter(pc.invert(pc.is_in(self.judged["offset"], value_set=best["beats"]))),
+            _all_judged(of_records["offset"].to_numpy(), JudgedAs.LATEST),
+            _all_judged(losers.filter(pc.not_equal(losers, NO_OFFSET)).to_numpy(), JudgedAs.SUPERSEDED),
+        ]
+        return JudgedOffsets.of(pa.concat_tables(judged), keys - best.num_rows + of_records.num_rows)
+
+    def beaten_keys(self) -> pa.ChunkedArray:
+        """The keys of the watermarks that lost against a record; this is joined from all parts."""
+        best, _ = self._divided_rivals()
+        unbeaten = best.filter(pc.field("offset") == NO_OFFSET)["beats"]
+        return self.marks["key"].filter(pc.invert(pc.is_in(self.marks["latest_dirty"], value_set=unbeaten)))
+
+    def _divided_rivals(self) -> tuple[pa.Table, pa.Table]:
+        """The best rival of each key that has any, and the others."""
+        beats, versions, offsets = (self.rivals[name].to_numpy() for name in _RIVALS.names)
+        in_order = np.lexsort((offsets, versions, beats))
+        ordered = beats[in_order]
+        is_best = np.append(ordered[1:] != ordered[:-1], values=True)[: len(ordered)]
+        return self.rivals.take(pa.array(in_order[is_best])), self.rivals.take(pa.array(in_order[~is_best]))
+
+    def write(self, files: Files, path: str) -> None:
+        """Store it, as three Arrow streams in one file."""
+        with files.open_output(path) as sink:
+            for table in (self.judged, self.rivals, self.marks):
+                with pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table)
+
+    @classmethod
+    def read(cls, files: Files, path: str) -> Compared:
+        """Read what ``write`` stored."""
+        with files.open_input(path) as source:
+            judged, rivals, marks = (pa.ipc.open_stream(source).read_all() for _ in range(3))
+        return cls(judged, rivals, marks)
+
+
+def compare(files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
+    """Compare some segments of a step with the map of its dirty section.
+
+    Raises:
+        StalePlan: a segment is gone.
+    """
+    by_offset: list[Segment] = []
+    by_key: list[Segment] = []
+    for segment in sorted(segments, key=lambda segment: segment.base_offset):
+        if Between.dirty(step).holds(segment) and not segment.unkeyed_count:
+            by_offset.append(segment)
+        elif (len(offset_map) or segment.unkeyed_count) and segment.base_offset < step.end_offset:
+            by_key.append(segment)
+    parts = [_by_key(files, step, group, offset_map) for group in _looked_up_at_once(by_key)]
+    if by_offset:
+        offsets = _read(files, step, by_offset, ["offset"])["offset"]
+        is_latest = offset_map.has_offsets(offsets)
+        latest = _all_judged(offsets.filter(is_latest).to_numpy(), JudgedAs.LATEST)
+        superseded = _all_judged(offsets.filter(pc.invert(is_latest)).to_numpy(), JudgedAs.SUPERSEDED)
+        parts += [_judged_only(latest), _judged_only(superseded)]
+    return Compared.joined(parts)
+
+
+def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compared:
+    """Compare the watermarks of a log with the map of its dirty section."""
+    rows, is_mapped = _rows_in(offset_map, watermarks["key"])
+    mapped, rows = watermarks.filter(pa.array(is_mapped)), rows[is_mapped]
+    latest_dirty = offset_map.latest["offset"].to_numpy()[rows]
+    offsets = np.full(len(rows), NO_OFFSET)
+    rivals = _rivals(mapped["version"], offsets, latest_dirty, offset_map.latest["version"].take(pa.array(rows)))
+    marks = pa.table([mapped["key"], latest_dirty], schema=_MARKS)
+    return Compared(JUDGED_SCHEMA.empty_table(), rivals, marks)
+
+
+def _by_key(files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
+    records = _read(files, step, segments, ["key", "offset"])
+    offsets = records["offset"].to_numpy()
+    is_inside = offsets < step.end_offset
+    rows, is_mapped = _rows_in(offset_map, records["key"])
+    is_mapped &= is_inside
+    latest_dirty = np.full(len(offsets), NO_OFFSET)
+    latest_dirty[is_mapped] = offset_map.latest["offset"].to_numpy()[rows[is_mapped]]
+    has_a_say = is_mapped & (offsets >= step.log_start_offset) & (offsets < step.first_dirty_offset)
+    rivals = _rivals(
+        _versions_where(files, step, segments, has_a_say),
+        offsets[has_a_say],
+        latest_dirty[has_a_say],
+        offset_map.latest["version"].take(pa.array(rows[has_a_say])),
+    )
+    is_rival = np.zeros(len(offsets), dtype=bool)
+    is_rival[np.searchsorted(offsets, rivals["offset"].to_numpy())] = True
+    is_latest = is_mapped & (offsets == latest_dirty)
+    is_unkeyed = pc.is_null(records["key"]).to_numpy() & is_inside
+    judged = (
+        _all_judged(offsets[is_latest], JudgedAs.LATEST),
+        _all_judged(offsets[is_mapped & ~is_latest & ~is_rival], JudgedAs.SUPERSEDED),
+        _all_judged(offsets[is_unkeyed], JudgedAs.UNKEYED),
+    )
+    return Compared(pa.concat_tables(judged), rivals, _MARKS.empty_table())
+
+
+def _rows_in(offset_map: OffsetMap, keys: pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.bool_]]:
+    """For each key its row in the map, and whether it has one."""
+    rows = pc.index_in(keys, value_set=offset_map.latest["key"])
+    return pc.fill_null(rows, -1).to_numpy(), pc.is_valid(rows).to_numpy()
+
+
+def _rivals(versions: pa.ChunkedArray, offsets: Any, latest_dirty: Any, dirty_versions: pa.ChunkedArray) -> pa.Table:
+    """Those of these records, or watermarks, that beat the latest dirty ones of their keys. A tie is for the dirty."""
+    is_higher = pc.or_kleene(pc.greater(versions, dirty_versions), pc.is_null(dirty_versions))
+    is_rival = pc.fill_null(pc.and_(pc.is_valid(versions), is_higher), fill_value=False)
+    return pa.table([latest_dirty, versions, offsets], schema=_RIVALS).filter(is_rival)
+
+
+def _versions_where(
+    files: Files, step: Step, segments: Sequence[Segment], mask: npt.NDArray[np.bool_]
+) -> pa.ChunkedArray:
+    """The versions of those records of the segments for which the mask is true."""
+    columns, position, chunks = version_columns(step.strategy), 0, []
+    for segment in segments:
+        of_segment = pa.array(mask[position : position + segment.record_count])
+        position += segment.record_count
+        for records in read_where(files, step, segment, of_segment, columns):
+            chunks += with_versions(records, step.strategy)["version"].chunks
+    return pa.chunked_array(chunks, pa.int64())
+
+
+def _looked_up_at_once(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    group: list[Segment] = []
+    records = 0
+    for segment in segments:
+        if group and records + segment.record_count > LOOKUP_RECORDS:
+            yield group
+            group, records = [], 0
+        group.append(segment)
+        records += segment.record_count
+    if group:
+        yield group
+
+
+def _read(files: Files, step: Step, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
+    tables = []
+    for segment in segments:
+        with open_input(files, step, segment) as parquet:
+            for index in range(parquet.num_row_groups):
+                tables.append(parquet.read_row_group(index, columns=columns, use_threads=False).select(columns))  # noqa: PERF401
+    return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
+
+
+def _all_judged(offsets: Any, judged: JudgedAs) -> pa.Table:
+    return pa.table([offsets, np.full(len(offsets), judged, np.int8)], schema=JUDGED_SCHEMA)
+
+
+def _judged_only(judged: pa.Table) -> Compared:
+    return Compared(judged, _RIVALS.empty_table(), _MARKS.empty_table())
