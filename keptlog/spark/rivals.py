@@ -140,35 +140,35 @@ def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compared:
 
 def _by_key(files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
     records = _read(files, step, segments, ["key", "offset"])
-    offsets = records["offset"].to_numpy()
-    is_inside = offsets < step.end_offset
+    all_offsets = records["offset"].to_numpy()
+    is_inside = all_offsets < step.end_offset
     rows, is_mapped = _rows_in(offset_map, records["key"])
-    is_mapped &= is_inside
-    latest_dirty = np.full(len(offsets), NO_OFFSET)
-    latest_dirty[is_mapped] = offset_map.latest["offset"].to_numpy()[rows[is_mapped]]
-    has_a_say = is_mapped & (offsets >= step.log_start_offset) & (offsets < step.first_dirty_offset)
+    positions = np.flatnonzero(is_mapped & is_inside)
+    offsets, rows = all_offsets[positions], rows[positions]
+    latest_dirty = offset_map.latest["offset"].to_numpy()[rows]
+    has_a_say = (offsets >= step.log_start_offset) & (offsets < step.first_dirty_offset)
     rivals = _rivals(
-        _versions_where(files, step, segments, has_a_say),
+        _versions_at(files, step, segments, positions[has_a_say]),
         offsets[has_a_say],
         latest_dirty[has_a_say],
         offset_map.latest["version"].take(pa.array(rows[has_a_say])),
     )
-    is_rival = np.zeros(len(offsets), dtype=bool)
-    is_rival[np.searchsorted(offsets, rivals["offset"].to_numpy())] = True
-    is_latest = is_mapped & (offsets == latest_dirty)
+    is_latest = offsets == latest_dirty
+    is_superseded = ~is_latest
+    is_superseded[np.searchsorted(offsets, rivals["offset"].to_numpy())] = False
     is_unkeyed = pc.is_null(records["key"]).to_numpy() & is_inside
     judged = (
         _all_judged(offsets[is_latest], JudgedAs.LATEST),
-        _all_judged(offsets[is_mapped & ~is_latest & ~is_rival], JudgedAs.SUPERSEDED),
-        _all_judged(offsets[is_unkeyed], JudgedAs.UNKEYED),
+        _all_judged(offsets[is_superseded], JudgedAs.SUPERSEDED),
+        _all_judged(all_offsets[is_unkeyed], JudgedAs.UNKEYED),
     )
     return Compared(pa.concat_tables(judged), rivals, _MARKS.empty_table())
 
 
 def _rows_in(offset_map: OffsetMap, keys: pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.bool_]]:
     """For each key its row in the map, and whether it has one."""
-    rows = pc.index_in(keys, value_set=offset_map.latest["key"])
-    return pc.fill_null(rows, -1).to_numpy(), pc.is_valid(rows).to_numpy()
+    rows = pc.fill_null(pc.index_in(keys, value_set=offset_map.latest["key"]), -1).to_numpy()
+    return rows, rows >= 0
 
 
 def _rivals(versions: pa.ChunkedArray, offsets: Any, latest_dirty: Any, dirty_versions: pa.ChunkedArray) -> pa.Table:
@@ -178,16 +178,16 @@ def _rivals(versions: pa.ChunkedArray, offsets: Any, latest_dirty: Any, dirty_ve
     return pa.table([latest_dirty, versions, offsets], schema=_RIVALS).filter(is_rival)
 
 
-def _versions_where(
-    files: Files, step: Step, segments: Sequence[Segment], mask: npt.NDArray[np.bool_]
-) -> pa.ChunkedArray:
-    """The versions of those records of the segments for which the mask is true."""
-    columns, position, chunks = version_columns(step.strategy), 0, []
+def _versions_at(files: Files, step: Step, segments: Sequence[Segment], positions: Any) -> pa.ChunkedArray:
+    """The versions of the records of the segments that stand at these rising positions."""
+    columns, start, chunks = version_columns(step.strategy), 0, []
     for segment in segments:
-        of_segment = pa.array(mask[position : position + segment.record_count])
-        position += segment.record_count
-        for records in read_where(files, step, segment, of_segment, columns):
+        end = start + segment.record_count
+        mask = np.zeros(segment.record_count, dtype=bool)
+        mask[positions[np.searchsorted(positions, start) : np.searchsorted(positions, end)] - start] = True
+        for records in read_where(files, step, segment, pa.array(mask), columns):
             chunks += with_versions(records, step.strategy)["version"].chunks
+        start = end
     return pa.chunked_array(chunks, pa.int64())
 
 
