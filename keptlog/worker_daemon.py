@@ -1,11 +1,16 @@
 """The process from which Spark forks its Python workers, with all that a worker needs imported before it forks.
 
 Importing Arrow and the kernels takes a worker half a second of CPU, as often as Spark starts one, and Spark ends those
-that were idle for a minute; a forked one finds them there. Spark starts this module in place of ``pyspark.daemon``,
-which it runs. Only local sessions do: what a cluster's executors have installed is not known before a task runs there.
+that were idle for a minute; a forked one finds them there. A worker also collects garbage after each task, before it
+takes the next one: the imported modules are kept out of that, for looking through them takes 30 ms.
+
+Spark starts this module in place of ``pyspark.daemon``, which it runs. Only local sessions do: what a cluster's
+executors have installed is not known before a task runs there.
 """
 
 from __future__ import annotations
+
+import gc
 
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
@@ -14,4 +19,5 @@ import keptlog.spark.tasks
 import keptlog.table.files  # noqa: F401
 
 if __name__ == "__main__":
+    gc.freeze()
     manager()

@@ -51,6 +51,8 @@ _LOCAL: Mapping[str, str] = {
     ),
     # Workers are forked with their imports done. On a cluster, who knows what is installed there.
     "spark.python.daemon.module": "keptlog.worker_daemon",
+    # Over TCP each task waits 40 ms for an acknowledgement that the kernel delays.
+    "spark.python.unix.domain.socket.enabled": "true",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
     "spark.executorEnv.PYTHONPATH": str(Path(keptlog.__file__).parents[1]),
     # glibc gives each thread an arena of its own and keeps what was freed in them.
