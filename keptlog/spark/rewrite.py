@@ -29,6 +29,7 @@ from keptlog.spark.watermarks import no_watermarks, watermarks_of_expired
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
+from keptlog.storage.value_views import kept, with_views
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _survivors(files: Files, step: Step, segment: Segment, survives: pa.ChunkedA
             surviving = rows if mask is None else pc.sum(mask).as_py() or 0
             if surviving:
                 table = parquet.read_row_group(index, columns=SCHEMA.names, use_threads=False)
-                yield table if surviving == rows else table.filter(mask)
+                yield with_views(table) if surviving == rows else kept(table, mask, surviving)
 
 
 def _with_horizons(table: pa.Table, step: Step) -> tuple[pa.Table, int]:

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 from keptlog.errors import InvariantViolated
 from keptlog.log.segment import Segment
 from keptlog.storage.files import Files
-from keptlog.storage.schema import SCHEMA, US_PER_MS
+from keptlog.storage.schema import US_PER_MS
+from keptlog.storage.value_views import VIEWED_SCHEMA, bytes_of, with_views
 
 ROW_GROUP_ROWS = 131_072
 ROW_GROUP_BYTES = 32 * 2**20
@@ -121,7 +122,7 @@ class SegmentWriter:
     _finished: list[Segment] = field(default_factory=list)
 
     def write(self, table: pa.Table) -> None:
-        """Take records of ``SCHEMA``.
+        """Take records of ``SCHEMA``, or of ``VIEWED_SCHEMA``.
 
         Raises:
             InvariantViolated: an offset does not rise.
@@ -129,10 +130,10 @@ class SegmentWriter:
         if table.num_rows == 0:
             return
         self._check_offsets(table["offset"])
-        for piece in _pieces(table, self.row_group_bytes):
+        for piece in _pieces(with_views(table), self.row_group_bytes):
             self._waiting.append(piece)
             self._waiting_rows += piece.num_rows
-            self._waiting_bytes += piece.nbytes
+            self._waiting_bytes += bytes_of(piece)
             while self._waiting_rows >= ROW_GROUP_ROWS or self._waiting_bytes >= self.row_group_bytes:
                 self._write_row_group()
 
@@ -174,7 +175,7 @@ class SegmentWriter:
         waiting = pa.concat_tables(self._waiting)
         group, rest = waiting.slice(0, ROW_GROUP_ROWS), waiting.slice(ROW_GROUP_ROWS)
         self._waiting = [rest] if rest.num_rows else []
-        self._waiting_rows, self._waiting_bytes = rest.num_rows, rest.nbytes if rest.num_rows else 0
+        self._waiting_rows, self._waiting_bytes = rest.num_rows, bytes_of(rest)
         if self._open is None:
             self._open = self._create(group["offset"][0].as_py())
         self._open.add(group)
@@ -185,7 +186,7 @@ class SegmentWriter:
         path = self.path_for(base_offset)
         with ExitStack() as opening:
             sink = opening.enter_context(self.files.open_output(path))
-            parquet = pq.ParquetWriter(sink, SCHEMA, **WRITER_OPTIONS)
+            parquet = pq.ParquetWriter(sink, VIEWED_SCHEMA, **WRITER_OPTIONS)
             return _OpenSegment(path, parquet, sink, opening.pop_all(), base_offset)
 
     def _close(self) -> None:
@@ -196,6 +197,6 @@ class SegmentWriter:
 
 def _pieces(table: pa.Table, row_group_bytes: int) -> Iterator[pa.Table]:
     """The table in slices of about a row group's bytes, so that large values don't make large row groups."""
-    rows = max(1, min(ROW_GROUP_ROWS, table.num_rows * row_group_bytes // max(table.nbytes, 1)))
+    rows = max(1, min(ROW_GROUP_ROWS, table.num_rows * row_group_bytes // max(bytes_of(table), 1)))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)

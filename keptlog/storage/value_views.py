@@ -1,0 +1,59 @@
+"""Values as views: which of them are kept is settled without copying one.
+
+    read      [ value 1 | value 2 | value 3 ]             one buffer, as it was decoded
+    views     ( 1 )  ( 2 )  ( 3 )                         16 bytes each: length, first bytes, place in the buffer
+    kept      ( 1 )         ( 3 )                         the buffer stays as it is; the Parquet writer copies from it
+
+A filter that copies the values costs a quarter of what writing them does. The price of views is memory: as long as one
+of them waits to be written, so does the whole buffer. So where less than half of the records are kept, what is kept is
+copied.
+
+Arrow can't filter a column of views yet. It filters columns of 16 bytes, and that is what views are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from keptlog.storage.schema import SCHEMA
+
+_COLUMN = SCHEMA.get_field_index("value")
+_VIEW_BYTES = 16
+VIEWED_SCHEMA = SCHEMA.set(_COLUMN, SCHEMA.field(_COLUMN).with_type(pa.binary_view()))
+"""``SCHEMA``, with values as views. In a file there is no difference."""
+
+
+def with_views(table: pa.Table) -> pa.Table:
+    """Records of ``SCHEMA`` as records of ``VIEWED_SCHEMA``."""
+    return table.cast(VIEWED_SCHEMA) if table.schema.field(_COLUMN).type == pa.binary() else table
+
+
+def kept(table: pa.Table, mask: pa.ChunkedArray, count: int) -> pa.Table:
+    """The ``count`` records of a table of ``SCHEMA`` for which ``mask`` is true, as records of ``VIEWED_SCHEMA``."""
+    values = with_views(table)["value"]
+    if count * 2 < table.num_rows or values.num_chunks != 1:
+        return with_views(table.filter(mask))
+    chunk = values.chunk(0)
+    validity, views, *data = chunk.buffers()
+    views_as_bytes = pa.Array.from_buffers(pa.binary(_VIEW_BYTES), len(chunk), [validity, views], offset=chunk.offset)
+    filtered = table.set_column(_COLUMN, "value", views_as_bytes).filter(mask)
+    chunks = [_as_views(chunk, data) for chunk in filtered["value"].chunks]
+    return filtered.set_column(_COLUMN, VIEWED_SCHEMA.field(_COLUMN), pa.chunked_array(chunks, pa.binary_view()))
+
+
+def bytes_of(table: pa.Table) -> int:
+    """Bytes of the records of a table of ``VIEWED_SCHEMA``: of the values those that are viewed, not their buffers."""
+    values = table["value"]
+    return int(table.drop_columns(["value"]).nbytes + sum(_viewed_bytes(chunk) for chunk in values.chunks))
+
+
+def _as_views(chunk: pa.Array, data: list[pa.Buffer | None]) -> pa.Array:
+    validity, views = chunk.buffers()
+    return pa.Array.from_buffers(pa.binary_view(), len(chunk), [validity, views, *data], offset=chunk.offset)
+
+
+def _viewed_bytes(chunk: pa.Array) -> int:
+    views = np.frombuffer(chunk.buffers()[1], np.int32).reshape(-1, _VIEW_BYTES // 4)
+    lengths = views[chunk.offset : chunk.offset + len(chunk), 0]
+    return int(lengths.sum(dtype=np.int64)) + len(chunk) * _VIEW_BYTES
