@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -86,8 +86,9 @@ class Jobs:
 
         def work(batches: Batches) -> Batches:
             for task_id in numbers_in(batches):
-                with in_a_task():
-                    result = _outcome_of(partial(tasks[task_id].run, attempt_of(task_id)))
+                attempt = attempt_of(task_id)
+                with in_a_task(), attempt.files.durable_at_end() as files:
+                    result = _outcome_of(partial(tasks[task_id].run, replace(attempt, files=files)))
                 yield pa.record_batch([[task_id], [json.dumps(result)]], schema=_RESULT_SCHEMA)
 
         rows = self.collect(self.numbers(len(tasks)).mapInArrow(work, _RESULT_TYPE), doing)

@@ -53,6 +53,11 @@ class ThrottledFiles:
         with self._files.open_output(path) as sink:
             yield pa.PythonFile(_Counted(sink, self._count), mode="w")
 
+    @contextmanager
+    def durable_at_end(self) -> Iterator[ThrottledFiles]:
+        with self._files.durable_at_end() as files:
+            yield ThrottledFiles(files, self._throttle)
+
     def delete(self, path: str) -> None:
         self._files.delete(path)
 

@@ -34,6 +34,13 @@ class Files(Protocol):
         """Create a file. It exists whole, and durably, once the context is left without an error."""
         ...
 
+    def durable_at_end(self) -> AbstractContextManager[Files]:
+        """The same files, but what is created through them is durable only when the context is left without an error.
+
+        For whoever creates many files, of which none counts before all are there.
+        """
+        ...
+
     def delete(self, path: str) -> None:
         """Delete a file; one that is already gone is no error."""
         ...

@@ -37,6 +37,10 @@ class LocalFiles:
         with pa.OSFile(path, "wb") as sink:
             yield sink
 
+    @contextmanager
+    def durable_at_end(self) -> Iterator[LocalFiles]:
+        yield self
+
     def delete(self, path: str) -> None:
         Path(path).unlink(missing_ok=True)
 

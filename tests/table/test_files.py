@@ -42,6 +42,27 @@ def test_every_file_of_a_table_and_its_folder_is_fsynced(tmp_path: Path, synced:
     assert [path for path in below if path.stat().st_ino not in synced and path.name != "gc"] == []
 
 
+def test_many_files_are_all_fsynced_once_their_context_is_left(tmp_path: Path, synced: set[int]) -> None:
+    with TableFiles().durable_at_end() as files:
+        for number in range(20):
+            files.write_bytes(f"file://{tmp_path}/{number % 3}/{number}", b"12345")
+    assert [path for path in [tmp_path, *tmp_path.rglob("*")] if path.stat().st_ino not in synced] == []
+
+
+def test_an_fsync_that_fails_is_not_swallowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    def write() -> None:
+        with TableFiles().durable_at_end() as files:
+            files.write_bytes(f"file://{tmp_path}/a", b"12345")
+
+    write()
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="No space left"):
+        write()
+
+
 def test_a_file_whose_writing_fails_is_not_there(tmp_path: Path) -> None:
     path = f"file://{tmp_path}/a/b.parquet"
     with pytest.raises(TypeError), TableFiles().open_output(path) as sink:
