@@ -3,13 +3,13 @@
 Most segments are judged without their values, many without their keys, some without being opened:
 
 1. **Dirty** segments: a record survives if its offset is one of the map's. No key is read.
-2. **Clean** segments: the key is looked up in the map; a record at another offset than its key's latest is superseded.
+2. **Clean** segments: a record is superseded if its key is in the map, for what is mapped is later. No offset is read.
 3. Nothing is mapped, but the file metrics know of a tombstone past its horizon: only the horizons are read.
 4. The metrics prove that nothing can go: not opened.
 
-A segment that holds both clean and dirty records, or records beyond the end, goes the second way, which is right for
-every segment. Where the keys were judged by a shuffle (``key_shuffle``) there is no map, but a list of offsets for each
-run, and no key is read at all.
+Where a segment holds both clean and dirty records, or records beyond the end, or records have versions, a record at
+another offset than its key's latest is superseded, which is right for every segment. Where the keys were judged by a
+shuffle (``key_shuffle``) there is no map, but a list of offsets for each run, and no key is read at all.
 
 Values are never read here. A tombstone that still lacks its horizon always gets one, so the metrics say enough: its
 segment changes, and the stamp is set when the segment is rewritten. Expiry needs the horizon alone, for only tombstones
@@ -50,6 +50,7 @@ class Way(Enum):
 
     BY_OFFSET = auto()
     BY_KEY = auto()
+    BY_KEY_AND_OFFSET = auto()
     BY_LIST = auto()
     BY_HORIZON = auto()
     UNREAD = auto()
@@ -57,7 +58,8 @@ class Way(Enum):
 
 _COLUMNS = {
     Way.BY_OFFSET: ("offset",),
-    Way.BY_KEY: ("key", "offset"),
+    Way.BY_KEY: ("key",),
+    Way.BY_KEY_AND_OFFSET: ("key", "offset"),
     Way.BY_LIST: ("offset",),
     Way.BY_HORIZON: ("offset", "delete_horizon"),
 }
@@ -90,7 +92,8 @@ def way_to_judge(step: Step, segment: Segment, latest: Latest) -> Way:
         elif Between.dirty(step).holds(segment):
             return Way.BY_OFFSET
         elif len(latest) or segment.unkeyed_count:
-            return Way.BY_KEY
+            is_clean = segment.last_offset < step.first_dirty_offset and not step.strategy.has_versions
+            return Way.BY_KEY if is_clean else Way.BY_KEY_AND_OFFSET
     return Way.BY_HORIZON if segment.has_expired_tombstone(step.now_ms) else Way.UNREAD
 
 
@@ -133,29 +136,32 @@ class _JudgedChunk:
 
 
 def _judge_chunk(table: pa.Table, step: Step, latest: Latest, way: Way) -> _JudgedChunk:
-    offsets = table["offset"]
     due = _due(table, step)
     if way is Way.BY_HORIZON:
         survives = pc.invert(due)
         return _JudgedChunk(survives, due, Counts(kept=_count(survives), expired=_count(due)))
     if way is Way.BY_OFFSET and isinstance(latest, OffsetMap):
-        is_winner = latest.has_offsets(offsets)
+        is_winner = latest.has_offsets(table["offset"])
         survives, expired = pc.and_not(is_winner, due), pc.and_(is_winner, due)
         found, kept = _count(is_winner), _count(survives)
-        counts = Counts(kept=kept, superseded=len(offsets) - found, expired=found - kept)
+        counts = Counts(kept=kept, superseded=table.num_rows - found, expired=found - kept)
         return _JudgedChunk(survives, expired, counts, found)
+    found = 0
     if isinstance(latest, JudgedOffsets):
-        is_winner, superseded, unkeyed = (latest.are(judged, offsets) for judged in JudgedAs)
+        is_winner, superseded, unkeyed = (latest.are(judged, table["offset"]) for judged in JudgedAs)
+        found = _count(is_winner)
+    elif way is Way.BY_KEY:
+        superseded, unkeyed = latest.has_keys(table["key"]), pc.is_null(table["key"])
     else:
-        is_inside = pc.less(offsets, step.end_offset)
+        is_inside = pc.less(table["offset"], step.end_offset)
         latest_offsets = latest.latest_offset_of(table["key"])
-        is_winner = _true(pc.equal(offsets, latest_offsets))
-        superseded = pc.and_(_true(pc.not_equal(offsets, latest_offsets)), is_inside)
+        found = _count(pc.equal(table["offset"], latest_offsets))
+        superseded = pc.and_(_true(pc.not_equal(table["offset"], latest_offsets)), is_inside)
         unkeyed = pc.and_(pc.is_null(table["key"]), is_inside)
     expired = pc.and_not(pc.and_not(due, superseded), unkeyed)
     survives = pc.invert(pc.or_(pc.or_(superseded, unkeyed), expired))
     counts = Counts(_count(survives), 0, _count(superseded), _count(expired), _count(unkeyed))
-    return _JudgedChunk(survives, expired, counts, _count(is_winner))
+    return _JudgedChunk(survives, expired, counts, found)
 
 
 def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
@@ -163,8 +169,8 @@ def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
     horizons = table["delete_horizon"]
     if horizons.null_count == table.num_rows:
         return pc.is_valid(horizons)
-    due = pc.less_equal(horizons.cast(pa.int64()), step.now_ms * US_PER_MS)
-    return pc.and_(_true(due), pc.less(table["offset"], step.end_offset))
+    due = _true(pc.less_equal(horizons.cast(pa.int64()), step.now_ms * US_PER_MS))
+    return pc.and_(due, pc.less(table["offset"], step.end_offset)) if "offset" in table.column_names else due
 
 
 def _pieces(

@@ -65,6 +65,10 @@ class OffsetMap:
         """For each key its latest offset; null for a key that the map lacks, and for no key."""
         return pc.take(self.latest["offset"], pc.index_in(keys, value_set=self.latest["key"]))
 
+    def has_keys(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
+        """For each key whether it is in the map; no key is not."""
+        return pc.is_valid(pc.index_in(keys, value_set=self.latest["key"]))
+
     def has_offsets(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each of these rising offsets, of which there is at least one, whether it is the latest of a key."""
         return are_listed(offsets, np.sort(self.latest["offset"].to_numpy()))

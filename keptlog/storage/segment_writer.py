@@ -130,10 +130,10 @@ class SegmentWriter:
         if table.num_rows == 0:
             return
         self._check_offsets(table["offset"])
-        for piece in _pieces(with_views(table), self.row_group_bytes):
+        for piece, piece_bytes in _pieces(with_views(table), self.row_group_bytes):
             self._waiting.append(piece)
             self._waiting_rows += piece.num_rows
-            self._waiting_bytes += bytes_of(piece)
+            self._waiting_bytes += piece_bytes
             while self._waiting_rows >= ROW_GROUP_ROWS or self._waiting_bytes >= self.row_group_bytes:
                 self._write_row_group()
 
@@ -195,8 +195,13 @@ class SegmentWriter:
             self._open = None
 
 
-def _pieces(table: pa.Table, row_group_bytes: int) -> Iterator[pa.Table]:
-    """The table in slices of about a row group's bytes, so that large values don't make large row groups."""
-    rows = max(1, min(ROW_GROUP_ROWS, table.num_rows * row_group_bytes // max(bytes_of(table), 1)))
+def _pieces(table: pa.Table, row_group_bytes: int) -> Iterator[tuple[pa.Table, int]]:
+    """The table in slices of about a row group's bytes, for values may be large; with the bytes of each."""
+    table_bytes = bytes_of(table)
+    if table_bytes <= row_group_bytes:
+        yield table, table_bytes
+        return
+    rows = max(1, min(ROW_GROUP_ROWS, table.num_rows * row_group_bytes // table_bytes))
     for start in range(0, table.num_rows, rows):
-        yield table.slice(start, rows)
+        piece = table.slice(start, rows)
+        yield piece, bytes_of(piece)

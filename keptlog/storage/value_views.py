@@ -26,26 +26,27 @@ VIEWED_SCHEMA = SCHEMA.set(_COLUMN, SCHEMA.field(_COLUMN).with_type(pa.binary_vi
 
 def with_views(table: pa.Table) -> pa.Table:
     """Records of ``SCHEMA`` as records of ``VIEWED_SCHEMA``."""
-    return table.cast(VIEWED_SCHEMA) if table.schema.field(_COLUMN).type == pa.binary() else table
+    if table.schema.field(_COLUMN).type == pa.binary_view():
+        return table
+    return table.set_column(_COLUMN, VIEWED_SCHEMA.field(_COLUMN), table[_COLUMN].cast(pa.binary_view()))
 
 
 def kept(table: pa.Table, mask: pa.ChunkedArray, count: int) -> pa.Table:
     """The ``count`` records of a table of ``SCHEMA`` for which ``mask`` is true, as records of ``VIEWED_SCHEMA``."""
-    values = with_views(table)["value"]
-    if count * 2 < table.num_rows or values.num_chunks != 1:
+    if count * 2 < table.num_rows or table[_COLUMN].num_chunks != 1:
         return with_views(table.filter(mask))
-    chunk = values.chunk(0)
+    chunk = table[_COLUMN].chunk(0).cast(pa.binary_view())
     validity, views, *data = chunk.buffers()
     views_as_bytes = pa.Array.from_buffers(pa.binary(_VIEW_BYTES), len(chunk), [validity, views], offset=chunk.offset)
     filtered = table.set_column(_COLUMN, "value", views_as_bytes).filter(mask)
-    chunks = [_as_views(chunk, data) for chunk in filtered["value"].chunks]
+    chunks = [_as_views(chunk, data) for chunk in filtered[_COLUMN].chunks]
     return filtered.set_column(_COLUMN, VIEWED_SCHEMA.field(_COLUMN), pa.chunked_array(chunks, pa.binary_view()))
 
 
 def bytes_of(table: pa.Table) -> int:
     """Bytes of the records of a table of ``VIEWED_SCHEMA``: of the values those that are viewed, not their buffers."""
-    values = table["value"]
-    return int(table.drop_columns(["value"]).nbytes + sum(_viewed_bytes(chunk) for chunk in values.chunks))
+    values = sum(_viewed_bytes(chunk) for chunk in table[_COLUMN].chunks)
+    return int(values + table.remove_column(_COLUMN).nbytes)
 
 
 def _as_views(chunk: pa.Array, data: list[pa.Buffer | None]) -> pa.Array:
