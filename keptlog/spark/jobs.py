@@ -13,6 +13,7 @@ them has its own outcome, so that one that fails stops no other.
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,12 +84,15 @@ class Jobs:
             return []
         self.progress(f"{doing} in {len(tasks)} tasks")
         attempt_of = self.attempts(len(tasks))
+        # Every Spark task gets all of them; each is to build only its own.
+        descriptions = [pickle.dumps(task) for task in tasks]
 
         def work(batches: Batches) -> Batches:
             for task_id in numbers_in(batches):
                 attempt = attempt_of(task_id)
                 with in_a_task(), attempt.files.durable_at_end() as files:
-                    result = _outcome_of(partial(tasks[task_id].run, replace(attempt, files=files)))
+                    task: Task = pickle.loads(descriptions[task_id])  # noqa: S301  # made above
+                    result = _outcome_of(partial(task.run, replace(attempt, files=files)))
                 yield pa.record_batch([[task_id], [json.dumps(result)]], schema=_RESULT_SCHEMA)
 
         rows = self.collect(self.numbers(len(tasks)).mapInArrow(work, _RESULT_TYPE), doing)
