@@ -6,12 +6,21 @@ takes the next one: the imported modules are kept out of that, for looking throu
 
 Spark starts this module in place of ``pyspark.daemon``, which it runs. Only local sessions do: what a cluster's
 executors have installed is not known before a task runs there.
+
+``spark.executor.pyspark.memory`` limits a worker's address space. Arrow's own allocator takes a gigabyte of it at once
+and gives nothing back, so that NumPy has no room beside it; with a limit Arrow uses the system's.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 
+if "PYSPARK_EXECUTOR_MEMORY_MB" in os.environ:
+    # Arrow looks for it when it is imported.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+import pyarrow.acero
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 

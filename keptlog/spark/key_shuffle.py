@@ -49,7 +49,7 @@ KEYS_TYPE = "key binary, offset long, version long, is_mapped boolean, is_malfor
 SETTLED = pa.schema([("run", pa.int32()), ("judged", pa.int8()), ("offsets", pa.binary()), ("key", pa.binary())])
 """``offsets`` are up to ``BLOCK`` int64: a row of their own for each would cost as much as the keys did."""
 SETTLED_TYPE = "run int, judged byte, offsets binary, key binary"
-BLOCK = 1024
+BLOCK = 128
 BEATEN_WATERMARKS = -1
 """In place of a run: the key is that of a watermark which lost."""
 _MALFORMED = len(JudgedAs)

@@ -79,6 +79,7 @@ def judged_by_shuffle(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run
 
 
 def _parts(jobs: Jobs, records: int, run: Run, sizes: Sizes) -> int:
-    """So many that the keys which are settled at once are no more than one offset map takes."""
-    at_once = max(run.step.map_capacity.max_keys // jobs.cores, sizes.shuffled_part_records)
+    """So many that the keys which are settled at once are no more than one offset map takes, and each part is small."""
+    at_once = min(run.step.map_capacity.max_keys // jobs.cores, sizes.most_shuffled_part_records)
+    at_once = max(at_once, sizes.shuffled_part_records)
     return max(-(-records // at_once), 1)

@@ -62,6 +62,8 @@ class Sizes:
     bundles_per_core: int = 4
     shuffled_part_records: int = 250_000
     """At least so many in one part of a shuffle, however small the offset map may be: fewer are not worth a task."""
+    most_shuffled_part_records: int = 1_000_000
+    """At most so many, however large the offset map may be: a part takes about 0.2 GB of memory for them."""
     row_group_bytes: int = ROW_GROUP_BYTES
     """What a run holds of the records that it writes."""
 
