@@ -30,7 +30,7 @@ class MapAt:
         return self.mapped(files, step).offset_map
 
     def mapped(self, files: Files, step: Step) -> Mapped:
-        offset_map = OffsetMap.merged([OffsetMap.read(files, path) for path in self.paths])
+        offset_map = OffsetMap.read(files, self.paths)
         return Mapped(offset_map, step.end_offset, self.malformed)
 
 

@@ -50,7 +50,7 @@ class MergeTask:
     location: str
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
-        offset_map = OffsetMap.merged([OffsetMap.read(attempt.files, part) for part in self.parts])
+        offset_map = OffsetMap.read(attempt.files, self.parts)
         mapped = Mapped(offset_map, self.step.end_offset, 0)
         return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "map"))
 

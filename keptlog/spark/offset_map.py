@@ -8,17 +8,19 @@
 Kafka's ``SkimpyOffsetMap`` keeps hashes; here keys are compared as keys, so no collision can drop a record. Only the
 key and offset columns are read. Records without a key are not in the map.
 
-A large dirty section is mapped in parts, which are merged: the map of a whole is the latest of its parts. Memory is
-that of the distinct keys, about 0.2 GB for a million of them while the map is made, 25 bytes a key after.
+A large dirty section is mapped in parts, which are merged: the map of a whole is the latest of its parts. Records go
+through one hash table as they are read, so memory is that of the distinct keys: 0.13 to 0.2 GB for a million of them
+while the map is made, 25 bytes a key after.
 
-Two complications. A map **may be full**: then records are mapped in offset order up to the row where it is, and the
-pass ends before the next record that has a key (``keptlog.log.offset_map``). And where records have **versions**, the
-map has a column for them, and the latest of a key may after all be a clean record, or a watermark: ``rivals``.
+Two complications. A map **may be full**: then records are folded into it in offset order, a million or more at a time,
+up to the row where it is, and the pass ends before the next record that has a key (``keptlog.log.offset_map``). And
+where records have **versions**, the map has a column for them, and the latest of a key may after all be a clean record,
+or a watermark: ``rivals``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +34,7 @@ from keptlog.log.strategy import Strategy
 from keptlog.spark.inputs import Between, keys_schema, read_keys
 from keptlog.spark.judged_offsets import are_listed
 from keptlog.storage.files import Files
-from keptlog.storage.versions import latest_of_each_key
+from keptlog.storage.versions import latest_by_offset, latest_of_each_key
 
 FOLD_RECORDS = 1_000_000
 """Records that wait before they are folded into the map; more cost memory, fewer cost time."""
@@ -56,11 +58,6 @@ class OffsetMap:
     def empty(cls, strategy: Strategy) -> OffsetMap:
         return cls(_without_malformed(keys_schema(strategy).empty_table()))
 
-    @classmethod
-    def merged(cls, parts: Sequence[OffsetMap]) -> OffsetMap:
-        """The map of the whole from maps of its parts, in any order; there is at least one."""
-        return cls(_folded(parts[0].latest, (part.latest for part in parts[1:])))
-
     def latest_offset_of(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each key its latest offset; null for a key that the map lacks, and for no key."""
         return pc.take(self.latest["offset"], pc.index_in(keys, value_set=self.latest["key"]))
@@ -79,10 +76,10 @@ class OffsetMap:
             writer.write_table(self.latest)
 
     @classmethod
-    def read(cls, files: Files, path: str) -> OffsetMap:
-        """Read what ``write`` stored."""
-        with files.open_input(path) as source:
-            return cls(pa.ipc.open_file(source).read_all())
+    def read(cls, files: Files, paths: Sequence[str]) -> OffsetMap:
+        """Read what ``write`` stored; several are maps of parts, in any order, which are merged as they are read."""
+        parts = (part for path in paths for part in _stored(files, path))
+        return cls(pa.concat_tables(parts) if len(paths) == 1 else _merged(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +98,11 @@ def map_dirty(files: Files, step: Step, segments: Sequence[Segment], max_keys: i
     Raises:
         StalePlan: a segment is gone.
     """
+    tables = read_keys(files, step, segments, Between.dirty(step))
+    if not step.strategy.has_versions and sum(segment.record_count for segment in segments) <= max_keys:
+        return Mapped(OffsetMap(latest_by_offset(tables)), step.end_offset, 0)
     latest, malformed = OffsetMap.empty(step.strategy).latest, 0
     previous_offset = step.first_dirty_offset - 1
-    tables = read_keys(files, step, segments, Between.dirty(step))
     while records := next_joined(tables, latest.num_rows):
         folded = latest_of_each_key([latest, _without_malformed(records)])
         row = _row_after_full(latest, records, max_keys) if folded.num_rows >= max_keys else None
@@ -133,9 +132,20 @@ def _row_after_full(latest: pa.Table, records: pa.Table, max_keys: int) -> int |
     return int(after[0]) if len(after) else None
 
 
-def _folded(latest: pa.Table, tables: Iterable[pa.Table]) -> pa.Table:
-    tables = iter(tables)
-    while records := next_joined(tables, latest.num_rows):
+def _stored(files: Files, path: str) -> Iterator[pa.Table]:
+    """A stored map in pieces, the first of which is empty."""
+    with files.open_input(path) as source:
+        stored = pa.ipc.open_file(source)
+        yield stored.schema.empty_table()
+        for number in range(stored.num_record_batches):
+            yield pa.Table.from_batches([stored.get_batch(number)])
+
+
+def _merged(parts: Iterator[pa.Table]) -> pa.Table:
+    latest = next(parts)
+    if "version" not in latest.column_names:
+        return latest_by_offset(parts)
+    while records := next_joined(parts, latest.num_rows):
         latest = latest_of_each_key([latest, records])
     return latest
 

@@ -179,7 +179,7 @@ def test_the_map_of_the_parts_merged_is_the_map_of_the_whole(
         parts = [map_dirty(FILES, step, part).offset_map for part in halves]
         for number, part in enumerate(parts):
             part.write(FILES, f"{folder}/{number}.arrow")
-        merged = OffsetMap.merged([OffsetMap.read(FILES, f"{folder}/{number}.arrow") for number in (1, 0)])
+        merged = OffsetMap.read(FILES, [f"{folder}/{number}.arrow" for number in (1, 0)])
         inside = [r for segment in log for r in segment if 2 <= r.offset < step.end_offset and r.key is not None]
         assert dict(zip(*merged.latest.to_pydict().values(), strict=True)) == {r.key: r.offset for r in inside}
         assert len(merged) == len({r.key for r in inside})
