@@ -19,8 +19,8 @@ def growth_as_text(result: Mapping[str, Any]) -> str:
         "",
         f"{result['rounds']} rounds; " + ", ".join(as_facts(result["on"])),
         "",
-        '"x above" is what a record, or a topic-partition, costs beside those of the row above, in CPU seconds: above '
-        "1, the cost grows faster than the work.",
+        '"Each further" is what the work that the row above has not costs, in CPU seconds a million records or CPU ms '
+        "a topic-partition: where it rises from row to row, the cost grows faster than the work.",
     ]
     for table in result["tables"]:
         lines += ["", *_table(table)]
@@ -33,10 +33,10 @@ def _table(table: Mapping[str, Any]) -> Iterable[str]:
     yield from (
         f"### {table['title']}",
         "",
-        f"| topic-partitions | records | wall s | CPU s | {unit} | x above | floor wall s | floor CPU s | peak MiB |",
+        f"| topic-partitions | records | wall s | CPU s | {unit} | each further | floor s | floor CPU s | peak MiB |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     )
-    above = 0.0
+    above: Mapping[str, Any] | None = None
     for row in table["rows"]:
         wall_s, cpu_s, peak_bytes = row["wall_s"], row["cpu_s"], row["peak_rss_bytes"]
         cells = [
@@ -45,14 +45,21 @@ def _table(table: Mapping[str, Any]) -> Iterable[str]:
             f"{wall_s[KEPTLOG]:.2f}",
             f"{cpu_s[KEPTLOG]:.2f}",
             f"{row[per]:.2f}",
-            f"{row[per] / above:.2f}" if above else "",
+            _each_further(above, row) if above else "",
             f"{wall_s['floor']:.2f}",
             f"{cpu_s['floor']:.2f}",
             f"{peak_bytes[KEPTLOG] / _MEBIBYTE:.0f}",
         ]
         yield f"| {' | '.join(cells)} |"
-        above = row[per]
+        above = row
     yield from ("", f"{unit}:", "", "```")
     of = "partitions" if table["name"] != "records" else "records"
     yield from bars({f"{row[of]:,}": row[per] for row in table["rows"]}, "ms" if table["is_by_partition"] else "s")
     yield "```"
+
+
+def _each_further(above: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    cpu_s = row["cpu_s"][KEPTLOG] - above["cpu_s"][KEPTLOG]
+    if partitions := row["partitions"] - above["partitions"]:
+        return f"{cpu_s * 1_000 / partitions:.2f} ms"
+    return f"{cpu_s * 1_000_000 / (row['records'] - above['records']):.2f} s"
