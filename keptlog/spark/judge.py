@@ -13,7 +13,7 @@ shuffle (``key_shuffle``) there is no map, but a list of offsets for each run, a
 
 Values are never read here. A tombstone that still lacks its horizon always gets one, so the metrics say enough: its
 segment changes, and the stamp is set when the segment is rewritten. Expiry needs the horizon alone, for only tombstones
-have one.
+have one. What was read of a segment is handed on with the verdict, for whoever writes its survivors.
 
 An expire step removes tombstones past their horizon and nothing else.
 """
@@ -74,6 +74,8 @@ class Judged:
     """For each segment one boolean a record; null for a segment of which every record survives."""
     expired: Sequence[pa.ChunkedArray | None]
     """The same for the tombstones that go by their horizon, where they leave watermarks; null if there are none."""
+    read: dict[int, list[pa.Table]]
+    """By segment the columns that were read to judge it, a table a row group; none if that is more than a chunk."""
     counts: Counts
     winners_found: int
 
@@ -107,24 +109,29 @@ def judge(files: Files, step: Step, segments: Sequence[Segment], latest: Latest)
     for index, segment in enumerate(segments):
         by_way[way_to_judge(step, segment, latest)].append(index)
     counts = Counts(kept=sum(segments[index].record_count for index in by_way.pop(Way.UNREAD, [])))
+    is_held = sum(segments[index].record_count for indexes in by_way.values() for index in indexes) <= CHUNK_RECORDS
     masks: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
     expired: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
+    read: dict[int, list[pa.Table]] = defaultdict(list)
     winners_found = 0
     for way, indexes in by_way.items():
         pieces = _pieces(files, step, [(index, segments[index]) for index in indexes], way)
         for chunk in _chunks(pieces):
-            judged = _judge_chunk(pa.concat_tables(table for _, table in chunk), step, latest, way)
+            tables = pa.concat_tables((table for _, table in chunk), promote_options="default")
+            judged = _judge_chunk(tables, step, latest, way)
             counts, winners_found = counts + judged.counts, winners_found + judged.winners_found
             position = 0
             for index, table in chunk:
                 masks[index].append(judged.survives.slice(position, table.num_rows))
+                if is_held:
+                    read[index].append(table)
                 if step.strategy.has_versions and segments[index].has_expired_tombstone(step.now_ms):
                     expired[index].append(judged.expired.slice(position, table.num_rows))
                 position += table.num_rows
     # Without keys the unkeyed can't be told from the superseded one by one, but the metrics know how many they are.
     unkeyed = sum(segments[index].unkeyed_count for index in by_way[Way.BY_OFFSET])
     counts += Counts(superseded=-unkeyed, unkeyed=unkeyed)
-    return Judged(_joined(masks, len(segments)), _joined(expired, len(segments)), counts, winners_found)
+    return Judged(_joined(masks, len(segments)), _joined(expired, len(segments)), read, counts, winners_found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +173,9 @@ def _judge_chunk(table: pa.Table, step: Step, latest: Latest, way: Way) -> _Judg
 
 def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
     """Tombstones whose horizon has passed, of the records before the end of the clean."""
+    if "delete_horizon" not in table.column_names:
+        return pa.chunked_array([pa.repeat(pa.scalar(value=False), table.num_rows)])
     horizons = table["delete_horizon"]
-    if horizons.null_count == table.num_rows:
-        return pc.is_valid(horizons)
     due = _true(pc.less_equal(horizons.cast(pa.int64()), step.now_ms * US_PER_MS))
     return pc.and_(due, pc.less(table["offset"], step.end_offset)) if "offset" in table.column_names else due
 
@@ -176,16 +183,13 @@ def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
 def _pieces(
     files: Files, step: Step, segments: Iterable[tuple[int, Segment]], way: Way
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Row groups of the segments, each with the index of its segment; horizons are null where none can have passed."""
+    """Row groups of the segments, each with the index of its segment."""
     for index, segment in segments:
-        has_expired = segment.has_expired_tombstone(step.now_ms)
-        columns = list(dict.fromkeys((*_COLUMNS[way], "delete_horizon") if has_expired else _COLUMNS[way]))
+        horizon = ("delete_horizon",) if segment.has_expired_tombstone(step.now_ms) else ()
+        columns = list(dict.fromkeys((*_COLUMNS[way], *horizon)))
         with open_input(files, step, segment) as parquet:
             for row_group in range(parquet.num_row_groups):
                 table = parquet.read_row_group(row_group, columns=columns, use_threads=False).select(columns)
-                if not has_expired:
-                    horizons = pa.nulls(table.num_rows, pa.timestamp("us", tz="UTC"))
-                    table = table.append_column("delete_horizon", horizons)
                 yield index, table.replace_schema_metadata(None)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.plan import Step, StepKind
@@ -30,6 +31,8 @@ from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
 from keptlog.storage.value_views import kept, with_views
+
+_NOTHING_READ = pa.table({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,18 @@ def rewrite_run(files: Files, step: Step, segments: Sequence[Segment], latest: L
     removed: list[Segment] = []
     added: list[Segment] = []
     stamped = 0
-    for group in _groups(step, segments, judged):
+    groups = _groups(step, segments, judged)
+    for index in judged.read.keys() - {index for group in groups for index in group}:
+        del judged.read[index]
+    for group in groups:
         writer = SegmentWriter(files, output.path_for, step.segment_bytes, output.row_group_bytes)
         try:
             for index in group:
-                for table in _survivors(files, step, segments[index], judged.survives[index]):
-                    table, newly_stamped = _with_horizons(table, step)
-                    stamped += newly_stamped
-                    writer.write(table)
+                with open_input(files, step, segments[index]) as parquet:
+                    for table in _survivors(parquet, judged.survives[index], judged.read.pop(index, None)):
+                        table, newly_stamped = _with_horizons(table, step)
+                        stamped += newly_stamped
+                        writer.write(table)
             added += writer.finish()
         except BaseException:
             writer.abandon()
@@ -96,17 +103,27 @@ def _gets_horizons(step: Step, segment: Segment) -> bool:
     return step.kind is StepKind.COMPACT and segment.tombstone_count > segment.stamped_count
 
 
-def _survivors(files: Files, step: Step, segment: Segment, survives: pa.ChunkedArray | None) -> Iterator[pa.Table]:
-    with open_input(files, step, segment) as parquet:
-        position = 0
-        for index in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(index).num_rows
-            mask = survives.slice(position, rows) if survives is not None else None
-            position += rows
-            surviving = rows if mask is None else pc.sum(mask).as_py() or 0
-            if surviving:
-                table = parquet.read_row_group(index, columns=SCHEMA.names, use_threads=False)
-                yield with_views(table) if surviving == rows else kept(table, mask, surviving)
+def _survivors(
+    parquet: pq.ParquetFile, survives: pa.ChunkedArray | None, read: Sequence[pa.Table] | None
+) -> Iterator[pa.Table]:
+    position = 0
+    for index in range(parquet.num_row_groups):
+        rows = parquet.metadata.row_group(index).num_rows
+        mask = survives.slice(position, rows) if survives is not None else None
+        position += rows
+        surviving = rows if mask is None else pc.sum(mask).as_py() or 0
+        if surviving:
+            table = _records(parquet, index, read[index] if read else _NOTHING_READ)
+            yield with_views(table) if surviving == rows else kept(table, mask, surviving)
+
+
+def _records(parquet: pq.ParquetFile, row_group: int, read: pa.Table) -> pa.Table:
+    """The records of a row group, some columns of which have been read."""
+    missing = [name for name in SCHEMA.names if name not in read.column_names]
+    table = parquet.read_row_group(row_group, columns=missing, use_threads=False)
+    for name in read.column_names:
+        table = table.append_column(SCHEMA.field(name), read[name])
+    return table.select(SCHEMA.names)
 
 
 def _with_horizons(table: pa.Table, step: Step) -> tuple[pa.Table, int]:
