@@ -26,7 +26,7 @@ from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
 from keptlog.spark.inputs import open_input
 from keptlog.spark.judge import Judged, Latest, judge
-from keptlog.spark.watermarks import no_watermarks, watermarks_of_expired
+from keptlog.spark.watermarks import no_watermarks, watermarks_of
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
@@ -64,6 +64,7 @@ def rewrite_run(files: Files, step: Step, segments: Sequence[Segment], latest: L
     judged = judge(files, step, segments, latest)
     removed: list[Segment] = []
     added: list[Segment] = []
+    watermarks = [no_watermarks()]
     stamped = 0
     groups = _groups(step, segments, judged)
     for index in judged.read.keys() - {index for group in groups for index in group}:
@@ -73,19 +74,19 @@ def rewrite_run(files: Files, step: Step, segments: Sequence[Segment], latest: L
         try:
             for index in group:
                 with open_input(files, step, segments[index]) as parquet:
-                    for table in _survivors(parquet, judged.survives[index], judged.read.pop(index, None)):
-                        table, newly_stamped = _with_horizons(table, step)
+                    for survivors, expired in _divided(parquet, judged, index):
+                        table, newly_stamped = _with_horizons(survivors, step)
                         stamped += newly_stamped
                         writer.write(table)
+                        if expired is not None:
+                            watermarks.append(watermarks_of(expired, step))
             added += writer.finish()
         except BaseException:
             writer.abandon()
             raise
         removed += [segments[index] for index in group]
     counts = judged.counts + Counts(kept=-stamped, stamped=stamped)
-    has_versions = step.strategy.has_versions
-    watermarks = watermarks_of_expired(files, step, segments, judged.expired) if has_versions else no_watermarks()
-    return RewrittenRun(tuple(removed), tuple(added), counts, judged.winners_found, watermarks)
+    return RewrittenRun(tuple(removed), tuple(added), counts, judged.winners_found, pa.concat_tables(watermarks))
 
 
 def _groups(step: Step, segments: Sequence[Segment], judged: Judged) -> list[range]:
@@ -103,18 +104,20 @@ def _gets_horizons(step: Step, segment: Segment) -> bool:
     return step.kind is StepKind.COMPACT and segment.tombstone_count > segment.stamped_count
 
 
-def _survivors(
-    parquet: pq.ParquetFile, survives: pa.ChunkedArray | None, read: Sequence[pa.Table] | None
-) -> Iterator[pa.Table]:
+def _divided(parquet: pq.ParquetFile, judged: Judged, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+    """Of each row group what survives, and the tombstones that leave watermarks; not read if it has neither."""
+    survives, expired, read = judged.survives[segment], judged.expired[segment], judged.read.pop(segment, None)
     position = 0
     for index in range(parquet.num_row_groups):
         rows = parquet.metadata.row_group(index).num_rows
         mask = survives.slice(position, rows) if survives is not None else None
+        leaving = expired.slice(position, rows) if expired is not None else None
         position += rows
         surviving = rows if mask is None else pc.sum(mask).as_py() or 0
-        if surviving:
+        if surviving or (leaving is not None and pc.any(leaving, min_count=0).as_py()):
             table = _records(parquet, index, read[index] if read else _NOTHING_READ)
-            yield with_views(table) if surviving == rows else kept(table, mask, surviving)
+            survivors = with_views(table) if surviving == rows else kept(table, mask, surviving)
+            yield survivors, table.filter(leaving) if leaving is not None else None
 
 
 def _records(parquet: pq.ParquetFile, row_group: int, read: pa.Table) -> pa.Table:

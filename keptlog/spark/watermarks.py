@@ -8,18 +8,14 @@ after    (before - beaten), and new in place of old; less those that are past th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import StalePlan
 from keptlog.log.plan import Step
-from keptlog.log.segment import Segment
-from keptlog.spark.inputs import read_where
 from keptlog.storage.files import Files
 from keptlog.storage.schema import US_PER_MS
-from keptlog.storage.versions import version_columns, with_versions
+from keptlog.storage.versions import with_versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
 
 _LONG_MAX = 2**63 - 1
@@ -50,26 +46,8 @@ def write_watermarks(files: Files, step: Step, watermarks: pa.Table, path: str) 
     write_watermark_file(files, path, step.strategy, watermarks)
 
 
-def watermarks_of_expired(
-    files: Files, step: Step, segments: Sequence[Segment], expired: Sequence[pa.ChunkedArray | None]
-) -> pa.Table:
-    """What the tombstones leave that a pass removes by their horizon; ``expired`` has a boolean for each record.
-
-    Tombstones without a version leave nothing.
-
-    Raises:
-        StalePlan: a segment is gone.
-    """
-    columns = ["key", "delete_horizon", *version_columns(step.strategy)]
-    left = [no_watermarks()]
-    for segment, mask in zip(segments, expired, strict=True):
-        if mask is not None:
-            tombstones = read_where(files, step, segment, mask, columns)
-            left += (_watermarks(table, step) for table in tombstones)
-    return pa.concat_tables(left)
-
-
-def _watermarks(tombstones: pa.Table, step: Step) -> pa.Table:
+def watermarks_of(tombstones: pa.Table, step: Step) -> pa.Table:
+    """What tombstones leave that a pass removes by their horizon. Those without a version leave nothing."""
     tombstones = with_versions(tombstones, step.strategy).filter(
         pc.field("version").is_valid() & pc.field("key").is_valid()
     )
