@@ -128,8 +128,11 @@ def _mapped(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
         ended.append(replace(run, step=step, segments=step.segments))
     malformed = {index: sum(result["malformed"] for result in results) for index, results in of_step.items()}
     _merge(jobs, [run for run in ended if _has_many_keys(of_step[run.step_index], sizes)], of_step)
-    paths = {index: tuple(found["path"] for found in parts) for index, parts in of_step.items()}
-    return [replace(run, latest=MapAt(paths[run.step_index], malformed[run.step_index])) for run in ended]
+    maps = {
+        index: MapAt(tuple(part["path"] for part in parts), max(part["keys"] for part in parts), malformed[index])
+        for index, parts in of_step.items()
+    }
+    return [replace(run, latest=maps[run.step_index]) for run in ended]
 
 
 def _has_many_keys(parts: Sequence[Result], sizes: Sizes) -> bool:

@@ -24,6 +24,8 @@ class MapAt:
     """The files of a log's offset map, or of its parts, and what is known of it: malformed versions."""
 
     paths: tuple[str, ...]
+    keys: int
+    """As many as the largest part has: the whole has hardly more, or few in all."""
     malformed: int
 
     def read(self, files: Files, step: Step) -> OffsetMap:

@@ -32,12 +32,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from keptlog.log.offset_map import MapOverflow
+from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.spark.attempt import Attempt
 from keptlog.spark.inputs import Between
-from keptlog.spark.latest import MapKnown
+from keptlog.spark.latest import ComparedAt, MapAt, MapKnown
 from keptlog.spark.map_tasks import CompareTask, MapTask
 from keptlog.spark.run import Run, mapped_keys, may_be_full
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
@@ -137,30 +137,55 @@ _File = TypeVar("_File", bound=HasBytes)
 _Item = TypeVar("_Item")
 
 
-def contiguous_runs(segments: Iterable[_File], target_bytes: int) -> list[tuple[_File, ...]]:
-    """Neighbours in runs of about ``target_bytes``: a run ends with the segment whose middle is past its share."""
+def _size_bytes(file: HasBytes) -> int:
+    return file.size_bytes
+
+
+def contiguous_runs(
+    segments: Iterable[_File], target: int, weight: Callable[[_File], int] = _size_bytes
+) -> list[tuple[_File, ...]]:
+    """Neighbours in runs of about the target weight: a run ends with the segment whose middle is past its share."""
     runs: list[list[_File]] = []
     position, share = 0, -1
     for segment in segments:
-        middle = position + segment.size_bytes // 2
-        if middle // max(target_bytes, 1) != share:
-            share = middle // max(target_bytes, 1)
+        middle = position + weight(segment) // 2
+        if middle // max(target, 1) != share:
+            share = middle // max(target, 1)
             runs.append([])
         runs[-1].append(segment)
-        position += segment.size_bytes
+        position += weight(segment)
     return [tuple(run) for run in runs]
-
-
-def runs_of(run: Run, target_bytes: int) -> list[Run]:
-    """A step as one run, cut into runs of about ``target_bytes``."""
-    return [dataclasses.replace(run, segments=part) for part in contiguous_runs(run.segments, target_bytes)]
 
 
 def cut_into_runs(cut: Sequence[Run], cores: int, sizes: Sizes) -> list[Run]:
     """The runs of all steps that are cut, large enough to keep every core busy with few of them."""
-    large_bytes = sum(total_bytes(run.segments) for run in cut)
-    target_bytes = min(-(-large_bytes // cores), sizes.run_bytes)
-    return [part for run in cut for part in runs_of(run, target_bytes)]
+    work = {(run.step_index, segment): cost for run in cut for segment, cost in _work_to_rewrite(run).items()}
+    target = -(-sum(work.values()) // cores)
+    if sum(total_bytes(run.segments) for run in cut) > cores * sizes.run_bytes:
+        work, target = {key: key[1].size_bytes for key in work}, sizes.run_bytes
+    parts: list[Run] = []
+    for run in cut:
+
+        def weight(segment: Segment, step_index: int = run.step_index) -> int:
+            return work[step_index, segment]
+
+        parts += [dataclasses.replace(run, segments=part) for part in contiguous_runs(run.segments, target, weight)]
+    return parts
+
+
+def _work_to_rewrite(run: Run) -> dict[Segment, int]:
+    """By segment what a rewrite costs: to write costs about half as much again as to read.
+
+    Of a dirty section one record a key is the latest, so hardly more than its last records, as many as there are keys,
+    are written again. Clean records mostly are.
+    """
+    to_write = run.latest.keys if isinstance(run.latest, MapAt | ComparedAt) else UNBOUNDED.max_keys
+    work = {}
+    for segment in reversed(run.segments):
+        is_dirty = Between.dirty(run.step).holds(segment)
+        work[segment] = segment.size_bytes * (2 if is_dirty and to_write <= 0 else 5)
+        to_write -= segment.record_count if is_dirty else 0
+    return work
 
 
 def rewrite_tasks(parts: Sequence[Run], whole: Sequence[Run], cores: int, sizes: Sizes) -> list[RewriteTask]:

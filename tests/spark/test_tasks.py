@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keptlog.log.plan import StepKind
 from keptlog.log.segment import Segment
+from keptlog.spark.latest import MapAt
 from keptlog.spark.map_tasks import MapTask
 from keptlog.spark.run import Run
 from keptlog.spark.tasks import Sizes, bundled, contiguous_runs, cut_into_runs, map_tasks, rewrite_tasks
@@ -53,6 +54,20 @@ def test_a_large_log_is_cut_into_as_many_runs_as_there_are_cores_beside_bundles_
     tasks = rewrite_tasks(cut_into_runs([large], 2, Sizes()), small, cores=2, sizes=Sizes())
     assert [[len(run.segments) for run in task.runs] for task in tasks[:2]] == [[20], [20]]
     assert len(tasks) == 2 + 2 * Sizes().bundles_per_core
+
+
+def test_where_few_dirty_records_are_the_latest_the_run_that_writes_them_has_fewer_segments_to_read() -> None:
+    run = run_of([10] * 20, records_each=100)
+    step = Clean(0, run.step.end_offset).step(run.segments)
+    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 200, 0))
+    assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes())] == [11, 9]
+
+
+def test_where_all_dirty_records_may_be_the_latest_runs_have_equal_bytes() -> None:
+    run = run_of([10] * 20, records_each=100)
+    step = Clean(0, run.step.end_offset).step(run.segments)
+    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 2000, 0))
+    assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes())] == [10, 10]
 
 
 def test_a_run_is_never_larger_than_a_task_may_have_to_repeat() -> None:
