@@ -3,7 +3,9 @@
 The master is configuration: ``local[*]`` unless told otherwise, or a standalone cluster, YARN, Kubernetes, or a Spark
 Connect server (``sc://host:port``). On a cluster the executors need keptlog and pyarrow in their Python: install them
 there, or send keptlog along with ``spark.submit.pyFiles=keptlog.zip`` (Connect: ``addArtifacts("keptlog.zip",
-pyfile=True)``), and let ``PYSPARK_PYTHON`` in the driver's environment name that Python.
+pyfile=True)``), and let ``PYSPARK_PYTHON`` in the driver's environment name that Python. Where
+``spark.executor.pyspark.memory`` limits a cluster's workers, ``spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL`` should be
+``system``: Arrow's own allocator takes a gigabyte of address space at once.
 """
 
 from __future__ import annotations
