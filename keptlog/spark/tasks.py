@@ -48,7 +48,8 @@ class Sizes:
     """Where the cuts lie; tests make them small."""
 
     whole_log_records: int = 500_000
-    """A log of at most so many records is one run."""
+    whole_log_bytes: int = 128 * 2**20
+    """A log of at most so many records, in files of so many bytes, is one run."""
     mapped_in_runs_records: int = 2_500_000
     """Dirty records times cores, up to which each task that needs the map makes it by itself: a job costs more."""
     map_part_records: int = 500_000
@@ -80,7 +81,9 @@ class RewriteTask:
 
 def is_cut(step: Step, sizes: Sizes) -> bool:
     """Whether a step is too large for one run."""
-    return is_shuffled(step) or sum(segment.record_count for segment in step.segments) > sizes.whole_log_records
+    records = sum(segment.record_count for segment in step.segments)
+    is_large = records > sizes.whole_log_records or total_bytes(step.segments) > sizes.whole_log_bytes
+    return is_shuffled(step) or is_large
 
 
 def is_shuffled(step: Step) -> bool:

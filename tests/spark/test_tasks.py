@@ -13,7 +13,7 @@ from keptlog.log.segment import Segment
 from keptlog.spark.latest import MapAt
 from keptlog.spark.map_tasks import MapTask
 from keptlog.spark.run import Run
-from keptlog.spark.tasks import Sizes, bundled, contiguous_runs, cut_into_runs, map_tasks, rewrite_tasks
+from keptlog.spark.tasks import Sizes, bundled, contiguous_runs, cut_into_runs, is_cut, map_tasks, rewrite_tasks
 from tests.spark.local_log import Clean, LocalFiles
 
 
@@ -68,6 +68,13 @@ def test_where_all_dirty_records_may_be_the_latest_runs_have_equal_bytes() -> No
     step = Clean(0, run.step.end_offset).step(run.segments)
     mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 2000, 0))
     assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes())] == [10, 10]
+
+
+def test_a_log_is_cut_for_its_records_or_for_its_bytes() -> None:
+    sizes = Sizes(whole_log_records=100, whole_log_bytes=100)
+    assert not is_cut(run_of([10] * 10).step, sizes)
+    assert is_cut(run_of([10] * 10, records_each=11).step, sizes)
+    assert is_cut(run_of([11] * 10).step, sizes)
 
 
 def test_a_run_is_never_larger_than_a_task_may_have_to_repeat() -> None:
