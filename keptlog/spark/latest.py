@@ -16,6 +16,7 @@ from keptlog.log.plan import Step
 from keptlog.spark.judged_offsets import JudgedOffsets
 from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.spark.rivals import Compared
+from keptlog.spark.watermarks import NO_KEYS
 from keptlog.storage.files import Files
 
 
@@ -83,7 +84,7 @@ class ListAt:
     def beaten(self, files: Files) -> pa.ChunkedArray:
         """The keys of the watermarks that lost against a record."""
         if self.beaten_path is None:
-            return pa.chunked_array([], pa.binary())
+            return NO_KEYS
         with files.open_input(self.beaten_path) as source:
             return pa.ipc.open_file(source).read_all()["key"]
 
@@ -99,7 +100,7 @@ class Nothing:
 
     def beaten(self, _: Files) -> pa.ChunkedArray:
         """The keys of the watermarks that lost against a record: none did."""
-        return pa.chunked_array([], pa.binary())
+        return NO_KEYS
 
 
 MapKnown = MapAt | Unmapped

@@ -24,6 +24,7 @@ from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.spark.rewrite import Output, RewrittenRun, rewrite_run
 from keptlog.spark.rivals import Compared, compare, compare_watermarks
 from keptlog.spark.watermarks import (
+    NO_KEYS,
     no_watermarks,
     read_watermarks,
     store_watermarks,
@@ -64,7 +65,7 @@ class Run:
     def _rewrite_whole(self, attempt: Attempt) -> dict[str, Any]:
         step, mapped = self._mapped(attempt.files)
         latest: Latest = mapped.offset_map
-        beaten = pa.chunked_array([], pa.binary())
+        beaten = NO_KEYS
         if step.strategy.has_versions and step.kind is StepKind.COMPACT:
             of_watermarks = compare_watermarks(read_watermarks(attempt.files, step), mapped.offset_map)
             of_records = compare(attempt.files, step, step.segments, mapped.offset_map)
@@ -129,7 +130,7 @@ class WatermarksTask:
         """Do it, where ``new_path`` is free for them."""
         parts = [read_watermarks(files, dataclasses.replace(self.step, watermarks_path=part)) for part in self.parts]
         new = pa.concat_tables([no_watermarks(), *parts])
-        beaten = self.latest.beaten(files) if self.step.watermarks_path else pa.chunked_array([], pa.binary())
+        beaten = self.latest.beaten(files) if self.step.watermarks_path else NO_KEYS
         path = store_watermarks(files, self.step, new, beaten, new_path)
         return {"step_index": self.step_index, "watermarks_path": path}
 

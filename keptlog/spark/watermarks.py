@@ -19,6 +19,7 @@ from keptlog.storage.versions import with_versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
 
 _LONG_MAX = 2**63 - 1
+NO_KEYS = pa.chunked_array([], pa.binary())
 
 
 def no_watermarks() -> pa.Table:
