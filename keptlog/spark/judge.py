@@ -7,9 +7,10 @@ Most segments are judged without their values, many without their keys, some wit
 3. Nothing is mapped, but the file metrics know of a tombstone past its horizon: only the horizons are read.
 4. The metrics prove that nothing can go: not opened.
 
-Where a segment holds both clean and dirty records, or records beyond the end, or records have versions, a record at
-another offset than its key's latest is superseded, which is right for every segment. Where the keys were judged by a
-shuffle (``key_shuffle``) there is no map, but a list of offsets for each run, and no key is read at all.
+Where a segment holds both clean and dirty records, or records beyond the end, a record at another offset than its key's
+latest is superseded, which is right for every segment. Where the keys were judged before, by a shuffle
+(``key_shuffle``) or because records have versions (``rivals``), there is no map but a list of offsets, and no key is
+read at all.
 
 Values are never read here. A tombstone that still lacks its horizon always gets one, so the metrics say enough: its
 segment changes, and the stamp is set when the segment is rewritten. Expiry needs the horizon alone, for only tombstones
@@ -33,13 +34,9 @@ from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
 from keptlog.spark.inputs import Between, open_input
 from keptlog.spark.judged_offsets import JudgedAs, JudgedOffsets
-from keptlog.spark.offset_map import OffsetMap
+from keptlog.spark.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
 from keptlog.storage.files import Files
 from keptlog.storage.schema import US_PER_MS
-
-CHUNK_RECORDS = 8_000_000
-"""Records judged at once, about 40 bytes each. A lookup hashes the whole map anew, so chunks are few and large."""
-
 
 Latest = OffsetMap | JudgedOffsets
 """Which records are the latest of their keys: by key, or by offset where a shuffle has looked at the keys."""
@@ -75,7 +72,7 @@ class Judged:
     expired: Sequence[pa.ChunkedArray | None]
     """The same for the tombstones that go by their horizon, where they leave watermarks; null if there are none."""
     read: dict[int, list[pa.Table]]
-    """By segment the columns that were read to judge it, a table a row group; none if that is more than a chunk."""
+    """By segment the columns that were read to judge it, a table a row group; none if one lookup can't hold it."""
     counts: Counts
     winners_found: int
 
@@ -94,7 +91,7 @@ def way_to_judge(step: Step, segment: Segment, latest: Latest) -> Way:
         elif Between.dirty(step).holds(segment):
             return Way.BY_OFFSET
         elif len(latest) or segment.unkeyed_count:
-            is_clean = segment.last_offset < step.first_dirty_offset and not step.strategy.has_versions
+            is_clean = segment.last_offset < step.first_dirty_offset
             return Way.BY_KEY if is_clean else Way.BY_KEY_AND_OFFSET
     return Way.BY_HORIZON if segment.has_expired_tombstone(step.now_ms) else Way.UNREAD
 
@@ -109,14 +106,15 @@ def judge(files: Files, step: Step, segments: Sequence[Segment], latest: Latest)
     for index, segment in enumerate(segments):
         by_way[way_to_judge(step, segment, latest)].append(index)
     counts = Counts(kept=sum(segments[index].record_count for index in by_way.pop(Way.UNREAD, [])))
-    is_held = sum(segments[index].record_count for indexes in by_way.values() for index in indexes) <= CHUNK_RECORDS
+    records = sum(segments[index].record_count for indexes in by_way.values() for index in indexes)
+    is_held = fits_one_lookup(records)
     masks: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
     expired: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
     read: dict[int, list[pa.Table]] = defaultdict(list)
     winners_found = 0
     for way, indexes in by_way.items():
         pieces = _pieces(files, step, [(index, segments[index]) for index in indexes], way)
-        for chunk in _chunks(pieces):
+        for chunk in grouped_for_lookup(pieces, lambda piece: piece[1].num_rows):
             tables = pa.concat_tables((table for _, table in chunk), promote_options="default")
             judged = _judge_chunk(tables, step, latest, way)
             counts, winners_found = counts + judged.counts, winners_found + judged.winners_found
@@ -191,19 +189,6 @@ def _pieces(
             for row_group in range(parquet.num_row_groups):
                 table = parquet.read_row_group(row_group, columns=columns, use_threads=False).select(columns)
                 yield index, table.replace_schema_metadata(None)
-
-
-def _chunks(pieces: Iterable[tuple[int, pa.Table]]) -> Iterator[list[tuple[int, pa.Table]]]:
-    chunk: list[tuple[int, pa.Table]] = []
-    records = 0
-    for piece in pieces:
-        if chunk and records + piece[1].num_rows > CHUNK_RECORDS:
-            yield chunk
-            chunk, records = [], 0
-        chunk.append(piece)
-        records += piece[1].num_rows
-    if chunk:
-        yield chunk
 
 
 def _joined(masks: Mapping[int, list[pa.ChunkedArray]], segments: int) -> list[pa.ChunkedArray | None]:

@@ -20,8 +20,9 @@ or a watermark: ``rivals``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +39,10 @@ from keptlog.storage.versions import latest_by_offset, latest_of_each_key
 
 FOLD_RECORDS = 1_000_000
 """Records that wait before they are folded into the map; more cost memory, fewer cost time."""
+LOOKUP_RECORDS = 8_000_000
+"""Records looked up at once, about 40 bytes each. A lookup hashes the whole map anew, so lookups are few and large."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,25 @@ def map_dirty(files: Files, step: Step, segments: Sequence[Segment], max_keys: i
         latest, malformed = folded, malformed + _malformed(records)
         previous_offset = records["offset"][-1].as_py()
     return Mapped(OffsetMap(latest), step.end_offset, malformed)
+
+
+def fits_one_lookup(records: int) -> bool:
+    """Whether so many records are looked up at once."""
+    return records <= LOOKUP_RECORDS
+
+
+def grouped_for_lookup(pieces: Iterable[_T], records_of: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """The pieces in their order, as many in a group as are looked up at once, and at least one."""
+    group: list[_T] = []
+    records = 0
+    for piece in pieces:
+        if group and not fits_one_lookup(records + records_of(piece)):
+            yield group
+            group, records = [], 0
+        group.append(piece)
+        records += records_of(piece)
+    if group:
+        yield group
 
 
 def _row_after_full(latest: pa.Table, records: pa.Table, max_keys: int) -> int | None:

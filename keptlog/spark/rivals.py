@@ -19,7 +19,7 @@ start has no say: it is no rival. A key whose watermark wins has no latest recor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +33,9 @@ from keptlog.log.segment import Segment
 from keptlog.log.watermark import NO_OFFSET
 from keptlog.spark.inputs import Between, open_input, read_where
 from keptlog.spark.judged_offsets import JUDGED_SCHEMA, JudgedAs, JudgedOffsets
-from keptlog.spark.offset_map import OffsetMap
+from keptlog.spark.offset_map import OffsetMap, grouped_for_lookup
 from keptlog.storage.files import Files
 from keptlog.storage.versions import version_columns, with_versions
-
-LOOKUP_RECORDS = 8_000_000
-"""Records whose keys are looked up at once, about 40 bytes each: a lookup hashes the whole map anew."""
 
 _RIVALS = pa.schema([("beats", pa.int64()), ("version", pa.int64()), ("offset", pa.int64())])
 """``beats`` is the offset of a key's latest dirty record, ``offset`` the rival's, ``NO_OFFSET`` for a watermark."""
@@ -117,7 +114,8 @@ def compare(files: Files, step: Step, segments: Sequence[Segment], offset_map: O
             by_offset.append(segment)
         elif (len(offset_map) or segment.unkeyed_count) and segment.base_offset < step.end_offset:
             by_key.append(segment)
-    parts = [_by_key(files, step, group, offset_map) for group in _looked_up_at_once(by_key)]
+    groups = grouped_for_lookup(by_key, lambda segment: segment.record_count)
+    parts = [_by_key(files, step, group, offset_map) for group in groups]
     if by_offset:
         offsets = _read(files, step, by_offset, ["offset"])["offset"]
         is_latest = offset_map.has_offsets(offsets)
@@ -189,19 +187,6 @@ def _versions_at(files: Files, step: Step, segments: Sequence[Segment], position
             chunks += with_versions(records, step.strategy)["version"].chunks
         start = end
     return pa.chunked_array(chunks, pa.int64())
-
-
-def _looked_up_at_once(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    group: list[Segment] = []
-    records = 0
-    for segment in segments:
-        if group and records + segment.record_count > LOOKUP_RECORDS:
-            yield group
-            group, records = [], 0
-        group.append(segment)
-        records += segment.record_count
-    if group:
-        yield group
 
 
 def _read(files: Files, step: Step, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:

@@ -23,7 +23,7 @@ from keptlog.log.record import Record
 from keptlog.log.result import Rewritten, verify
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
-from keptlog.spark import judge, offset_map
+from keptlog.spark import offset_map
 from keptlog.spark.tasks import Sizes
 from keptlog.spark.watermarks import read_watermarks, write_watermarks
 from tests.in_process import SMALL_CUTS, in_process_engine
@@ -94,7 +94,7 @@ WATERMARKS = st.dictionaries(
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "CHUNK_RECORDS", 5)
+    monkeypatch.setattr(offset_map, "LOOKUP_RECORDS", 5)
     monkeypatch.setattr(offset_map, "FOLD_RECORDS", 4)
 
 

@@ -22,7 +22,7 @@ from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.segment import Segment
 from keptlog.log.verdict import Verdict, verdict
-from keptlog.spark import judge, offset_map
+from keptlog.spark import offset_map
 from keptlog.spark.offset_map import OffsetMap, map_dirty
 from keptlog.spark.rewrite import Output, rewrite_run
 from tests.spark.local_log import Clean, LocalFiles, live_records, live_segments, read, write_segment, write_segments
@@ -105,7 +105,7 @@ def expected(log: list[list[Record]], step: Step) -> tuple[list[Record], Counts]
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such that a log of a few records is judged in several chunks, and its map folded several times."""
-    monkeypatch.setattr(judge, "CHUNK_RECORDS", 5)
+    monkeypatch.setattr(offset_map, "LOOKUP_RECORDS", 5)
     monkeypatch.setattr(offset_map, "FOLD_RECORDS", 4)
 
 
