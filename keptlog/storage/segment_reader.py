@@ -19,8 +19,11 @@ def open_segment(files: Files, segment: Segment) -> Iterator[pq.ParquetFile]:
     Raises:
         FileNotFoundError: a purge has deleted it; the reader's snapshot is older than ``file.delete.delay.ms``.
     """
-    with files.open_input(segment.path) as source, pq.ParquetFile(source) as parquet:
-        yield parquet
+    with files.open_input(segment.path) as source:
+        # Requests to an object store are worth sending at once and ahead; from a local disk that costs a tenth.
+        is_remote = not isinstance(source, pa.OSFile)
+        with pq.ParquetFile(source, pre_buffer=is_remote) as parquet:
+            yield parquet
 
 
 def read_row_groups(files: Files, segment: Segment, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
