@@ -16,6 +16,7 @@ from examples.kafka_jars import VERSION as KAFKA_VERSION
 
 _PACKAGES = ("pyarrow", "pyspark", "duckdb", "polars", "numpy")
 _ROOT = Path(__file__).parents[1]
+_RESULTS = (":!benchmarks/RESULTS.md", ":!benchmarks/results")
 _GIBIBYTE = 2**30
 
 
@@ -51,7 +52,7 @@ def commit() -> str:
     git = ["git", "-C", str(_ROOT)]
     head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     changes = subprocess.run(
-        [*git, "status", "--porcelain", "--untracked-files=no", "--", "keptlog", "benchmarks"],
+        [*git, "status", "--porcelain", "--untracked-files=no", "--", "keptlog", "benchmarks", *_RESULTS],
         capture_output=True,
         text=True,
         check=False,

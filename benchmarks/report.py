@@ -1,4 +1,4 @@
-"""Results as text: one line of JSON, a table, and ``RESULTS.md`` with the latest of every case, and of ``growth``.
+"""Results as text: one line of JSON, a table, and ``RESULTS.md`` with the latest of all that is measured.
 
 A run with other than a case's own number of records, or fewer than five rounds, or without all contenders, is shown and
 not kept.
@@ -7,11 +7,12 @@ not kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.around_text import around_as_text
 from benchmarks.bars import bars
 from benchmarks.cases import Case
 from benchmarks.figures import KEPTLOG, Figures
@@ -22,13 +23,15 @@ FULL_ROUNDS = 5
 _FOLDER = Path(__file__).parent
 _KEPT = _FOLDER / "results"
 _MEBIBYTE = 2**20
+_APART: Mapping[str, Callable[[Mapping[str, Any]], str]] = {"growth": growth_as_text, "around": around_as_text}
+"""What is measured apart from the cases."""
 _HEAD = """\
 # Results
 
-The latest full run of each case, written by `make bench CASE=…` and `make growth`; [README.md](README.md) says how it
-is measured. Wall and CPU seconds are medians of the rounds, memory is the largest sum over all processes of a
-contender. "first" is a contender's first run, "start" what its process and session needed before; contenders of one
-peer share a process.
+The latest full run of each case, written by `make bench CASE=…`, `make growth` and `python -m benchmarks.around`;
+[README.md](README.md) says how it is measured. Wall and CPU seconds are medians of the rounds, memory is the largest
+sum over all processes of a contender. "first" is a contender's first run, "start" what its process and session needed
+before; contenders of one peer share a process.
 """
 
 
@@ -134,14 +137,15 @@ def as_text(result: Mapping[str, Any]) -> str:
 
 
 def keep(result: Mapping[str, Any], folder: Path = _FOLDER) -> None:
-    """Store a result as the latest of its case, or of ``growth``, and write ``RESULTS.md`` anew."""
+    """Store a result as the latest of its name and write ``RESULTS.md`` anew."""
     kept = folder / _KEPT.name
     kept.mkdir(exist_ok=True)
     (kept / f"{result['case']}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     found = sorted(kept.glob("W*.json"), key=lambda path: int(path.stem[1:]))
     results = [json.loads(path.read_text(encoding="utf-8")) for path in found]
     sections = [as_text(each) for each in results]
-    sections += [growth_as_text(json.loads(path.read_text(encoding="utf-8"))) for path in kept.glob("growth.json")]
+    for name, section_of in _APART.items():
+        sections += [section_of(json.loads(path.read_text(encoding="utf-8"))) for path in kept.glob(f"{name}.json")]
     (folder / "RESULTS.md").write_text("\n".join([_HEAD, *sections]), encoding="utf-8")
 
 
