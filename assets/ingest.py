@@ -22,6 +22,7 @@ from assets.report import FAILED_TAG, Context, run_id_of
 from keptlog.broker_ingest import BrokerIngest, WantedTopics
 from keptlog.errors import KeptlogError
 from keptlog.ingest import Ingested, IngestResult
+from keptlog.log.counted import counted
 from keptlog.log.source import SourceLog
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.store import LogStore
@@ -73,7 +74,9 @@ def ingest_materialization(ingested: Ingested, consumer_lag: int | None) -> dg.A
     }
     if consumer_lag is not None:
         numbers["consumer_lag"] = consumer_lag
-    description = f"{ingested.records} records ingested, of offsets {read.from_offset} to {read.end_offset - 1}"
+    description = (
+        f"{counted(ingested.records, 'record')} ingested, of offsets {read.from_offset} to {read.end_offset - 1}"
+    )
     return dg.AssetMaterialization(
         dirty_key(name.topic), description=description, partition=str(name), metadata=numbers
     )

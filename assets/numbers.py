@@ -14,6 +14,7 @@ import dagster as dg
 
 from assets.names import clean_key, dirty_key
 from keptlog.cleaner import Pass
+from keptlog.log.counted import counted
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.log.plan import Step, why_left_alone
 from keptlog.log.result import Rewritten
@@ -53,7 +54,7 @@ def retention_observation(step: Step) -> dg.AssetObservation:
         "log_start_offset": step.new_log_start_offset or 0,
     }
     name = str(step.topic_partition)
-    description = f"retention removed {len(step.segments)} old segments"
+    description = f"retention removed {counted(len(step.segments), 'old segment')}"
     return dg.AssetObservation(
         clean_key(step.topic_partition.topic), partition=name, description=description, metadata=numbers
     )
@@ -99,8 +100,8 @@ def dirty_version(assessment: Assessment) -> str:
 def _sentence(outcome: Rewritten) -> str:
     counts, step = outcome.counts, outcome.step
     return (
-        f"{step.kind} because of {step.trigger}: {counts.total} records in, {counts.retained} out; "
-        f"{counts.superseded} superseded, {counts.stamped} tombstones stamped, {counts.expired} expired"
+        f"{step.kind} because of {step.trigger}: {counted(counts.total, 'record')} in, {counts.retained} out; "
+        f"{counts.superseded} superseded, {counted(counts.stamped, 'tombstone')} stamped, {counts.expired} expired"
     )
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest import Ingest, IngestResult, Progress, TopicIngest
+from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, Source, SourceLog, SourceTopic
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.batches import LogSegment
@@ -113,7 +114,7 @@ class _Import:
                 except KeptlogError as error:
                     self.failed[str(name)] = error
         weights = [task.weight for task in tasks.values()]
-        outcomes = jobs.run_each(list(tasks.values()), weights, f"looking at {len(tasks)} logs")
+        outcomes = jobs.run_each(list(tasks.values()), weights, f"looking at {counted(len(tasks), 'log')}")
         scanned: dict[str, dict[int, _ScannedLog]] = defaultdict(dict)
         for (name, task), outcome in zip(tasks.items(), outcomes, strict=True):
             if isinstance(outcome, KeptlogError):

@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
+from keptlog.log.counted import counted
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.source import Arrived, IngestPlan, OffsetRange, SourceTopic, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
@@ -169,7 +170,7 @@ class _Run:
 
     def write(self, jobs: Jobs) -> None:
         """Stage all parts in one job."""
-        doing = f"reading {len(self.tasks)} parts of {len(self.begun)} topics"
+        doing = f"reading {counted(len(self.tasks), 'part')} of {counted(len(self.begun), 'topic')}"
         outcomes = jobs.run_each(self.tasks, [task.part.weight for task in self.tasks], doing)
         for task, outcome in zip(self.tasks, outcomes, strict=True):
             self.outcomes[task.part.topic_partition].append((task.part, outcome))
@@ -198,7 +199,7 @@ class _Run:
         self.committed += landing
         self.warnings += [_unkeyed(each) for each in landing if each.unkeyed and plan.topic in self.compacted]
         if records := sum(each.records for each in landing):
-            self.progress(f"{plan.topic}: {records} records are in")
+            self.progress(f"{plan.topic}: {counted(records, 'record')} in")
 
     def _create(self, ingest: TopicIngest) -> None:
         topic = ingest.plan.topic

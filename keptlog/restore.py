@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
@@ -64,7 +65,7 @@ def restore_to_json_lines(reader: Reader, sink: BinaryIO, progress: Progress, *,
         sink.write(to_json(partition, record).encode() + b"\n")
         count += 1
         if count % _PROGRESS_EVERY == 0:
-            progress(f"wrote {count} records")
+            progress(f"wrote {counted(count, 'record')}")
     return count
 
 
@@ -78,7 +79,7 @@ def restore_to_parquet(reader: Reader, sink: BinaryIO, progress: Progress, *, la
             yield table
             before, count = count, count + table.num_rows
             if before // _PROGRESS_EVERY < count // _PROGRESS_EVERY:
-                progress(f"wrote {count} records")
+                progress(f"wrote {counted(count, 'record')}")
 
     write_parquet(sink, told(table for log in reader.logs for table in reader.tables(log, latest=latest)))
     return count
@@ -180,14 +181,15 @@ class Restore:
         found = targets.find(name)
         if found is None:
             targets.create(name, described.partitions, described.raw_config)
-            self.progress(f"created topic {name} with {described.partitions} partitions")
+            self.progress(f"created topic {name} with {counted(described.partitions, 'partition')}")
         target = found or targets.find(name)
         if target is None:
             raise InvalidConfig(f"topic {name} was deleted while it was being created: leave it alone, and try again")
         if target.partitions != described.partitions:
             raise InvalidConfig(
-                f"topic {name} has {target.partitions} partitions and {topic} here has {described.partitions}: records "
-                "keep their partitions, so choose another topic (--topic), or give it as many"
+                f"topic {name} has {counted(target.partitions, 'partition')} and {topic} here has "
+                f"{described.partitions}: records keep their partitions, so choose another topic (--topic), or give it "
+                "as many"
             )
         if target.replaces_timestamps:
             raise InvalidConfig(
@@ -227,7 +229,9 @@ class Restore:
                     reached = {}
                     done.commit(sent, zero_timestamps + writer.zero_timestamps)
                     total = done.records.total()
-                    self.progress(f"restored {total} records, up to offset {record.offset} of {log.topic_partition}")
+                    self.progress(
+                        f"restored {counted(total, 'record')}, up to offset {record.offset} of {log.topic_partition}"
+                    )
             reached[partition] = Position(log.log_end_offset, started_ms)
         writer.commit(reached)
         done.commit(sent, zero_timestamps + writer.zero_timestamps)

@@ -18,6 +18,7 @@ import dagster as dg
 from assets.ingest import by_reason, source_observation
 from keptlog.cleaner import backoff_of
 from keptlog.errors import InvalidConfig
+from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.topic_partition import TopicPartition
 from orchestration.in_flight import ingests_in_flight
@@ -111,12 +112,13 @@ def judge(instance: dg.DagsterInstance, scan: LagScan, enough: Enough, failures:
             retry_at_ms = failures.retry_at_ms(name, topic.position(name))
             if scan.now_ms < retry_at_ms:
                 attempts = failures.count(name, topic.position(name))
-                paused[str(name)] = f"failed {attempts} times, the next ingest is at {iso_time(retry_at_ms)}"
+                paused[str(name)] = f"failed {counted(attempts, 'time')}, the next ingest is at {iso_time(retry_at_ms)}"
             else:
                 requested.append((topic, name))
     if scan.topics and not (requested or behind or paused or stopped):
-        count = sum(len(topic.names) for topic in scan.topics)
-        behind = [f"{len(scan.topics)} ingested topics, {count} topic-partitions, none is behind its broker"]
+        topics = counted(len(scan.topics), "ingested topic")
+        names = counted(sum(len(topic.names) for topic in scan.topics), "topic-partition")
+        behind = [f"{topics}, {names}, none is behind its broker"]
     reasons = [line for kind in (scan.unanswered, stopped, by_reason(paused), behind) for line in _some(kind)]
     return Judged(tuple(requested), tuple(reasons))
 

@@ -15,6 +15,7 @@ import dagster as dg
 from assets.report import FAILED_TAG
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.counted import counted
 from keptlog.log.selection import Trigger
 from orchestration.in_flight import configured_logs, logs_in_flight
 from orchestration.jobs import clean_logs, retention
@@ -56,7 +57,7 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
             plan = cleaner.plan_retention(logs, scan.now_ms, except_for=except_for)
         topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
         if not topic_partitions:
-            return dg.SensorResult(skip_reason=f"{len(logs)} logs, none has a segment to remove now")
+            return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")
         names = [str(each) for each in topic_partitions]
         locations = [scan.locations[each.topic] for each in topic_partitions]
         request = dg.RunRequest(

@@ -11,6 +11,7 @@ from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_st
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.file_ingest import FileIngest, Ingested
 from keptlog.home import new_id, open_home
+from keptlog.log.counted import counted
 from keptlog.log.source import Source
 from keptlog.sources.files import FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
@@ -133,14 +134,14 @@ def _refuse_idle(files: FileSet) -> None:
 
 def _progress(files: FileSet) -> str:
     share = files.share_read
-    return f"read {files.count} records" + ("" if share is None else f", {share:.0%} of the bytes")
+    return f"read {counted(files.count, 'record')}" + ("" if share is None else f", {share:.0%} of the bytes")
 
 
 def _print_appended(result: AppendResult, *, as_json: bool) -> None:
     if as_json:
         print_json({"topic": result.topic, "records": result.records, "bytes": result.bytes} | asdict(result))
         return
-    click.echo(f"appended {result.records} records ({size(result.bytes)}) to {result.topic}")
+    click.echo(f"appended {counted(result.records, 'record')} ({size(result.bytes)}) to {result.topic}")
     for each in result.partitions:
         click.echo(f"  {result.topic}-{each.partition}: offsets {each.base_offset}..{each.last_offset}")
 
@@ -152,7 +153,7 @@ def _print_ingested(topic: str, ingested: Sequence[Ingested], *, as_json: bool) 
         print_json({"topic": topic, "records": records, "skipped": skipped, "bytes": size_bytes, "partitions": rows})
         return
     there = f"; {skipped} were there already" if skipped else ""
-    click.echo(f"appended {records} records ({size(size_bytes)}) to {topic} at their own offsets{there}")
+    click.echo(f"appended {counted(records, 'record')} ({size(size_bytes)}) to {topic} at their own offsets{there}")
     for each in ingested:
         if each.records:
             behind = "" if each.position is None else f", behind {each.position}"

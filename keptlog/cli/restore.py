@@ -12,6 +12,7 @@ import click
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
+from keptlog.log.counted import counted
 from keptlog.restore import Restore, Restored, restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
 
@@ -89,7 +90,7 @@ def _to_kafka(topic: str, options: _Options) -> None:
         topic, options.target or topic, append_to_existing=options.append_to_existing, skip_lost=options.skip_lost
     )
     if done.zero_timestamps:
-        click.echo(f"keptlog: {done.zero_timestamps} records have timestamp 0, which was sent as 1", err=True)
+        click.echo(f"keptlog: timestamp 0 was sent as 1 in {counted(done.zero_timestamps, 'record')}", err=True)
     if options.as_json:
         print_json(asdict(done) | {"records": done.records, "bootstrap": settings.bootstrap})
     else:
@@ -100,7 +101,7 @@ def _print(done: Restored, bootstrap: str) -> None:
     if not done.records:
         click.echo(f"{done.target} at {bootstrap} has all of {done.topic} already")
         return
-    click.echo(f"restored {done.records} records of {done.topic} to {done.target} at {bootstrap}")
+    click.echo(f"restored {counted(done.records, 'record')} of {done.topic} to {done.target} at {bootstrap}")
     for log in done.logs:
         if log.records:
             click.echo(
@@ -125,4 +126,4 @@ def _to_file(topic: str, options: _Options) -> None:
     if options.as_json:
         print_json({"topic": topic, "file": str(path), "records": count, "bytes": size_bytes})
     else:
-        click.echo(f"restored {count} records of {topic} to {path} ({size(size_bytes)})")
+        click.echo(f"restored {counted(count, 'record')} of {topic} to {path} ({size(size_bytes)})")

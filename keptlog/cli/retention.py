@@ -9,6 +9,7 @@ import click
 from keptlog.cleaner import Retained
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, refuse_unknown, size
 from keptlog.home import new_id, open_home
+from keptlog.log.counted import counted
 from keptlog.log.plan import Step
 from keptlog.log.segment import total_bytes
 from keptlog.log.topic_partition import TopicPartition
@@ -60,8 +61,8 @@ def delete_records(topic: str, partition: int, offset: int, *, as_json: bool) ->
         print_json(row)
         return
     click.echo(
-        f"{row['topic-partition']} begins at offset {deleted.log_start_offset} now; {len(deleted.removed)} segments "
-        f"({size(total_bytes(deleted.removed))}) went"
+        f"{row['topic-partition']} begins at offset {deleted.log_start_offset} now; "
+        f"{counted(len(deleted.removed), 'segment')} ({size(total_bytes(deleted.removed))}) went"
     )
 
 

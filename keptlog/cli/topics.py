@@ -13,6 +13,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE
 from keptlog.log.config import NOT_APPLICABLE
+from keptlog.log.counted import counted
 from keptlog.log.setting import Resolved
 
 config_option = click.option(
@@ -46,7 +47,7 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
     if as_json:
         print_json({"topic": created.name, "partitions": created.partitions, "location": created.location})
         return
-    click.echo(f"created {created.name} with {created.partitions} partitions at {created.location}")
+    click.echo(f"created {created.name} with {counted(created.partitions, 'partition')} at {created.location}")
     if not created.config.is_compacted:
         click.echo("cleanup.policy is delete, Kafka's default: it will not be compacted unless altered", err=True)
 
@@ -100,7 +101,7 @@ def describe(name: str, *, as_json: bool) -> None:
             | {"settings": settings, "broker": broker, "without_meaning": without_meaning, "logs": logs}
         )
         return
-    click.echo(f"{name}: {described.partitions} partitions at {described.location}")
+    click.echo(f"{name}: {counted(described.partitions, 'partition')} at {described.location}")
     if source:
         known = ", ".join(f"{what.replace('_', ' ')} {value}" for what, value in source.items() if value)
         click.echo(f"ingested from {known}")
@@ -147,7 +148,7 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"topic": name, "deleted_files": files})
     else:
-        click.echo(f"deleted {name}: {files} files")
+        click.echo(f"deleted {name}: {counted(files, 'file')}")
 
 
 def _setting_row(resolved: Resolved) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.plan import why_left_alone
 from keptlog.log.retention import retention_of
@@ -89,9 +90,9 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
         f"max.compaction.lag.ms={max_lag}: the oldest uncompacted record is "
         + (f"of {iso_time(oldest_ms)}" if oldest_ms is not None else "none"),
         f"min.compaction.lag.ms={config.min_compaction_lag_ms}: "
-        f"{sum(s.record_count for s in sections.uncleanable)} records are too young",
+        f"too young: {counted(sum(s.record_count for s in sections.uncleanable), 'record')}",
         f"segment.ms={config.segment_ms}, segment.bytes={config.segment_bytes}: "
-        f"{sum(s.record_count for s in sections.active)} records are in the active segment",
+        f"in the active segment: {counted(sum(s.record_count for s in sections.active), 'record')}",
         f"delete.retention.ms={config.delete_retention_ms}: the earliest delete horizon is "
         + (iso_time(horizon_ms) if horizon_ms is not None else "none"),
     ]

@@ -28,6 +28,7 @@ from enum import StrEnum
 from typing import Any
 
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.retention import retention_of
@@ -275,16 +276,18 @@ def describe_step(step: Step) -> str:
     dirty = step.dirty
     if step.kind is StepKind.RETAIN:
         return (
-            f"{step.topic_partition}: remove {len(step.segments)} old segments ({total_bytes(step.segments)} bytes), "
+            f"{step.topic_partition}: remove {counted(len(step.segments), 'old segment')} "
+            f"({total_bytes(step.segments)} bytes), "
             f"log start offset {step.log_start_offset} -> {step.new_log_start_offset}"
         )
     if step.kind is StepKind.EXPIRE:
         return (
-            f"{step.topic_partition}: expire tombstones in {len(step.segments)} segments "
+            f"{step.topic_partition}: expire tombstones in {counted(len(step.segments), 'segment')} "
             f"({total_bytes(step.segments)} bytes), {step.trigger}"
         )
     return (
         f"{step.topic_partition}: compact offsets [{step.first_dirty_offset}, {step.end_offset}) of "
-        f"{len(dirty)} dirty segments ({total_bytes(dirty)} bytes) into {len(step.segments) - len(dirty)} clean ones, "
+        f"{counted(len(dirty), 'dirty segment')} ({total_bytes(dirty)} bytes) into "
+        f"{counted(len(step.segments) - len(dirty), 'clean one')}, "
         f"dirty ratio {step.cleanable_ratio:.2f}, {step.trigger}"
     )

@@ -21,6 +21,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from keptlog.errors import StorageUnavailable
+from keptlog.log.counted import counted
 from keptlog.log.plan import Step
 from keptlog.log.result import Counts, Rewritten
 from keptlog.log.segment import Segment
@@ -85,7 +86,8 @@ class SparkEngine:
         try:
             parts = self._parts(jobs, cut)
             tasks = rewrite_tasks(parts, whole, jobs.cores, self.sizes)
-            results = [run for task in jobs.run(tasks, f"rewriting {len(steps)} logs") for run in task["runs"]]
+            rewritten = jobs.run(tasks, f"rewriting {counted(len(steps), 'log')}")
+            results = [run for task in rewritten for run in task["runs"]]
             watermarks = _watermarks(jobs, parts, results, self.sizes)
         except OSError as error:
             why = (str(error).splitlines() or [type(error).__name__])[0]
@@ -121,7 +123,7 @@ class SparkEngine:
 def _mapped(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
     """The runs with their logs' offset maps; where a map is full, the step ends there."""
     tasks = [task for run in runs for task in map_tasks(run, jobs.cores, sizes)]
-    of_step = _by_step(jobs.run(tasks, f"mapping the keys of {len(runs)} logs"))
+    of_step = _by_step(jobs.run(tasks, f"mapping the keys of {counted(len(runs), 'log')}"))
     ended: list[Run] = []
     for run in runs:
         step = run.step.ended_at(min(result["end_offset"] for result in of_step[run.step_index]))
@@ -148,7 +150,7 @@ def _merge(jobs: Jobs, runs: Iterable[Run], of_step: dict[int, list[Result]]) ->
         for run in runs
         if len(parts := of_step[run.step_index]) > 1
     ]
-    for result in jobs.run(merges, f"merging the maps of {len(merges)} logs"):
+    for result in jobs.run(merges, f"merging the maps of {counted(len(merges), 'log')}"):
         of_step[result["step_index"]] = [result]
 
 
@@ -158,7 +160,7 @@ def _compared(jobs: Jobs, runs: Sequence[Run]) -> list[Run]:
         (run, run.latest) for run in runs if run.step.strategy.has_versions and isinstance(run.latest, MapKnown)
     ]
     tasks = compare_tasks(with_versions, jobs.cores)
-    found = _by_step(jobs.run(tasks, f"comparing the versions of {len(with_versions)} logs"))
+    found = _by_step(jobs.run(tasks, f"comparing the versions of {counted(len(with_versions), 'log')}"))
     told = {
         index: ComparedAt(tuple(part["path"] for part in parts), parts[0]["keys"], parts[0]["malformed"])
         for index, parts in found.items()
@@ -182,7 +184,7 @@ def _watermarks(jobs: Jobs, parts: Sequence[Run], results: Sequence[Result], siz
     many = [task for task in tasks if task not in few]
     free_paths = {run["step_index"]: run["free_watermarks_path"] for run in results if "free_watermarks_path" in run}
     stored = [task.store(jobs.files, free_paths[task.step_index]) for task in few]
-    stored += jobs.run(many, f"storing the watermarks of {len(many)} logs")
+    stored += jobs.run(many, f"storing the watermarks of {counted(len(many), 'log')}")
     with_path = (result for result in [*results, *stored] if "watermarks_path" in result)
     return {result["step_index"]: result["watermarks_path"] for result in with_path}
 

@@ -29,6 +29,7 @@ from pyspark.sql import functions as sql
 
 from keptlog import errors
 from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.log.counted import counted
 from keptlog.spark.attempt import Attempt
 from keptlog.spark.tasks import bundled
 from keptlog.spark.throttle import Throttle, ThrottledFiles
@@ -82,7 +83,7 @@ class Jobs:
         """
         if not tasks:
             return []
-        self.progress(f"{doing} in {len(tasks)} tasks")
+        self.progress(f"{doing} in {counted(len(tasks), 'task')}")
         attempt_of = self.attempts(len(tasks))
         # Every Spark task gets all of them; each is to build only its own.
         descriptions = [pickle.dumps(task) for task in tasks]

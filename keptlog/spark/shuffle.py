@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
 from keptlog.spark.jobs import Batches, Jobs, in_a_task, numbers_in
 from keptlog.spark.key_shuffle import (
@@ -65,7 +66,7 @@ def judged_by_shuffle(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run
                 yield pa.record_batch([[json.dumps(result)]], schema=_RESULT_SCHEMA)
 
     settled_parts = _parts(jobs, sum(segment.record_count for segment in step.segments), runs[0], sizes)
-    jobs.progress(f"{doing} in {settled_parts} parts")
+    jobs.progress(f"{doing} in {counted(settled_parts, 'part')}")
     keys = jobs.numbers(len(emits)).mapInArrow(emit, KEYS_TYPE).repartition(settled_parts, "key")
     lists = keys.mapInArrow(settle_part, SETTLED_TYPE).repartition(min(len(runs) + 1, jobs.cores), "run")
     found = [json.loads(row.result) for row in jobs.collect(lists.mapInArrow(write, _RESULT_TYPE), doing)]

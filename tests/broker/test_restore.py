@@ -351,6 +351,6 @@ def test_the_command_says_what_it_did(
         first.out.splitlines()[0] == f"restored 2 records of {twins.topic} to {twins.topic} at {twins.broker.bootstrap}"
     )
     assert first.out.splitlines()[1:] == [f"  {twins.topic}-1: 2 of offsets 0..1"]
-    assert first.err == "keptlog: 1 records have timestamp 0, which was sent as 1\n"
+    assert first.err == "keptlog: timestamp 0 was sent as 1 in 1 record\n"
     assert second.out == f"{twins.topic} at {twins.broker.bootstrap} has all of {twins.topic} already\n"
     assert json.loads(third.out)["records"] == 0

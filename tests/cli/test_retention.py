@@ -26,7 +26,7 @@ def events(keptlog: Run, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_old_segments_are_announced_explained_and_removed(keptlog: Run, events: str) -> None:
-    assert "events-0: remove 1 old segments" in keptlog("plan").out
+    assert "events-0: remove 1 old segment" in keptlog("plan").out
     assert "is to be removed, retention_ms" in keptlog("explain", events, "0").out
     assert keptlog("plan", "--json").json["retention"][0]["new_log_start_offset"] == 1
 

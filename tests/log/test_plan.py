@@ -154,10 +154,10 @@ def test_a_step_never_touches_what_is_young_or_active_and_always_makes_progress(
 
 def test_a_step_is_told_in_one_line() -> None:
     assert describe_step(planned(compacted())) == (
-        "t-0: compact offsets [10, 20) of 1 dirty segments (300 bytes) into 1 clean ones, dirty ratio 0.75, dirty_ratio"
+        "t-0: compact offsets [10, 20) of 1 dirty segment (300 bytes) into 1 clean one, dirty ratio 0.75, dirty_ratio"
     )
     assert describe_step(planned(log([EXPIRED], checkpoint=10))) == (
-        "t-0: expire tombstones in 1 segments (100 bytes), tombstone_expiry"
+        "t-0: expire tombstones in 1 segment (100 bytes), tombstone_expiry"
     )
 
 

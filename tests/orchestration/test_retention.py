@@ -36,7 +36,7 @@ def test_old_segments_are_requested_and_removed(world: World, events: str) -> No
     assert retain(world, request).success
 
     assert world.records(events) == [(2, b"a", b"2")]
-    assert "1 logs, none has a segment to remove now" in world.skips(SENSOR)
+    assert "1 log, none has a segment to remove now" in world.skips(SENSOR)
 
 
 def test_what_was_removed_is_an_observation_of_the_clean_section(world: World, events: str) -> None:

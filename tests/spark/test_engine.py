@@ -108,8 +108,8 @@ def a_history(root: Path, seed: int = 1, partition: int = 0) -> History:
     ("sizes", "jobs_before"),
     [
         pytest.param(Sizes(), [], id="in one task"),
-        pytest.param(CUT, ["mapping the keys of 1 logs", "merging the maps of 1 logs"], id="cut"),
-        pytest.param(MERGED_IN_RUNS, ["mapping the keys of 1 logs"], id="cut, parts of the map merged in each run"),
+        pytest.param(CUT, ["mapping the keys of 1 log", "merging the maps of 1 log"], id="cut"),
+        pytest.param(MERGED_IN_RUNS, ["mapping the keys of 1 log"], id="cut, parts of the map merged in each run"),
         pytest.param(MAPPED_IN_RUNS, [], id="cut, mapped in each run"),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_clean_leaves_what_the_specification_leaves(engine: Engine, sizes: Siz
     [outcome] = engine.rewrite([history.step])
     assert live_records(outcome) == history.expected
     tasks_said = [line.split(" in ")[0] for line in engine.said]
-    assert tasks_said == [*jobs_before, "rewriting 1 logs"]
+    assert tasks_said == [*jobs_before, "rewriting 1 log"]
 
 
 def test_many_logs_of_both_kinds_are_rewritten_in_few_tasks_and_come_back_in_order(engine: Engine) -> None:
@@ -197,7 +197,7 @@ def test_a_storage_that_keeps_failing_is_told_in_one_line(engine: Engine, tmp_pa
     with pytest.raises(StorageUnavailable) as raised:
         engine.rewrite([a_history(engine.root).step])
     assert str(raised.value) == (
-        "Spark failed while rewriting 1 logs: ConnectionError: the storage went away; nothing was committed, try again"
+        "Spark failed while rewriting 1 log: ConnectionError: the storage went away; nothing was committed, try again"
     )
     assert raised.value.__cause__ is not None
 
@@ -307,7 +307,7 @@ def test_keys_beyond_the_map_are_shuffled_and_the_same_log_is_left(engine: Engin
     engine.said.clear()
     [outcome] = engine.rewrite([shuffled], "shuffled")
     assert engine.said[0] == f"shuffling the keys of {TOPIC}-0 in {-(-history.records // 300)} parts"
-    assert engine.said[1].startswith("rewriting 1 logs")
+    assert engine.said[1].startswith("rewriting 1 log")
     assert live_records(outcome) == live_records(at_once)
     assert (outcome.counts, outcome.map_keys) == (at_once.counts, at_once.map_keys)
     assert engine.paths(".arrow") == set()

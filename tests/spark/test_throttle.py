@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from keptlog.log.counted import counted
 from keptlog.log.record import Record
 from keptlog.log.segment import total_bytes
 from keptlog.spark.engine import SparkEngine
@@ -96,7 +97,7 @@ def test_all_tasks_of_a_clean_together_keep_to_the_rate(spark: SparkSession, tmp
     said: list[str] = []
     locations = {Clean.topic: str(tmp_path / Clean.topic)}
     [outcome] = engine.rewrite([Clean(0, 1000).step(segments)], locations, "run", said.append)
-    assert said[-1] == f"rewriting 1 logs in {tasks} tasks"
+    assert said[-1] == f"rewriting 1 log in {counted(tasks, 'task')}"
     assert len(live_records(outcome)) == 500
     least_bytes = total_bytes(segments) + total_bytes(outcome.added)
     # Sleep takes no time here, so tasks may run one after the other that would run at once: each at its share.

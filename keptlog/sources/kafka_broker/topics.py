@@ -25,6 +25,7 @@ from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_error
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
+from keptlog.log.counted import counted
 from keptlog.log.source import Source, SourceLog, SourceTopic
 
 Name = TypeVar("Name")
@@ -149,7 +150,9 @@ def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[s
         topic = metadata.topics.get(name)
         if topic is None:
             near = difflib.get_close_matches(name, metadata.topics, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"it shows {len(metadata.topics)} topics"
+            hint = (
+                f"did you mean {' or '.join(near)}?" if near else f"it shows {counted(len(metadata.topics), 'topic')}"
+            )
             where = answers.settings.bootstrap
             answers.errors[name] = UnknownTopic(f"{where} has no topic {name!r}, or does not show it: {hint}")
         elif topic.error is not None:
