@@ -22,9 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -73,7 +75,11 @@ class OffsetMap:
 
     def has_offsets(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each of these rising offsets, of which there is at least one, whether it is the latest of a key."""
-        return are_listed(offsets, np.sort(self.latest["offset"].to_numpy()))
+        return are_listed(offsets, self._rising_offsets)
+
+    @cached_property
+    def _rising_offsets(self) -> npt.NDArray[np.int64]:
+        return np.sort(self.latest["offset"].to_numpy())
 
     def write(self, files: Files, path: str) -> None:
         """Store the map as an Arrow IPC file."""

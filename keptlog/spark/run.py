@@ -46,19 +46,26 @@ class Run:
     latest: KnownLatest | None = None
     """Where it stands which records are the latest; null if this run is the whole step and finds out by itself."""
     row_group_bytes: int = ROW_GROUP_BYTES
+    task: int = 0
+    """Runs of one log that have the same number are done by one task."""
 
-    def rewrite(self, attempt: Attempt) -> dict[str, Any]:
-        """Judge and rewrite; the result is fit for JSON."""
-        return self._rewrite_whole(attempt) if self.latest is None else self._rewrite_part(attempt, self.latest)
+    def read_latest(self, files: Files) -> Latest | None:
+        """Which records are the latest, as it stands there; null if this run finds out by itself."""
+        return None if self.latest is None else self.latest.read(files, self.step)
 
-    def _rewrite_part(self, attempt: Attempt, known: KnownLatest) -> dict[str, Any]:
-        latest = known.read(attempt.files, self.step)
+    def rewrite(self, attempt: Attempt, latest: Latest | None) -> dict[str, Any]:
+        """Judge and rewrite, knowing what ``read_latest`` has read; the result is fit for JSON."""
+        if self.latest is None or latest is None:
+            return self._rewrite_whole(attempt)
+        return self._rewrite_part(attempt, latest, self.latest.malformed)
+
+    def _rewrite_part(self, attempt: Attempt, latest: Latest, malformed: int) -> dict[str, Any]:
         rewritten = self._rewritten(attempt, self.step, self.segments, latest)
         part = None
         if rewritten.watermarks.num_rows:
             part = attempt.staged(self.location, f"watermarks-{self.segments[0].base_offset}")
             write_watermarks(attempt.files, self.step, rewritten.watermarks, part)
-        found = {"end_offset": self.step.end_offset, "keys": latest.winners, "malformed": known.malformed}
+        found = {"end_offset": self.step.end_offset, "keys": latest.winners, "malformed": malformed}
         free_path = attempt.watermarks(self.location, self.step.topic_partition)
         return self._described(rewritten) | found | {"watermarks_part": part, "free_watermarks_path": free_path}
 

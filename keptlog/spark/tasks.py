@@ -15,6 +15,11 @@ With versions, the log is compared with the map first, and what the runs leave o
 
     events-0   ... [ merge ] -> [ compare ][ compare ] -> [ rewrite ][ rewrite ] -> [ watermarks ]
 
+What changes lies near the end of a log: its dirty segments, and the clean ones that hold the keys of late. So that no
+task has all of it, each has a run of the newest segments beside a run of the others:
+
+    events-0   [ task 1     ][ task 2     ][ task 1 ][ task 2 ]
+
 A job costs more than to do little work twice. So where the parts have few keys, each task that needs the map merges
 them by itself; where the dirty section is small, each maps all of it; and few watermarks are stored without a job.
 
@@ -28,8 +33,10 @@ as their result is used.
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
@@ -58,6 +65,8 @@ class Sizes:
     """Of parts with at most so many keys each task that needs the map merges it by itself."""
     watermarks_without_job_bytes: int = 4 * 2**20
     """Up to so many bytes of a log's watermarks are stored without a job."""
+    newest_share: int = 8
+    """What is likely to change most is one part in so many of a log, its newest."""
     run_bytes: int = 4 * 2**30
     """At most, so that a task that fails repeats no more than that."""
     bundles_per_core: int = 4
@@ -71,12 +80,17 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Runs that one task does one after the other."""
+    """Runs that one task does one after the other; what those of one log need to know is read once."""
 
     runs: tuple[Run, ...]
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
-        return {"runs": [run.rewrite(attempt) for run in self.runs]}
+        results: list[dict[str, Any]] = []
+        for _, of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest)):
+            runs = tuple(of_log)
+            latest = runs[0].read_latest(attempt.files)
+            results += [run.rewrite(attempt, latest) for run in runs]
+        return {"runs": results}
 
 
 def is_cut(step: Step, sizes: Sizes) -> bool:
@@ -161,19 +175,37 @@ def contiguous_runs(
 
 
 def cut_into_runs(cut: Sequence[Run], cores: int, sizes: Sizes) -> list[Run]:
-    """The runs of all steps that are cut, large enough to keep every core busy with few of them."""
-    work = {(run.step_index, segment): cost for run in cut for segment, cost in _work_to_rewrite(run).items()}
-    target = -(-sum(work.values()) // cores)
+    """The runs of all steps that are cut, in the order of their offsets: as few as keep every core busy."""
     if sum(total_bytes(run.segments) for run in cut) > cores * sizes.run_bytes:
-        work, target = {key: key[1].size_bytes for key in work}, sizes.run_bytes
+        return [part for run in cut for part in _parts(run, contiguous_runs(run.segments, sizes.run_bytes))]
+    work = {run.step_index: _work_to_rewrite(run) for run in cut}
+    target = -(-sum(sum(of_run.values()) for of_run in work.values()) // cores)
     parts: list[Run] = []
     for run in cut:
-
-        def weight(segment: Segment, step_index: int = run.step_index) -> int:
-            return work[step_index, segment]
-
-        parts += [dataclasses.replace(run, segments=part) for part in contiguous_runs(run.segments, target, weight)]
+        weight = work[run.step_index].__getitem__
+        tasks = len(contiguous_runs(run.segments, target, weight))
+        older, newest = _divided_by_age(run.segments, weight, sizes.newest_share if tasks > 1 else 1)
+        for stretch in (older, newest):
+            share = -(-sum(map(weight, stretch)) // tasks)
+            parts += _parts(run, contiguous_runs(stretch, share, weight))
     return parts
+
+
+def _parts(run: Run, stretches: Iterable[tuple[Segment, ...]]) -> list[Run]:
+    return [dataclasses.replace(run, segments=stretch, task=task) for task, stretch in enumerate(stretches)]
+
+
+def _divided_by_age(
+    segments: Sequence[Segment], weight: Callable[[Segment], int], share: int
+) -> tuple[Sequence[Segment], Sequence[Segment]]:
+    """The older segments, and the newest ones, which weigh about one part in ``share`` of all."""
+    newest_weight = sum(map(weight, segments)) // share
+    position = 0
+    for index in range(len(segments), 0, -1):
+        if position + weight(segments[index - 1]) // 2 > newest_weight:
+            return segments[:index], segments[index:]
+        position += weight(segments[index - 1])
+    return (), segments
 
 
 def _work_to_rewrite(run: Run) -> dict[Segment, int]:
@@ -193,7 +225,10 @@ def _work_to_rewrite(run: Run) -> dict[Segment, int]:
 
 def rewrite_tasks(parts: Sequence[Run], whole: Sequence[Run], cores: int, sizes: Sizes) -> list[RewriteTask]:
     """Tasks for the runs of cut steps and for whole ones, largest first, so that the last to end is a small one."""
-    bundles: list[tuple[Run, ...]] = [(part,) for part in parts]
+    of_task: dict[tuple[int, int], list[Run]] = defaultdict(list)
+    for part in parts:
+        of_task[part.step_index, part.task].append(part)
+    bundles = [tuple(runs) for runs in of_task.values()]
     bundles += bundled(whole, cores * sizes.bundles_per_core, lambda run: total_bytes(run.segments))
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
 

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.log.plan import StepKind
+from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
-from keptlog.spark.latest import MapAt
+from keptlog.spark.attempt import Attempt
+from keptlog.spark.latest import MapAt, Nothing
 from keptlog.spark.map_tasks import MapTask
+from keptlog.spark.offset_map import OffsetMap
 from keptlog.spark.run import Run
-from keptlog.spark.tasks import Sizes, bundled, contiguous_runs, cut_into_runs, is_cut, map_tasks, rewrite_tasks
+from keptlog.spark.tasks import (
+    RewriteTask,
+    Sizes,
+    bundled,
+    contiguous_runs,
+    cut_into_runs,
+    is_cut,
+    map_tasks,
+    rewrite_tasks,
+)
+from keptlog.storage.files import Files
 from tests.spark.local_log import Clean, LocalFiles
 
 
@@ -49,25 +63,63 @@ def test_bundles_hold_every_run_once_and_differ_by_no_more_than_one(sizes_bytes:
     assert max(totals) - min(totals) <= max(sizes_bytes)
 
 
-def test_a_large_log_is_cut_into_as_many_runs_as_there_are_cores_beside_bundles_of_small_ones() -> None:
+def test_a_large_log_is_cut_for_as_many_tasks_as_there_are_cores_beside_bundles_of_small_ones() -> None:
     large, small = run_of([10] * 40), [run_of([1], index) for index in range(1, 20)]
     tasks = rewrite_tasks(cut_into_runs([large], 2, Sizes()), small, cores=2, sizes=Sizes())
-    assert [[len(run.segments) for run in task.runs] for task in tasks[:2]] == [[20], [20]]
+    assert [sum(len(run.segments) for run in task.runs) for task in tasks[:2]] == [21, 19]
     assert len(tasks) == 2 + 2 * Sizes().bundles_per_core
+
+
+def test_each_task_has_a_run_of_the_newest_segments_beside_one_of_the_others() -> None:
+    run = run_of([10] * 80)
+    tasks = rewrite_tasks(cut_into_runs([run], 2, Sizes()), [], cores=2, sizes=Sizes())
+    assert [[part.segments for part in task.runs] for task in tasks] == [
+        [run.segments[:35], run.segments[70:75]],
+        [run.segments[35:70], run.segments[75:]],
+    ]
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=40), st.integers(1, 5))
+def test_the_runs_of_a_log_hold_every_segment_once_in_order_for_no_more_tasks_than_cores(
+    sizes_bytes: list[int], cores: int
+) -> None:
+    run = run_of(sizes_bytes)
+    runs = cut_into_runs([run], cores, Sizes())
+    assert tuple(segment for part in runs for segment in part.segments) == run.segments
+    assert all(part.segments for part in runs)
+    assert len({part.task for part in runs}) <= cores
+
+
+def test_what_a_task_has_to_know_is_read_once_for_all_its_runs_of_a_log(tmp_path: Path) -> None:
+    reads = []
+
+    @dataclass(frozen=True)
+    class Told(Nothing):
+        def read(self, files: Files, step: Step) -> OffsetMap:
+            reads.append(step.topic_partition)
+            return super().read(files, step)
+
+    segments = segments_of([1] * 8)
+    step = Clean(800, 800, kind=StepKind.EXPIRE).step(segments)
+    run = Run(0, step, step.segments, str(tmp_path), Told())
+    task = RewriteTask((replace(run, segments=run.segments[:2]), replace(run, segments=run.segments[6:])))
+    results = task.run(Attempt(LocalFiles(), "run", 0, "attempt"))["runs"]
+    assert len(results) == 2
+    assert len(reads) == 1
 
 
 def test_where_few_dirty_records_are_the_latest_the_run_that_writes_them_has_fewer_segments_to_read() -> None:
     run = run_of([10] * 20, records_each=100)
     step = Clean(0, run.step.end_offset).step(run.segments)
     mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 200, 0))
-    assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes())] == [11, 9]
+    assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes(newest_share=10**9))] == [11, 9]
 
 
 def test_where_all_dirty_records_may_be_the_latest_runs_have_equal_bytes() -> None:
     run = run_of([10] * 20, records_each=100)
     step = Clean(0, run.step.end_offset).step(run.segments)
     mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 2000, 0))
-    assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes())] == [10, 10]
+    assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes(newest_share=10**9))] == [10, 10]
 
 
 def test_a_log_is_cut_for_its_records_or_for_its_bytes() -> None:
