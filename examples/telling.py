@@ -20,6 +20,7 @@ import dagster as dg
 from keptlog.cleaner import observe
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
+from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
 from keptlog.settings import home_path
 from orchestration.definitions import build_defs
@@ -162,4 +163,4 @@ def chapter(title: str) -> None:
 
 def _records(segments: Sequence[Any]) -> str:
     count = sum(segment.record_count for segment in segments)
-    return f"{count:,} records ({len(segments)} segments, {total_bytes(segments):,} bytes)"
+    return f"{count:,} records ({counted(len(segments), 'segment')}, {total_bytes(segments):,} bytes)"
