@@ -49,17 +49,8 @@ class Run:
     task: int = 0
     """Runs of one log that have the same number are done by one task."""
 
-    def read_latest(self, files: Files) -> Latest | None:
-        """Which records are the latest, as it stands there; null if this run finds out by itself."""
-        return None if self.latest is None else self.latest.read(files, self.step)
-
-    def rewrite(self, attempt: Attempt, latest: Latest | None) -> dict[str, Any]:
-        """Judge and rewrite, knowing what ``read_latest`` has read; the result is fit for JSON."""
-        if self.latest is None or latest is None:
-            return self._rewrite_whole(attempt)
-        return self._rewrite_part(attempt, latest, self.latest.malformed)
-
-    def _rewrite_part(self, attempt: Attempt, latest: Latest, malformed: int) -> dict[str, Any]:
+    def rewrite_part(self, attempt: Attempt, latest: Latest, malformed: int) -> dict[str, Any]:
+        """Judge and rewrite these segments, knowing what was read where ``latest`` says; the result is fit for JSON."""
         rewritten = self._rewritten(attempt, self.step, self.segments, latest)
         part = None
         if rewritten.watermarks.num_rows:
@@ -69,7 +60,8 @@ class Run:
         free_path = attempt.watermarks(self.location, self.step.topic_partition)
         return self._described(rewritten) | found | {"watermarks_part": part, "free_watermarks_path": free_path}
 
-    def _rewrite_whole(self, attempt: Attempt) -> dict[str, Any]:
+    def rewrite_whole(self, attempt: Attempt) -> dict[str, Any]:
+        """Map, judge and rewrite the whole step; the result is fit for JSON."""
         step, mapped = self._mapped(attempt.files)
         latest: Latest = mapped.offset_map
         beaten = NO_KEYS

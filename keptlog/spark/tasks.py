@@ -23,7 +23,7 @@ task has all of it, each has a run of the newest segments beside a run of the ot
 A job costs more than to do little work twice. So where the parts have few keys, each task that needs the map merges
 them by itself; where the dirty section is small, each maps all of it; and few watermarks are stored without a job.
 
-A lookup hashes the whole map, so there are as few runs as keep all cores busy, and a Python task costs about 40 ms, so
+A lookup hashes the whole map, so there are as few tasks as keep all cores busy, and a Python task costs about 40 ms, so
 small runs are bundled.
 
 Tasks are plain data and may run twice: what they write lies under a path of that attempt, and only what Spark returns
@@ -86,10 +86,13 @@ class RewriteTask:
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         results: list[dict[str, Any]] = []
-        for _, of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest)):
+        for (_, known), of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest)):
             runs = tuple(of_log)
-            latest = runs[0].read_latest(attempt.files)
-            results += [run.rewrite(attempt, latest) for run in runs]
+            if known is None:
+                results += [run.rewrite_whole(attempt) for run in runs]
+            else:
+                latest = known.read(attempt.files, runs[0].step)
+                results += [run.rewrite_part(attempt, latest, known.malformed) for run in runs]
         return {"runs": results}
 
 
