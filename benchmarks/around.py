@@ -37,7 +37,7 @@ import orchestration.scan as scan_module
 import resources.log_store as log_store_module
 from benchmarks.machine import described
 from benchmarks.many_topics import Shape, add_segments, make_topics, topic_name
-from benchmarks.report import keep
+from benchmarks.report import FULL_ROUNDS, keep
 from keptlog.home import new_id, open_home
 from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord
@@ -85,7 +85,7 @@ class Arguments:
 
     topics: int = 1_000
     partitions: int = 10
-    rounds: int = 5
+    rounds: int = FULL_ROUNDS
 
 
 def tick(folder: Path, arguments: Arguments) -> dict[str, object]:

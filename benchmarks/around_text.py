@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.machine import as_facts
+from benchmarks.markdown import met_or_not, table_row
 
 WALL_GOALS_S = {
     ("tick", "restarted"): 15.0,
@@ -33,18 +34,14 @@ def around_as_text(result: Mapping[str, Any]) -> str:
         for name, figure in figures.items():
             if isinstance(figure, Mapping):
                 cells = [f"{case}: {name}", f"{figure['wall_s']:.3f}", f"{figure['cpu_s']:.3f}"]
-                lines.append(_row([*cells, *_judged(figure["wall_s"], WALL_GOALS_S.get((case, name)))]))
+                lines.append(table_row([*cells, *_judged(figure["wall_s"], WALL_GOALS_S.get((case, name)))]))
             else:
                 goal = COUNT_GOALS.get((case, name))
-                counts.append(_row([f"{case}: {name.replace('_', ' ')}", f"{figure:,}", *_judged(figure, goal)]))
+                counts.append(table_row([f"{case}: {name.replace('_', ' ')}", f"{figure:,}", *_judged(figure, goal)]))
     return "\n".join([*lines, "", "| | | goal | |", "|---|---:|---:|---|", *counts]) + "\n"
 
 
 def _judged(figure: float, goal: float | None) -> tuple[str, str]:
     if goal is None:
         return "", ""
-    return f"<= {goal:,g}", "met" if figure <= goal else "**not met**"
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"<= {goal:,g}", met_or_not(is_met=figure <= goal)

@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.bars import bars
 from benchmarks.figures import KEPTLOG
 from benchmarks.machine import as_facts
+from benchmarks.markdown import table_row
 
 _MEBIBYTE = 2**20
 
@@ -50,7 +51,7 @@ def _table(table: Mapping[str, Any]) -> Iterable[str]:
             f"{cpu_s['floor']:.2f}",
             f"{peak_bytes[KEPTLOG] / _MEBIBYTE:.0f}",
         ]
-        yield f"| {' | '.join(cells)} |"
+        yield table_row(cells)
         above = row
     yield from ("", f"{unit}:", "", "```")
     of = "partitions" if table["name"] != "records" else "records"

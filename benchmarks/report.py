@@ -18,6 +18,7 @@ from benchmarks.cases import Case
 from benchmarks.figures import KEPTLOG, Figures
 from benchmarks.growth_text import growth_as_text
 from benchmarks.machine import as_facts
+from benchmarks.markdown import met_or_not, table_row
 
 FULL_ROUNDS = 5
 _FOLDER = Path(__file__).parent
@@ -129,7 +130,7 @@ def as_text(result: Mapping[str, Any]) -> str:
         is_failed = any(name.startswith(KEPTLOG) for name in result["absent"])
         measured = "failed | **not met**" if is_failed else "not measured |"
         if goal["value"] is not None:
-            measured = f"{goal['value']:.2f} | {'met' if goal['met'] else '**not met**'}"
+            measured = f"{goal['value']:.2f} | {met_or_not(is_met=goal['met'])}"
         lines.append(f"| {goal['text']} | {goal['bound']} | {measured} |")
     for name, reason in result["absent"].items():
         lines += ["", f"{name}: {reason.strip().splitlines()[-1]}"]
@@ -161,7 +162,7 @@ def _row(result: Mapping[str, Any], name: str) -> str:
         f"{contender['peak_rss_bytes'] / _MEBIBYTE:.0f}",
         f"{contender['bytes_written'] / _MEBIBYTE:.0f}",
     ]
-    return f"| {' | '.join(cells)} |"
+    return table_row(cells)
 
 
 def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
