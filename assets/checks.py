@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
-from assets.names import clean_key
-from assets.numbers import Metadata
+from keptlog.dagster.assets.names import clean_key
+from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.segment import Log
 from keptlog.table.store import LogStore
 from keptlog.verify import CHECKS, Check, CheckResult, verify_log

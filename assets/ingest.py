@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import dagster as dg
 
-from assets.names import dirty_key, source_key
-from assets.numbers import Metadata
-from assets.report import FAILED_TAG, Context, run_id_of
 from keptlog.broker_ingest import BrokerIngest, WantedTopics
+from keptlog.dagster.assets.names import dirty_key, source_key
+from keptlog.dagster.assets.numbers import Metadata
+from keptlog.dagster.assets.report import FAILED_TAG, Context, run_id_of
 from keptlog.errors import KeptlogError
 from keptlog.ingest import Ingested, IngestResult
 from keptlog.log.counted import counted

@@ -12,8 +12,8 @@ from typing import Any
 
 import dagster as dg
 
-from assets.names import clean_key, dirty_key
 from keptlog.cleaner import Pass
+from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.log.counted import counted
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.log.plan import Step, why_left_alone

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import dagster as dg
 
-from assets.checks import check_results
-from assets.numbers import materializations
 from keptlog.cleaner import Pass, select_logs
+from keptlog.dagster.assets.checks import check_results
+from keptlog.dagster.assets.numbers import materializations
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
 from keptlog.log.selection import Assessment, assess

@@ -13,18 +13,18 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from assets.checks import check_specs
-from assets.ingest import run_ingest
-from assets.names import clean_key, dirty_key, source_key
-from assets.report import checks_after, fail_if_any_failed, observe_after, report_numbers, run_id_of
 from keptlog.broker_ingest import WantedTopics
+from keptlog.dagster.assets.checks import check_specs
+from keptlog.dagster.assets.ingest import run_ingest
+from keptlog.dagster.assets.names import clean_key, dirty_key, source_key
+from keptlog.dagster.assets.report import checks_after, fail_if_any_failed, observe_after, report_numbers, run_id_of
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.kafka import KafkaResource
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.spark import session_of
 from keptlog.log.source import Source
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.topics import Topic
-from resources.clock import ClockResource
-from resources.kafka import KafkaResource
-from resources.log_store import LogStoreResource
-from resources.spark import session_of
 
 POOL = "log_cleaner"
 """How many cleans run at once is the limit of this pool, which the sensors set to ``log.cleaner.threads``."""

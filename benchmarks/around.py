@@ -33,11 +33,14 @@ from typing import Any
 
 import dagster as dg
 
-import orchestration.scan as scan_module
-import resources.log_store as log_store_module
+import keptlog.dagster.orchestration.scan as scan_module
+import keptlog.dagster.resources.log_store as log_store_module
 from benchmarks.machine import described
 from benchmarks.many_topics import Shape, add_segments, make_topics, topic_name
 from benchmarks.report import FULL_ROUNDS, keep
+from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.home import new_id, open_home
 from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord
@@ -46,9 +49,6 @@ from keptlog.log.selection import assess
 from keptlog.table.cache import FOLDER
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
-from orchestration.sensors import dirty_ratio_sensor
-from resources.clock import ClockResource
-from resources.log_store import LogStoreResource
 
 SEGMENTS = 5
 CHANGED_TOPICS = 10

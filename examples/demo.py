@@ -23,11 +23,11 @@ import dagster as dg
 from examples.generated_history import generate_repository
 from examples.git_history import commit_count, git_history, git_tree, is_shallow
 from examples.telling import DAY_MS, Telling, chapter, demo_home, say, where_to_look
+from keptlog.dagster.orchestration.sensors import SENSORS
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import Home, new_id
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
-from orchestration.sensors import SENSORS
 
 TOPIC = "demo.git-history"
 SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": "86400000"}

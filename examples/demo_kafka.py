@@ -35,13 +35,13 @@ from examples.kafka_broker import DEADLINE_SECONDS, KafkaBroker, kafka_broker
 from examples.kafka_jars import VERSION, KafkaMissing, java, kafka_jars
 from examples.telling import DAY_MS, Telling, chapter, demo_home, say, where_to_look
 from examples.user_profiles import Produced, digest_of, joint, user_profiles
+from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
+from keptlog.dagster.orchestration.sensors import SENSORS
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.home import Home
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
 from keptlog.spark.session import start_session
-from orchestration.ingest_sensor import ingest_lag_sensor
-from orchestration.sensors import SENSORS
 
 TOPIC = "demo.user-profiles"
 PARTITIONS = 3

@@ -18,15 +18,15 @@ from typing import Any
 import dagster as dg
 
 from keptlog.cleaner import observe
+from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.kafka import KafkaResource
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
 from keptlog.settings import home_path
-from orchestration.definitions import build_defs
-from resources.clock import ClockResource
-from resources.kafka import KafkaResource
-from resources.log_store import LogStoreResource
 
 DAY_MS = 86_400_000
 _DEMO_TAG = "keptlog/demo"

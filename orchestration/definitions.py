@@ -10,21 +10,21 @@ from typing import Any
 
 import dagster as dg
 
-from assets.names import names_of
-from assets.sections import clean_section, dirty_section, ingested_section, source_section
+from keptlog.dagster.assets.names import names_of
+from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
+from keptlog.dagster.orchestration.ingest import ingest_kafka
+from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
+from keptlog.dagster.orchestration.jobs import clean_logs, purge, retention
+from keptlog.dagster.orchestration.schedules import SCHEDULES
+from keptlog.dagster.orchestration.sensors import SENSORS
+from keptlog.dagster.orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.kafka import KafkaResource
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.spark import spark_resource
 from keptlog.errors import KeptlogError
 from keptlog.log.source import Source
 from keptlog.table.topics import Topic
-from orchestration.ingest import ingest_kafka
-from orchestration.ingest_sensor import ingest_lag_sensor
-from orchestration.jobs import clean_logs, purge, retention
-from orchestration.schedules import SCHEDULES
-from orchestration.sensors import SENSORS
-from orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
-from resources.clock import ClockResource
-from resources.kafka import KafkaResource
-from resources.log_store import LogStoreResource
-from resources.spark import spark_resource
 
 
 def build_defs(log_store: LogStoreResource | None = None, resources: Mapping[str, Any] | None = None) -> dg.Definitions:

@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.names import clean_key, dirty_key
+from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.log.segment import Log
 
 JOB_NAME = "clean_logs"

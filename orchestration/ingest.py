@@ -9,15 +9,15 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
-from assets.ingest import run_ingest
 from keptlog.broker_ingest import WantedTopics, topics_from_brokers
+from keptlog.dagster.assets.ingest import run_ingest
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.kafka import KafkaResource
+from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
 from keptlog.table.store import LogStore
-from resources.clock import ClockResource
-from resources.kafka import KafkaResource
-from resources.spark import session_of
 
 
 class IngestConfig(dg.Config):

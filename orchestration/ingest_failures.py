@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from assets.ingest import FAILED_AT_TAG
+from keptlog.dagster.assets.ingest import FAILED_AT_TAG
+from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from orchestration.in_flight import INGEST_JOB_NAME, ingested_topics
 
 _RUNS = 100
 """So many failed runs are looked back at; at the longest pause that is days."""

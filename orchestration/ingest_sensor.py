@@ -15,19 +15,19 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from assets.ingest import by_reason, source_observation
 from keptlog.cleaner import backoff_of
+from keptlog.dagster.assets.ingest import by_reason, source_observation
+from keptlog.dagster.orchestration.in_flight import ingests_in_flight
+from keptlog.dagster.orchestration.ingest import ingest_kafka
+from keptlog.dagster.orchestration.ingest_failures import Failures, recent_failures
+from keptlog.dagster.orchestration.lag import IngestedTopic, LagScan, lag_scanner_of
+from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.topic_partition import TopicPartition
-from orchestration.in_flight import ingests_in_flight
-from orchestration.ingest import ingest_kafka
-from orchestration.ingest_failures import Failures, recent_failures
-from orchestration.lag import IngestedTopic, LagScan, lag_scanner_of
-from orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
-from resources.clock import ClockResource
-from resources.kafka import KafkaResource
 
 TRIGGER = "consumer_lag"
 _TOLD = 5

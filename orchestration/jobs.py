@@ -12,17 +12,24 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
-from assets.checks import as_evaluation
-from assets.numbers import retention_observation
-from assets.report import checks_after, cleaned_names, fail_if_any_failed, observe_after, report_numbers, run_id_of
-from assets.sections import POOL
 from keptlog.cleaner import Pass, select_logs
+from keptlog.dagster.assets.checks import as_evaluation
+from keptlog.dagster.assets.numbers import retention_observation
+from keptlog.dagster.assets.report import (
+    checks_after,
+    cleaned_names,
+    fail_if_any_failed,
+    observe_after,
+    report_numbers,
+    run_id_of,
+)
+from keptlog.dagster.assets.sections import POOL
+from keptlog.dagster.orchestration.in_flight import logs_in_flight
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.spark import session_of
 from keptlog.log.plan import StepKind, describe_step
 from keptlog.table.store import ORPHAN_GRACE_MS
-from orchestration.in_flight import logs_in_flight
-from resources.clock import ClockResource
-from resources.log_store import LogStoreResource
-from resources.spark import session_of
 
 
 class PlanConfig(dg.Config):

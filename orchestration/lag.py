@@ -19,13 +19,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import Found, look_at_topics
 from keptlog.table.store import LogStore
-from resources.log_store import LogStoreResource
 
 WAIT_SECONDS = 5
 """A tick has a minute for everything."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from assets.sections import POOL
+from keptlog.dagster.assets.sections import POOL
+from keptlog.dagster.orchestration.in_flight import logs_in_flight
 from keptlog.log.selection import Assessment, Trigger
-from orchestration.in_flight import logs_in_flight
 
 LOGS_PER_RUN = 100
 TRIGGER_TAG = "keptlog/trigger"

@@ -18,14 +18,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assets.numbers import dirty_version
+from keptlog.dagster.assets.numbers import dirty_version
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.home import monotonic_ms
 from keptlog.log.metrics import LastPass
 from keptlog.log.selection import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.store import LogStore
-from resources.log_store import LogStoreResource
 
 READING_MS = 15_000
 """Per scan: far from Dagster's limit of a minute, also if three sensors wait for each other."""

@@ -2,9 +2,9 @@
 
 import dagster as dg
 
-from orchestration.ingest import ingest_kafka
-from orchestration.jobs import clean_logs, purge
-from orchestration.requests import TRIGGER_TAG
+from keptlog.dagster.orchestration.ingest import ingest_kafka
+from keptlog.dagster.orchestration.jobs import clean_logs, purge
+from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 
 purge_schedule = dg.ScheduleDefinition(
     name="purge_schedule",

@@ -12,17 +12,17 @@ The dirty ratio sensor also reports the dirty sections that have changed, a few 
 
 import dagster as dg
 
-from assets.numbers import dirty_observation
 from keptlog.cleaner import DISABLED
+from keptlog.dagster.assets.numbers import dirty_observation
+from keptlog.dagster.orchestration.jobs import clean_logs
+from keptlog.dagster.orchestration.requests import Selected, run_request, select, set_pool_size
+from keptlog.dagster.orchestration.scan import Scan, Scanner, scanner_of
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.plan import why_left_alone
 from keptlog.log.selection import Trigger
-from orchestration.jobs import clean_logs
-from orchestration.requests import Selected, run_request, select, set_pool_size
-from orchestration.scan import Scan, Scanner, scanner_of
-from resources.clock import ClockResource
-from resources.log_store import LogStoreResource
 
 OBSERVATIONS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.report import FAILED_TAG
+from keptlog.dagster.assets.report import FAILED_TAG
+from keptlog.dagster.orchestration.in_flight import configured_logs, logs_in_flight
+from keptlog.dagster.orchestration.jobs import clean_logs, retention
+from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, TRIGGER_TAG, run_key, some_of
+from keptlog.dagster.orchestration.scan import scanner_of
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.selection import Trigger
-from orchestration.in_flight import configured_logs, logs_in_flight
-from orchestration.jobs import clean_logs, retention
-from orchestration.requests import LOGS_PER_RUN, LOGS_TAG, TRIGGER_TAG, run_key, some_of
-from orchestration.scan import scanner_of
-from resources.clock import ClockResource
-from resources.log_store import LogStoreResource
 
 
 def retention_interval_seconds(log_store: LogStoreResource) -> int:

@@ -18,10 +18,10 @@ import dagster as dg
 from pydantic import Field
 
 from keptlog.broker_ingest import BrokerIngest
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings
 from keptlog.kafka_client.settings import ClientSettings
-from resources.log_store import LogStoreResource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

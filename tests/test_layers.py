@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOT_PACKAGES = ("keptlog", "orchestration", "assets", "resources")
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -31,8 +30,7 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    for package in ROOT_PACKAGES:
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "keptlog", tmp_path / "keptlog", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
@@ -56,13 +54,17 @@ def test_every_layer_imports_only_what_lies_below_it() -> None:
         ("keptlog/table/store.py", "import keptlog.spark", "Inside the library, imports only go down"),
         ("keptlog/table/store.py", "import pyspark", "Only keptlog.spark imports PySpark"),
         ("keptlog/table/store.py", "import keptlog.cleaner", "Inside the library, imports only go down"),
-        ("keptlog/cleaner.py", "import dagster", "Only orchestration, assets and resources import Dagster"),
-        ("keptlog/home.py", "import resources", "Dagster uses the library; the library knows nothing of Dagster"),
-        ("resources/__init__.py", "import assets", "Dagster uses the library; the library knows nothing of Dagster"),
+        ("keptlog/cleaner.py", "import dagster", "Only keptlog.dagster imports Dagster"),
+        ("keptlog/home.py", "import keptlog.dagster", "Inside the library, imports only go down"),
         (
-            "assets/__init__.py",
-            "import orchestration",
-            "Dagster uses the library; the library knows nothing of Dagster",
+            "keptlog/dagster/resources/__init__.py",
+            "import keptlog.dagster.assets",
+            "Jobs know assets, assets know resources",
+        ),
+        (
+            "keptlog/dagster/assets/__init__.py",
+            "import keptlog.dagster.orchestration",
+            "Jobs know assets, assets know resources",
         ),
     ],
 )

@@ -24,10 +24,10 @@ from typing import Any, TypeVar
 import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.record import NewRecord
 from keptlog.log.source import Source
 from keptlog.table.store import LogStore
-from resources.log_store import LogStoreResource
 from tests.mock_broker import MockBroker, mock_broker
 
 ROOT = Path(__file__).parents[2]

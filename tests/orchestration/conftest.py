@@ -10,12 +10,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.kafka import KafkaResource
+from keptlog.dagster.resources.log_store import LogStoreResource, _opened
 from keptlog.log.record import NewRecord
 from keptlog.table.store import LogStore
-from orchestration.definitions import build_defs
-from resources.clock import ClockResource
-from resources.kafka import KafkaResource
-from resources.log_store import LogStoreResource, _opened
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000

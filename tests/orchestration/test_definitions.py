@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from orchestration.definitions import build_defs
-from resources.log_store import LogStoreResource
+from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.resources.log_store import LogStoreResource
 from tests.orchestration.conftest import World
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_an_unusable_home_loads_and_says_why(tmp_path: Path, breakage: str) -> N
         (home / "server.properties").write_text("log.cleaner.min.cleanable.ratio=much\n")
 
     result = run_python(
-        "import dagster as dg; from orchestration.definitions import defs; loaded = defs()\n"
+        "import dagster as dg; from keptlog.dagster.orchestration.definitions import defs; loaded = defs()\n"
         "dg.Definitions.validate_loadable(loaded)\n"
         "print(*[(spec.key.to_user_string(), spec.description) for spec in loaded.resolve_all_asset_specs()])",
         home,
@@ -92,8 +92,8 @@ def test_an_unusable_home_loads_and_says_why(tmp_path: Path, breakage: str) -> N
 
 def test_importing_the_definitions_opens_no_home_and_starts_no_session(tmp_path: Path) -> None:
     result = run_python(
-        "import orchestration.definitions, pyspark.sql\n"
-        "from resources.log_store import _opened\n"
+        "import keptlog.dagster.orchestration.definitions, pyspark.sql\n"
+        "from keptlog.dagster.resources.log_store import _opened\n"
         "print(len(_opened), pyspark.sql.SparkSession.getActiveSession())",
         tmp_path / "home",
     )

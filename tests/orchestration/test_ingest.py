@@ -8,8 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration.schedules import ingest_schedule
 from keptlog.sources.kafka_broker import topics as broker_topics
-from orchestration.schedules import ingest_schedule
 from tests.orchestration.ingesting import IngestWorld, ingest_world
 
 SECRET = "correct-horse-battery"  # noqa: S105  # nobody's

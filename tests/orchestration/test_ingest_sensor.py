@@ -9,10 +9,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration import lag
+from keptlog.dagster.orchestration.ingest import ingest_kafka
+from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.table.store import LogStore
-from orchestration import lag
-from orchestration.ingest import ingest_kafka
-from orchestration.ingest_sensor import ingest_lag_sensor
 from tests.orchestration.conftest import HOUR_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from orchestration.definitions import build_defs
-from orchestration.jobs import clean_logs
-from orchestration.upkeep import retention_sensor
-from resources.log_store import LogStoreResource
+from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.orchestration.jobs import clean_logs
+from keptlog.dagster.orchestration.upkeep import retention_sensor
+from keptlog.dagster.resources.log_store import LogStoreResource
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 
 SENSOR = retention_sensor(300)

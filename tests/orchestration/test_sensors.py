@@ -9,19 +9,19 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-import orchestration.requests as requests_module
-from keptlog.table.logs import ObservedTopic
-from keptlog.table.store import LogStore
-from orchestration import scan
-from orchestration.jobs import clean_logs
-from orchestration.sensors import (
+import keptlog.dagster.orchestration.requests as requests_module
+from keptlog.dagster.orchestration import scan
+from keptlog.dagster.orchestration.jobs import clean_logs
+from keptlog.dagster.orchestration.sensors import (
     OBSERVATIONS_PER_TICK,
     SENSORS,
     dirty_ratio_sensor,
     max_compaction_lag_sensor,
     tombstone_expiry_sensor,
 )
-from orchestration.upkeep import failed_run_sensor
+from keptlog.dagster.orchestration.upkeep import failed_run_sensor
+from keptlog.table.logs import ObservedTopic
+from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
 
 
@@ -301,7 +301,7 @@ def test_a_restarted_process_reports_nothing_that_was_reported(world: World, mon
     world.topic("users")
     assert len(world.tick(dirty_ratio_sensor).asset_events) == 1
 
-    monkeypatch.setattr("orchestration.scan._scanners", {})
+    monkeypatch.setattr("keptlog.dagster.orchestration.scan._scanners", {})
 
     assert world.tick(dirty_ratio_sensor).asset_events == []
     assert len(world.cursors["dirty_ratio_sensor"] or "") < 100
