@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from keptlog.kernels.judged_offsets import JudgedOffsets
+from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
+from keptlog.kernels.rivals import Compared
+from keptlog.kernels.watermarks import NO_KEYS
 from keptlog.log.plan import Step
-from keptlog.spark.judged_offsets import JudgedOffsets
-from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
-from keptlog.spark.rivals import Compared
-from keptlog.spark.watermarks import NO_KEYS
 from keptlog.storage.files import Files
 
 

@@ -14,22 +14,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from keptlog.log.offset_map import UNBOUNDED, MapOverflow
-from keptlog.log.plan import Step, StepKind
-from keptlog.log.segment import Segment
-from keptlog.spark.attempt import Attempt
-from keptlog.spark.judge import Latest
-from keptlog.spark.latest import KnownLatest, WatermarksTold
-from keptlog.spark.offset_map import Mapped, OffsetMap, map_dirty
-from keptlog.spark.rewrite import Output, RewrittenRun, rewrite_run
-from keptlog.spark.rivals import Compared, compare, compare_watermarks
-from keptlog.spark.watermarks import (
+from keptlog.kernels.judge import Latest
+from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
+from keptlog.kernels.rewrite import Output, RewrittenRun, rewrite_run
+from keptlog.kernels.rivals import Compared, compare, compare_watermarks
+from keptlog.kernels.watermarks import (
     NO_KEYS,
     no_watermarks,
     read_watermarks,
     store_watermarks,
     write_watermarks,
 )
+from keptlog.log.offset_map import UNBOUNDED, MapOverflow
+from keptlog.log.plan import Step, StepKind
+from keptlog.log.segment import Segment
+from keptlog.spark.attempt import Attempt
+from keptlog.spark.latest import KnownLatest, WatermarksTold
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 

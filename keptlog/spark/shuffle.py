@@ -16,10 +16,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from keptlog.log.counted import counted
-from keptlog.log.segment import total_bytes
-from keptlog.spark.jobs import Batches, Jobs, in_a_task, numbers_in
-from keptlog.spark.key_shuffle import (
+from keptlog.kernels.key_shuffle import (
     BEATEN_WATERMARKS,
     KEYS_TYPE,
     SETTLED_TYPE,
@@ -27,6 +24,9 @@ from keptlog.spark.key_shuffle import (
     settle,
     write_lists,
 )
+from keptlog.log.counted import counted
+from keptlog.log.segment import total_bytes
+from keptlog.spark.jobs import Batches, Jobs, in_a_task, numbers_in
 from keptlog.spark.latest import ListAt
 from keptlog.spark.run import Run
 from keptlog.spark.tasks import Sizes, contiguous_runs

@@ -39,11 +39,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
+from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.spark.attempt import Attempt
-from keptlog.spark.inputs import Between
 from keptlog.spark.latest import ComparedAt, MapAt, MapKnown
 from keptlog.spark.map_tasks import CompareTask, MapTask
 from keptlog.spark.run import Run, mapped_keys, may_be_full

@@ -16,15 +16,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from keptlog.errors import StalePlan
+from keptlog.kernels import offset_map
+from keptlog.kernels.offset_map import OffsetMap, map_dirty
+from keptlog.kernels.rewrite import Output, rewrite_run
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record, TimestampType
 from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.segment import Segment
 from keptlog.log.verdict import Verdict, verdict
-from keptlog.spark import offset_map
-from keptlog.spark.offset_map import OffsetMap, map_dirty
-from keptlog.spark.rewrite import Output, rewrite_run
 from tests.spark.local_log import Clean, LocalFiles, live_records, live_segments, read, write_segment, write_segments
 
 FILES = LocalFiles()
@@ -249,5 +249,5 @@ def test_an_input_that_is_gone_makes_the_plan_stale(tmp_path: Path) -> None:
 
 
 def test_the_kernels_do_not_need_spark() -> None:
-    code = "import sys, keptlog.spark.rewrite, keptlog.spark.tasks; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, keptlog.kernels.rewrite, keptlog.spark.tasks; sys.exit('pyspark' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from keptlog.kernels.offset_map import map_dirty
+from keptlog.kernels.rivals import Compared, compare, compare_watermarks
 from keptlog.log.record import Record
 from keptlog.log.strategy import Strategy, StrategyKind
-from keptlog.spark.offset_map import map_dirty
-from keptlog.spark.rivals import Compared, compare, compare_watermarks
 from tests.spark.local_log import Clean, LocalFiles, write_segments
 
 FILES = LocalFiles()

@@ -10,12 +10,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keptlog.kernels.offset_map import OffsetMap
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
 from keptlog.spark.attempt import Attempt
 from keptlog.spark.latest import MapAt, Nothing
 from keptlog.spark.map_tasks import MapTask
-from keptlog.spark.offset_map import OffsetMap
 from keptlog.spark.run import Run
 from keptlog.spark.tasks import (
     RewriteTask,

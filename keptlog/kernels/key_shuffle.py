@@ -26,13 +26,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keptlog.kernels.inputs import Between, read_keys
+from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, JudgedAs
+from keptlog.kernels.offset_map import next_joined
+from keptlog.kernels.watermarks import read_watermarks
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
 from keptlog.log.watermark import NO_OFFSET
-from keptlog.spark.inputs import Between, read_keys
-from keptlog.spark.judged_offsets import JUDGED_SCHEMA, JudgedAs
-from keptlog.spark.offset_map import next_joined
-from keptlog.spark.watermarks import read_watermarks
 from keptlog.storage.files import Files
 from keptlog.storage.versions import ranks
 

@@ -30,12 +30,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keptlog.kernels.inputs import Between, keys_schema, read_keys
+from keptlog.kernels.judged_offsets import are_listed
 from keptlog.log.offset_map import UNBOUNDED, end_of_full_map
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
 from keptlog.log.strategy import Strategy
-from keptlog.spark.inputs import Between, keys_schema, read_keys
-from keptlog.spark.judged_offsets import are_listed
 from keptlog.storage.files import Files
 from keptlog.storage.versions import latest_by_offset, latest_of_each_key
 

@@ -28,12 +28,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keptlog.kernels.inputs import Between, open_input, read_where
+from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, JudgedAs, JudgedOffsets
+from keptlog.kernels.offset_map import OffsetMap, grouped_for_lookup
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
 from keptlog.log.watermark import NO_OFFSET
-from keptlog.spark.inputs import Between, open_input, read_where
-from keptlog.spark.judged_offsets import JUDGED_SCHEMA, JudgedAs, JudgedOffsets
-from keptlog.spark.offset_map import OffsetMap, grouped_for_lookup
 from keptlog.storage.files import Files
 from keptlog.storage.versions import version_columns, with_versions
 

@@ -29,12 +29,12 @@ from enum import Enum, auto
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keptlog.kernels.inputs import Between, open_input
+from keptlog.kernels.judged_offsets import JudgedAs, JudgedOffsets
+from keptlog.kernels.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
-from keptlog.spark.inputs import Between, open_input
-from keptlog.spark.judged_offsets import JudgedAs, JudgedOffsets
-from keptlog.spark.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
 from keptlog.storage.files import Files
 from keptlog.storage.schema import US_PER_MS
 

@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from keptlog.kernels.inputs import open_input
+from keptlog.kernels.judge import Judged, Latest, judge
+from keptlog.kernels.watermarks import no_watermarks, watermarks_of
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
-from keptlog.spark.inputs import open_input
-from keptlog.spark.judge import Judged, Latest, judge
-from keptlog.spark.watermarks import no_watermarks, watermarks_of
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
