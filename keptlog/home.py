@@ -29,7 +29,7 @@ from keptlog.log.setting import Origin
 from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
 from keptlog.spark.engine import SparkEngine
 from keptlog.spark.tasks import Sizes
-from keptlog.spark.throttle import Throttle
+from keptlog.storage.throttle import Throttle
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore

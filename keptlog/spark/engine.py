@@ -42,8 +42,8 @@ from keptlog.spark.tasks import (
     map_tasks,
     rewrite_tasks,
 )
-from keptlog.spark.throttle import Throttle
 from keptlog.storage.files import Files
+from keptlog.storage.throttle import Throttle
 
 Result = Mapping[str, Any]
 

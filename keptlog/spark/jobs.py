@@ -32,8 +32,8 @@ from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.counted import counted
 from keptlog.spark.attempt import Attempt
 from keptlog.spark.tasks import bundled
-from keptlog.spark.throttle import Throttle, ThrottledFiles
 from keptlog.storage.files import Files
+from keptlog.storage.throttle import Throttle, ThrottledFiles
 
 Batches = Iterator[pa.RecordBatch]
 _RESULT_TYPE = "task_id long, result string"

@@ -17,7 +17,7 @@ from keptlog.log.record import Record
 from keptlog.log.segment import total_bytes
 from keptlog.spark.engine import SparkEngine
 from keptlog.spark.tasks import Sizes
-from keptlog.spark.throttle import Throttle, ThrottledFiles
+from keptlog.storage.throttle import Throttle, ThrottledFiles
 from tests.spark.local_log import Clean, LocalFiles, live_records, write_segments
 
 RATE = 1000.0
