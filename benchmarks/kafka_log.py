@@ -19,14 +19,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.ingest_tasks import IngestTask
 from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.reader import read_segment
 from keptlog.sources.kafka_log.segments import segments_to_read
 from keptlog.sources.kafka_log.tasks import LogPart
 from keptlog.sources.kafka_log.transactions import scan_log
-from keptlog.spark.attempt import Attempt
-from keptlog.spark.ingest_tasks import IngestTask
 from tests.sources.kafka_log.encoder import CODECS, BatchOptions, batch, write_segment
 from tests.spark.local_log import LocalFiles
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keptlog.errors import KeptlogError, StalePlan
-from keptlog.ingest import Ingest, IngestResult, Progress, TopicIngest
+from keptlog.ingest import Ingest, IngestResult, TopicIngest
 from keptlog.kafka_client.errors import WAIT_SECONDS
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.progress import Progress
 from keptlog.sources.kafka_broker.ranges import broker_parts
 from keptlog.sources.kafka_broker.topics import BrokerConfig, Found, look_at_topics, topic_configs
 from keptlog.table.store import LogStore
@@ -132,7 +133,7 @@ class BrokerIngest:
         Raises:
             StorageUnavailable: Spark can't be started, or fails; nothing was committed.
         """
-        cores = self.ingest.engine.jobs(run_id, progress).cores if any(looked.lag.values()) else 1
+        cores = self.ingest.engine.start_jobs(run_id, progress).cores if any(looked.lag.values()) else 1
         parts = broker_parts([(each.plan, each.settings) for each in looked.topics], cores)
         ingests = [
             TopicIngest(each.plan, own, each.config, partial(self._require_same_topic, each))

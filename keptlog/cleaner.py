@@ -23,7 +23,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic
+from keptlog.engine.engine import Engine
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic, first_line
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
@@ -33,12 +34,9 @@ from keptlog.log.segment import Log, total_bytes
 from keptlog.log.selection import Assessment, assess
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from keptlog.spark.engine import SparkEngine
+from keptlog.progress import Progress, silent
 from keptlog.table.mark import Failure
 from keptlog.table.store import LogStore
-
-Progress = Callable[[str], None]
-"""Takes one line about what is being done now."""
 
 DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
 
@@ -94,7 +92,7 @@ class Cleaner:
     """Cleans the logs of one store with one Spark engine. ``monotonic_ms`` tells how long that takes."""
 
     store: LogStore
-    engine: SparkEngine
+    engine: Engine
     broker: BrokerConfig = field(default_factory=BrokerConfig)
     monotonic_ms: Callable[[], int] = _stands_still
 
@@ -119,7 +117,7 @@ class Cleaner:
         plan = self.plan_for(selection.logs, now_ms, requested=requested)
         return Pass(run_id, plan, failed=selection.unreadable)
 
-    def rewrite(self, steps: Sequence[Step], run_id: str, progress: Progress | None = None) -> list[Rewritten]:
+    def rewrite(self, steps: Sequence[Step], run_id: str, progress: Progress = silent) -> list[Rewritten]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
 
         Raises:
@@ -137,7 +135,7 @@ class Cleaner:
             verify(outcome)
         return outcomes
 
-    def stage(self, planned: Pass, kinds: Iterable[StepKind] = StepKind, progress: Progress | None = None) -> Pass:
+    def stage(self, planned: Pass, kinds: Iterable[StepKind] = StepKind, progress: Progress = silent) -> Pass:
         """Rewrite the plan's steps of these kinds; a log that fails stops no other.
 
         Raises:
@@ -146,8 +144,8 @@ class Cleaner:
         steps = [step for kind in kinds for step in planned.plan.only(kind)]
         started_ms = self.monotonic_ms()
         if steps:
-            self.engine.session()
-        outcomes, failed = self._rewrite_each(steps, planned.run_id, progress or _silent)
+            self.engine.start_jobs(planned.run_id, progress)
+        outcomes, failed = self._rewrite_each(steps, planned.run_id, progress)
         return replace(
             planned,
             outcomes=planned.outcomes + tuple(outcomes),
@@ -174,11 +172,11 @@ class Cleaner:
         self._mark(done)
         return done
 
-    def clean(self, plan: Plan, run_id: str, progress: Progress | None = None) -> Pass:
+    def clean(self, plan: Plan, run_id: str, progress: Progress = silent) -> Pass:
         """Carry a plan out: the stages in order."""
         return self.commit(self.stage(Pass(run_id, plan), progress=progress))
 
-    def expire(self, plan: Plan, run_id: str, progress: Progress | None = None) -> Pass:
+    def expire(self, plan: Plan, run_id: str, progress: Progress = silent) -> Pass:
         """Carry out only the plan's expiry of tombstones."""
         return self.commit(self.stage(Pass(run_id, plan), [StepKind.EXPIRE], progress))
 
@@ -238,10 +236,10 @@ class Cleaner:
         try:
             return self.rewrite(steps, run_id, progress), {}
         except Exception as error:  # noqa: BLE001  # whatever a Spark task dies of, the other logs go on
-            reason = error if isinstance(error, KeptlogError) else KeptlogError(_first_line(error))
+            reason = error if isinstance(error, KeptlogError) else KeptlogError(first_line(error))
             if len(steps) == 1:
                 return [], {str(steps[0].topic_partition): reason}
-            progress(f"rewriting {len(steps)} logs together failed, they are tried apart: {_first_line(error)}")
+            progress(f"rewriting {len(steps)} logs together failed, they are tried apart: {first_line(error)}")
         middle = len(steps) // 2
         outcomes, failed = self._rewrite_each(steps[:middle], run_id, progress)
         more_outcomes, more_failed = self._rewrite_each(steps[middle:], run_id, progress)
@@ -264,7 +262,7 @@ class Cleaner:
         for step in done.plan.steps:
             error = done.failed.get(str(step.topic_partition))
             if error and not isinstance(error, StalePlan | CommitStateUnknown):
-                failure = Failure(step.topic_partition, _first_line(error), step.checkpoint)
+                failure = Failure(step.topic_partition, first_line(error), step.checkpoint)
                 by_topic[step.topic_partition.topic].append(failure)
         for topic, failures in by_topic.items():
             # The failures themselves are reported, whether or not they can be remembered.
@@ -321,11 +319,3 @@ def select_logs(store: LogStore, names: Iterable[str] = ()) -> Selection:
             if names or not isinstance(error, UnknownTopic):
                 unreadable[name] = error
     return Selection(tuple(selected.values()), unreadable)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def _silent(_: str) -> None:
-    return None

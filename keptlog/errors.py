@@ -80,3 +80,8 @@ class InvariantViolated(KeptlogError):
     """A rewritten log would break a guarantee; it was not committed."""
 
     action = Action.REPORT_BUG
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says in one line; its kind if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.cleaner import Cleaner
+from keptlog.engine.tasks import Sizes
 from keptlog.ingest import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.setting import Origin
 from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
-from keptlog.spark.engine import SparkEngine
-from keptlog.spark.tasks import Sizes
+from keptlog.spark.jobs import spark_engine
 from keptlog.storage.throttle import Throttle
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import open_catalog
@@ -54,12 +54,12 @@ class Home:
 
         Planning, committing and retention need none.
         """
-        engine = SparkEngine(session or _no_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
+        engine = spark_engine(session or _no_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
         return Cleaner(self.store, engine, self.broker, monotonic_ms)
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""
-        return Ingest(self.store, SparkEngine(session, self.store.files))
+        return Ingest(self.store, spark_engine(session, self.store.files))
 
 
 def open_home(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Home:

@@ -19,18 +19,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from keptlog.engine.bundles import contiguous_runs
+from keptlog.engine.jobs import Jobs, run_each
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.ingest import Ingest, IngestResult, Progress, TopicIngest
+from keptlog.ingest import Ingest, IngestResult, TopicIngest
 from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, Source, SourceLog, SourceTopic
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.progress import Progress
 from keptlog.sources.kafka_log.batches import LogSegment
 from keptlog.sources.kafka_log.directory import LogDirectory
 from keptlog.sources.kafka_log.segments import segments_to_read
 from keptlog.sources.kafka_log.tasks import LogPart, ScanTask, scan_from
 from keptlog.sources.kafka_log.transactions import LogScan
-from keptlog.spark.jobs import Jobs
-from keptlog.spark.tasks import contiguous_runs
 
 _PARTS_PER_CORE = 4
 _LEAST_PART_BYTES = 64 * 2**20
@@ -77,7 +78,7 @@ def import_logs(ingest: Ingest, wanted: WantedLogs, run_id: str, progress: Progr
     sources = run.sources()
     if not sources:
         return IngestResult(run_id, (), (), run.failed)
-    jobs = ingest.engine.jobs(run_id, progress)
+    jobs = ingest.engine.start_jobs(run_id, progress)
     scanned = run.scan(jobs, sources)
     result = ingest.run(run.cut(run.plans(sources, scanned), scanned, jobs.cores), run_id, progress)
     warnings = [line for logs in scanned.values() for log in logs.values() for line in _warnings(log)]
@@ -114,7 +115,7 @@ class _Import:
                 except KeptlogError as error:
                     self.failed[str(name)] = error
         weights = [task.weight for task in tasks.values()]
-        outcomes = jobs.run_each(list(tasks.values()), weights, f"looking at {counted(len(tasks), 'log')}")
+        outcomes = run_each(jobs, list(tasks.values()), weights, f"looking at {counted(len(tasks), 'log')}")
         scanned: dict[str, dict[int, _ScannedLog]] = defaultdict(dict)
         for (name, task), outcome in zip(tasks.items(), outcomes, strict=True):
             if isinstance(outcome, KeptlogError):

@@ -25,20 +25,18 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from keptlog.engine.engine import Engine
+from keptlog.engine.ingest_tasks import IngestTask, Part
+from keptlog.engine.jobs import Jobs, TaskOutcome, run_each
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
 from keptlog.log.counted import counted
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.source import Arrived, IngestPlan, OffsetRange, SourceTopic, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.spark.engine import SparkEngine
-from keptlog.spark.ingest_tasks import IngestTask, Part
-from keptlog.spark.jobs import Jobs, Outcome
+from keptlog.progress import Progress, silent
 from keptlog.table.store import LogStore
 
 __all__ = ["Ingest", "IngestResult", "Ingested", "Part", "TopicIngest"]
-
-Progress = Callable[[str], None]
-"""Takes one line about what is being done now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Ingest:
     """Brings records from sources into one store with one Spark engine."""
 
     store: LogStore
-    engine: SparkEngine
+    engine: Engine
 
     def plan(self, topic: str, found: SourceTopic, *, skip_lost: bool = False) -> IngestPlan:
         """What to read for a topic here, which need not exist; changes nothing.
@@ -113,16 +111,16 @@ class Ingest:
         stored = self.store.source_of(topic)
         return plan_ingest(topic, stored.source, stored.positions, found, skip_lost=skip_lost)
 
-    def run(self, ingests: Sequence[TopicIngest], run_id: str, progress: Progress | None = None) -> IngestResult:
+    def run(self, ingests: Sequence[TopicIngest], run_id: str, progress: Progress = silent) -> IngestResult:
         """Carry plans out, one for each topic; a topic-partition or topic that fails stops no other.
 
         Raises:
             StorageUnavailable: Spark can't be started, or fails; nothing was committed.
             InvariantViolated: parts don't cover their plan's ranges.
         """
-        run = _Run(self.store, run_id, progress or _silent)
+        run = _Run(self.store, run_id, progress)
         # Before anything is created: without Spark nothing can be read.
-        jobs = self.engine.jobs(run_id, progress) if any(ingest.parts for ingest in ingests) else None
+        jobs = self.engine.start_jobs(run_id, progress) if any(ingest.parts for ingest in ingests) else None
         for ingest in ingests:
             _require_covered(ingest)
         for ingest in ingests:
@@ -143,7 +141,7 @@ class _Run:
     progress: Progress
     begun: list[TopicIngest] = field(default_factory=list)
     tasks: list[IngestTask] = field(default_factory=list)
-    outcomes: dict[TopicPartition, list[tuple[Part, Outcome]]] = field(default_factory=lambda: defaultdict(list))
+    outcomes: dict[TopicPartition, list[tuple[Part, TaskOutcome]]] = field(default_factory=lambda: defaultdict(list))
     created: list[str] = field(default_factory=list)
     committed: list[Ingested] = field(default_factory=list)
     failed: dict[str, KeptlogError] = field(default_factory=dict)
@@ -171,7 +169,7 @@ class _Run:
     def write(self, jobs: Jobs) -> None:
         """Stage all parts in one job."""
         doing = f"reading {counted(len(self.tasks), 'part')} of {counted(len(self.begun), 'topic')}"
-        outcomes = jobs.run_each(self.tasks, [task.part.weight for task in self.tasks], doing)
+        outcomes = run_each(jobs, self.tasks, [task.part.weight for task in self.tasks], doing)
         for task, outcome in zip(self.tasks, outcomes, strict=True):
             self.outcomes[task.part.topic_partition].append((task.part, outcome))
 
@@ -216,7 +214,7 @@ class _Run:
 
 
 def _landed(
-    name: TopicPartition, planned: OffsetRange, outcomes: Sequence[tuple[Part, Outcome]]
+    name: TopicPartition, planned: OffsetRange, outcomes: Sequence[tuple[Part, TaskOutcome]]
 ) -> tuple[Ingested | None, KeptlogError | None]:
     """What of a range can be committed: all of it, or what lies before the first part that failed, and why it did."""
     segments: list[Segment] = []
@@ -259,7 +257,3 @@ def _require_covered(ingest: TopicIngest) -> None:
 
 def _uncovered(name: TopicPartition, offset: int) -> InvariantViolated:
     return InvariantViolated(f"{name}: the parts to read don't cover what is planned around {offset}; report this")
-
-
-def _silent(_: str) -> None:
-    return None

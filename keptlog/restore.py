@@ -35,6 +35,7 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Pair, Position, Writer, open_writer
 from keptlog.sinks.parquet_file import write_parquet
@@ -42,9 +43,6 @@ from keptlog.sources.json_lines import to_json
 from keptlog.storage.schema import from_arrow
 from keptlog.table.read import Reader
 from keptlog.table.store import LogStore
-
-Progress = Callable[[str], None]
-"""Takes one line about what is being done now."""
 
 _PROGRESS_EVERY = 100_000
 _ROWS_AT_ONCE = 10_000

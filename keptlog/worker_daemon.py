@@ -24,7 +24,7 @@ import pyarrow.acero
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
-import keptlog.spark.tasks
+import keptlog.engine.tasks
 import keptlog.table.files  # noqa: F401
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs the engine's Spark tasks in this process, one after the other.
+"""Runs the engine's tasks in this process, one after the other.
 
 Everything but Spark is real: steps are cut into tasks, tasks map, merge and rewrite with the kernels that run on
 executors, and their results come back as the JSON that Spark would carry. A clean takes milliseconds, so that tests can
@@ -8,19 +8,23 @@ make thousands.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
-from keptlog.spark.engine import SparkEngine
-from keptlog.spark.tasks import Sizes
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.engine import Engine
+from keptlog.engine.jobs import Result, Task, error_in, result_of
+from keptlog.engine.shuffle import KeyShuffle
+from keptlog.engine.tasks import Sizes
+from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.progress import Progress
 from keptlog.storage.files import Files
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SMALL_CUTS = Sizes(
     whole_log_records=5,
@@ -33,60 +37,76 @@ SMALL_CUTS = Sizes(
 )
 """Cuts even a log of a few records into several maps and runs."""
 
-_Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
 
 @dataclass(frozen=True)
-class _Frame:
-    """What ``range`` gives, and what ``mapInArrow`` and ``repartition`` make of it: a list of batches for each task."""
+class InProcessJobs:
+    """The ``Jobs`` of one run. Tasks and results go through what Spark would carry them in: pickles and JSON."""
 
-    tasks: list[list[pa.RecordBatch]]
+    files: Files
+    run_id: str
+    progress: Progress
+    application: str
+    """Sets the paths of one run's attempts apart from those of another with the same id."""
+    cores: int = 2
 
-    def mapInArrow(self, work: _Work, _schema: str) -> _Frame:  # noqa: N802  # Spark's name
-        return _Frame([list(work(iter(task))) for task in self.tasks])
+    def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
+        """As ``Jobs`` says."""
+        results = []
+        for number, task in enumerate(tasks):
+            with _in_a_task(doing), self.files.durable_at_end() as files:
+                attempt = replace(self._attempt(number), files=files)
+                pickled: Task = pickle.loads(pickle.dumps(task))  # noqa: S301  # made here
+                results.append(json.loads(json.dumps(result_of(partial(pickled.run, attempt)))))
+        for result in results:
+            if error := error_in(result):
+                raise error
+        return results
 
-    def repartition(self, parts: int, column: str) -> _Frame:
-        """Rows with the same value come together, in an order that mixes those of the tasks."""
-        cut: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
-        for batch in (batch for task in reversed(self.tasks) for batch in task if batch.num_rows):
-            part_of_row = [hash(value) % parts for value in batch.column(column).to_pylist()]
-            for part in range(parts):
-                cut[part].append(batch.filter(pa.array([each == part for each in part_of_row])))
-        return _Frame(cut)
+    def shuffle(self, shuffle: KeyShuffle, doing: str) -> list[Result]:
+        """As ``Jobs`` says."""
+        with _in_a_task(doing):
+            emitted = [list(shuffle.emit(number, self.files)) for number in range(len(shuffle.emits))]
+            by_key = _repartitioned(emitted, shuffle.settled_parts, "key")
+            settled = [list(shuffle.settle(iter(part))) for part in by_key]
+            by_run = _repartitioned(settled, shuffle.list_writers, "run")
+            return [
+                json.loads(json.dumps(result))
+                for number, part in enumerate(by_run)
+                for result in shuffle.write_lists(iter(part), self._attempt(number))
+            ]
 
-    def collect(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(**row) for task in self.tasks for batch in task for row in batch.to_pylist()]
-
-
-class _Conf:
-    """Every session is an application of its own, so that its attempts have paths of their own."""
-
-    _numbers = itertools.count()
-
-    def __init__(self) -> None:
-        self._application = f"local-{next(self._numbers)}"
-
-    def get(self, _name: str) -> str:
-        return self._application
-
-
-class _Context:
-    defaultParallelism = 2  # noqa: N815  # Spark's name
-
-
-class InProcessSession:
-    """As much of a Spark session as the engine uses."""
-
-    version = "none"
-
-    def __init__(self) -> None:
-        self.conf = _Conf()
-        self.sparkContext = _Context()
-
-    def range(self, _start: int, end: int, _step: int, _partitions: int) -> _Frame:
-        return _Frame([[pa.record_batch([[number]], names=["id"])] for number in range(end)])
+    def _attempt(self, task_id: int) -> Attempt:
+        return Attempt(self.files, self.run_id, task_id, f"{self.application}-{next(_attempts)}")
 
 
-def in_process_engine(files: Files, sizes: Sizes = SMALL_CUTS) -> SparkEngine:
+_applications, _attempts = itertools.count(), itertools.count()
+
+
+def _repartitioned(tasks: Sequence[Sequence[pa.RecordBatch]], parts: int, column: str) -> list[list[pa.RecordBatch]]:
+    """Rows with the same value come together, in an order that mixes those of the tasks."""
+    cut: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
+    for batch in (batch for task in reversed(tasks) for batch in task if batch.num_rows):
+        part_of_row = [hash(value) % parts for value in batch.column(column).to_pylist()]
+        for part in range(parts):
+            cut[part].append(batch.filter(pa.array([each == part for each in part_of_row])))
+    return cut
+
+
+@contextmanager
+def _in_a_task(doing: str) -> Iterator[None]:
+    """What no task of keptlog's says on purpose comes as it does from Spark."""
+    try:
+        yield
+    except KeptlogError:
+        raise
+    except Exception as error:
+        raise StorageUnavailable(f"failed while {doing}: {error}; nothing was committed, try again") from error
+
+
+def in_process_engine(files: Files, sizes: Sizes = SMALL_CUTS) -> Engine:
     """An engine without Spark."""
-    return SparkEngine(lambda: cast("SparkSession", InProcessSession()), files, sizes)
+
+    def start(run_id: str, progress: Progress) -> InProcessJobs:
+        return InProcessJobs(files, run_id, progress, f"local-{next(_applications)}")
+
+    return Engine(start, files, sizes)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keptlog.cleaner import Cleaner, Pass
+from keptlog.engine.engine import Engine
 from keptlog.home import new_id
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import NewRecord, Record
@@ -21,7 +22,6 @@ from keptlog.log.reference import ReferenceConfig, ReferenceLog
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrived, OffsetRange, Source
-from keptlog.spark.engine import SparkEngine
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.table.stores import staged
@@ -106,7 +106,7 @@ class RealTwin:
     """One partition of a topic of a real store, cleaned by a real engine."""
 
     store: LogStore
-    engine: SparkEngine
+    engine: Engine
     topic: str = "t"
     partition: int = 0
 

@@ -13,7 +13,7 @@ from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.spark.engine import SparkEngine
+from keptlog.spark.jobs import spark_engine
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import open_store
@@ -110,7 +110,7 @@ def test_a_spark_that_cannot_start_is_no_logs_fault(cleaner: Cleaner) -> None:
     def no_java() -> NoReturn:
         raise InvalidConfig("install Java")
 
-    helpless = Cleaner(cleaner.store, SparkEngine(no_java, cleaner.store.files))
+    helpless = Cleaner(cleaner.store, spark_engine(no_java, cleaner.store.files))
     with pytest.raises(InvalidConfig, match="install Java"):
         run(helpless)
     assert marked(cleaner.store) == []

@@ -22,7 +22,7 @@ from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.plan import Step
 from keptlog.log.result import Rewritten, verify
 from keptlog.log.strategy import Strategy, StrategyKind
-from keptlog.spark.engine import SparkEngine
+from keptlog.spark.jobs import spark_engine
 from keptlog.spark.session import start_session
 from keptlog.table.files import TableFiles
 
@@ -58,7 +58,7 @@ class KeptlogClean:
         return Left(tuple(segment.path for segment in live), notes=notes)
 
     def _rewritten(self, steps: Sequence[Step], work: Work, *, is_each: bool) -> list[Rewritten]:
-        engine = SparkEngine(lambda: self.session, TableFiles())
+        engine = spark_engine(lambda: self.session, TableFiles())
         locations = {TOPIC: str(work.output)}
         runs = [[step] for step in steps] if is_each else [list(steps)]
         outcomes = [

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.peers import Left, Setup, Work
-from keptlog.spark.tasks import contiguous_runs
+from keptlog.engine.bundles import contiguous_runs
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_writer import WRITER_OPTIONS
 

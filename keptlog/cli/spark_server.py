@@ -11,11 +11,12 @@ import uuid
 
 import click
 
+from keptlog.engine.tasks import RewriteTask
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.spark.jobs import Jobs, parallelism
+from keptlog.progress import silent
+from keptlog.spark.jobs import SparkJobs, parallelism
 from keptlog.spark.server import TOKEN, connect_server, remote_of
 from keptlog.spark.session import CONNECT_PORT, start_session
-from keptlog.spark.tasks import RewriteTask
 from keptlog.table.files import TableFiles
 
 
@@ -51,4 +52,4 @@ def _warm_up(remote: str) -> None:
     """Run a job of empty tasks: Java compiles what it needs for one, and the workers start."""
     session = start_session(remote)
     tasks = [RewriteTask(())] * parallelism(session)
-    Jobs(session, TableFiles(()), "warm-up", lambda _: None).run(tasks, "warming up")
+    SparkJobs(session, TableFiles(()), "warm-up", silent).run(tasks, "warming up")

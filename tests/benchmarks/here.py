@@ -14,7 +14,7 @@ from benchmarks.peers.keptlog_clean import KeptlogClean
 from benchmarks.report import Result
 from benchmarks.run import Measurement
 from benchmarks.workers import Outcome, Worker, run_measured
-from tests.in_process import InProcessSession
+from tests.in_process_session import InProcessSession
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -30,7 +30,7 @@ from keptlog.cleaner import Cleaner
 from keptlog.home import new_id
 from keptlog.log.record import Header, NewRecord, Record
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.spark.engine import SparkEngine
+from keptlog.spark.jobs import spark_engine
 from tests.broker.broker import Broker
 from tests.logs import open_store
 
@@ -114,7 +114,7 @@ def test_a_consumer_of_the_broker_sees_what_a_reader_of_keptlog_sees(
 ) -> None:
     dice = random.Random(4)
     store = open_store(tmp_path)
-    cleaner = Cleaner(store, SparkEngine(lambda: spark, store.files))
+    cleaner = Cleaner(store, spark_engine(lambda: spark, store.files))
     twins = Twins(broker, cleaner, f"server.schema.users-{delete_retention_ms}")
     twins.create(
         {

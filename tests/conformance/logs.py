@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from keptlog.engine.engine import Engine
 from keptlog.log.clean import clean, latest_orders
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
@@ -21,7 +22,6 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.selection import Trigger
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
-from keptlog.spark.engine import SparkEngine
 from keptlog.storage.files import Files
 from keptlog.table.metrics import data_file_of
 from keptlog.table.state import first_dirty_offset, log_end_offset
@@ -155,7 +155,7 @@ class TableLog:
 
     home: Path
     settings: dict[str, str]
-    engine_over: Callable[[Files], SparkEngine] = in_process_engine
+    engine_over: Callable[[Files], Engine] = in_process_engine
 
     def __post_init__(self) -> None:
         self.store = store_at(self.home)

@@ -18,7 +18,7 @@ from keptlog.ingest import Ingest
 from keptlog.log.reference import latest_values
 from keptlog.log.source import Source
 from keptlog.sources.kafka_log.directory import log_directories
-from keptlog.spark.engine import SparkEngine
+from keptlog.spark.jobs import spark_engine
 from keptlog.table.store import LogStore
 from keptlog.verify import verify_log
 from tests.data.expected import read_expected
@@ -87,7 +87,7 @@ def test_a_directory_from_elsewhere_arrives_whole(store: LogStore) -> None:
 def test_on_spark_nothing_is_different(store: LogStore, spark: SparkSession) -> None:
     logs = [log for log in log_directories(DATA / "broker_logs") if not log.topic_partition.topic.startswith("codec")]
     wanted = WantedLogs({log.topic_partition.topic: [log] for log in logs}, COMPACT)
-    imported = import_logs(Ingest(store, SparkEngine(lambda: spark, store.files)), wanted, "1", lambda _: None)
+    imported = import_logs(Ingest(store, spark_engine(lambda: spark, store.files)), wanted, "1", lambda _: None)
     assert not imported.failed
     for log in logs:
         expected = read_expected(log.folder.with_name(f"{log.folder.name}.jsonl"))

@@ -10,13 +10,13 @@ from typing import NoReturn
 import pyarrow as pa
 import pytest
 
+from keptlog.engine.ingest_tasks import Skip
 from keptlog.errors import CommitStateUnknown, InvalidConfig, InvariantViolated, LogCorrupt, StalePlan
 from keptlog.ingest import Ingest, IngestResult, TopicIngest
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import Source, SourceLog, SourceTopic
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.spark.engine import SparkEngine
-from keptlog.spark.ingest_tasks import Skip
+from keptlog.spark.jobs import spark_engine
 from keptlog.storage.schema import to_arrow
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
@@ -188,7 +188,7 @@ def test_without_anything_to_read_no_session_is_started(ingest: Ingest) -> None:
         raise AssertionError("nothing is to be read")
 
     ingest.run([work(ingest, topic_there("a", 10))], "1")
-    idle = Ingest(ingest.store, SparkEngine(no_session, ingest.store.files))
+    idle = Ingest(ingest.store, spark_engine(no_session, ingest.store.files))
     assert idle.run([work(idle, topic_there("a", 10))], "2").committed == ()
 
 
@@ -196,7 +196,7 @@ def test_a_spark_that_cannot_start_leaves_no_topic_behind(ingest: Ingest) -> Non
     def no_java() -> NoReturn:
         raise InvalidConfig("install Java")
 
-    helpless = Ingest(ingest.store, SparkEngine(no_java, ingest.store.files))
+    helpless = Ingest(ingest.store, spark_engine(no_java, ingest.store.files))
     with pytest.raises(InvalidConfig, match="install Java"):
         helpless.run([work(helpless, topic_there("a", 10))], "1")
     assert ingest.store.topics() == []

@@ -26,13 +26,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from keptlog.engine.engine import Engine
 from keptlog.errors import KeptlogError
 from keptlog.log.clean import Cleaned
 from keptlog.log.plan import Step
 from keptlog.log.record import Record
 from keptlog.log.result import Counts, Rewritten
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.spark.engine import SparkEngine
 from keptlog.storage.files import Files
 from tests.conformance.logs import TOPIC, Pass, TableLog
 from tests.in_process import in_process_engine
@@ -41,7 +41,7 @@ from tests.kafka.replay import Replay, row_of
 from tests.kafka.scripts import random_script
 from tests.table.stores import new_id, staged
 
-EngineOver = Callable[[Files], SparkEngine]
+EngineOver = Callable[[Files], Engine]
 
 
 @dataclass(frozen=True)

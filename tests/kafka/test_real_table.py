@@ -12,10 +12,11 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+from keptlog.engine.engine import Engine
 from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.plan import Step
 from keptlog.log.result import Rewritten
-from keptlog.spark.engine import SparkEngine
+from keptlog.spark.jobs import spark_engine
 from keptlog.storage.files import Files
 from tests.in_process import SMALL_CUTS, in_process_engine
 from tests.kafka.fuzz import told
@@ -44,7 +45,7 @@ ONE_OFF: dict[str, Callable[[Step], Step]] = {
 class ChangedEngine:
     """The real engine, which is told a step that differs a little."""
 
-    real: SparkEngine
+    real: Engine
     change: Callable[[Step], Step]
 
     def rewrite(self, steps: Sequence[Step], locations: Mapping[str, str], run_id: str) -> list[Rewritten]:
@@ -52,7 +53,7 @@ class ChangedEngine:
 
 
 def changed_engine(change: Callable[[Step], Step]) -> EngineOver:
-    return lambda files: cast("SparkEngine", ChangedEngine(in_process_engine(files), change))
+    return lambda files: cast("Engine", ChangedEngine(in_process_engine(files), change))
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +71,8 @@ def test_random_scripts_leave_the_same_log_in_kafka_and_on_the_table(
 def test_random_scripts_leave_the_same_log_in_kafka_and_with_spark(
     answered: list[Answered], spark: SparkSession
 ) -> None:
-    def engine_over(files: Files) -> SparkEngine:
-        return SparkEngine(lambda: spark, files, SMALL_CUTS)
+    def engine_over(files: Files) -> Engine:
+        return spark_engine(lambda: spark, files, SMALL_CUTS)
 
     different = [differing_on_table(script, answer, engine_over) for script, answer in answered[:ON_SPARK]]
     assert different == [None] * ON_SPARK

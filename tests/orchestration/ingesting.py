@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrived, OffsetRange, Source
-from tests.in_process import InProcessSession
+from tests.in_process_session import InProcessSession
 from tests.mock_broker import MockBroker, mock_broker
 from tests.orchestration.conftest import DAY_MS, World
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.spark.engine import SparkEngine
+from keptlog.spark.jobs import spark_engine
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, ReferenceTwin, open_store
 from tests.scenarios.language import parse, play, unparse
@@ -33,7 +33,7 @@ def test_the_real_log_does_what_the_scenario_says(path: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_real_log_does_the_same_on_spark(path: Path, tmp_path: Path, spark: SparkSession) -> None:
     store = open_store(tmp_path)
-    engine = SparkEngine(lambda: spark, store.files)
+    engine = spark_engine(lambda: spark, store.files)
     play(path, Scenario(RealTwin(store, engine)).run, rewrite=False)
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from keptlog.engine.tasks import Sizes
 from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.log.clean import clean
 from keptlog.log.offset_map import MapCapacity, MapOverflow
@@ -23,8 +24,7 @@ from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
-from keptlog.spark.engine import SparkEngine
-from keptlog.spark.tasks import Sizes
+from keptlog.spark.jobs import spark_engine
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tests.spark.local_log import Clean, FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
@@ -49,7 +49,7 @@ class Engine:
 
     def rewrite(self, steps: Sequence[Step], run_id: str = "run") -> list[Rewritten]:
         locations = {step.topic_partition.topic: str(self.root / step.topic_partition.topic) for step in steps}
-        engine = SparkEngine(lambda: self.spark, self.files, self.sizes)
+        engine = spark_engine(lambda: self.spark, self.files, self.sizes)
         outcomes = engine.rewrite(steps, locations, run_id, self.said.append)
         for outcome in outcomes:
             verify(outcome)
@@ -233,7 +233,7 @@ def test_nothing_to_do_starts_no_session(tmp_path: Path) -> None:
     def no_session() -> SparkSession:
         raise AssertionError("a session was asked for")
 
-    assert SparkEngine(no_session, LocalFiles()).rewrite([], {}, "run") == []
+    assert spark_engine(no_session, LocalFiles()).rewrite([], {}, "run") == []
 
 
 def a_version(record: Record) -> Record:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from keptlog.engine.tasks import Sizes
 from keptlog.kernels import offset_map
 from keptlog.kernels.watermarks import read_watermarks, write_watermarks
 from keptlog.log.clean import clean
@@ -25,7 +26,6 @@ from keptlog.log.record import Record
 from keptlog.log.result import Rewritten, verify
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
-from keptlog.spark.tasks import Sizes
 from tests.in_process import SMALL_CUTS, in_process_engine
 from tests.spark.local_log import Clean, LocalFiles, live_records, write_segment
 

@@ -249,5 +249,5 @@ def test_an_input_that_is_gone_makes_the_plan_stale(tmp_path: Path) -> None:
 
 
 def test_the_kernels_do_not_need_spark() -> None:
-    code = "import sys, keptlog.kernels.rewrite, keptlog.spark.tasks; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, keptlog.kernels.rewrite, keptlog.engine.tasks; sys.exit('pyspark' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

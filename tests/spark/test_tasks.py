@@ -10,23 +10,22 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.kernels.offset_map import OffsetMap
-from keptlog.log.plan import Step, StepKind
-from keptlog.log.segment import Segment
-from keptlog.spark.attempt import Attempt
-from keptlog.spark.latest import MapAt, Nothing
-from keptlog.spark.map_tasks import MapTask
-from keptlog.spark.run import Run
-from keptlog.spark.tasks import (
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.bundles import bundled, contiguous_runs
+from keptlog.engine.latest import MapAt, Nothing
+from keptlog.engine.map_tasks import MapTask
+from keptlog.engine.segment_run import Run
+from keptlog.engine.tasks import (
     RewriteTask,
     Sizes,
-    bundled,
-    contiguous_runs,
     cut_into_runs,
     is_cut,
     map_tasks,
     rewrite_tasks,
 )
+from keptlog.kernels.offset_map import OffsetMap
+from keptlog.log.plan import Step, StepKind
+from keptlog.log.segment import Segment
 from keptlog.storage.files import Files
 from tests.spark.local_log import Clean, LocalFiles
 

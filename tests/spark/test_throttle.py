@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from keptlog.engine.tasks import Sizes
 from keptlog.log.counted import counted
 from keptlog.log.record import Record
 from keptlog.log.segment import total_bytes
-from keptlog.spark.engine import SparkEngine
-from keptlog.spark.tasks import Sizes
+from keptlog.spark.jobs import spark_engine
 from keptlog.storage.throttle import Throttle, ThrottledFiles
 from tests.spark.local_log import Clean, LocalFiles, live_records, write_segments
 
@@ -93,7 +93,7 @@ def test_all_tasks_of_a_clean_together_keep_to_the_rate(spark: SparkSession, tmp
     segments = write_segments(tmp_path / Clean.topic, records, 250)
     clock = Clock(str(tmp_path))
     sizes = Sizes() if tasks == 1 else Sizes(whole_log_records=0, run_bytes=total_bytes(segments) // tasks)
-    engine = SparkEngine(lambda: spark, LocalFiles(), sizes, Throttle(RATE, clock.monotonic, clock.sleep))
+    engine = spark_engine(lambda: spark, LocalFiles(), sizes, Throttle(RATE, clock.monotonic, clock.sleep))
     said: list[str] = []
     locations = {Clean.topic: str(tmp_path / Clean.topic)}
     [outcome] = engine.rewrite([Clean(0, 1000).step(segments)], locations, "run", said.append)

@@ -1,4 +1,4 @@
-"""Carries steps out on Spark: plans in, staged outcomes back, in the same order.
+"""Carries steps out: plans in, staged outcomes back, in the same order.
 
     steps --cut--> tasks --> job 1: map parts --> job 2: merge --> job 3: rewrite --> outcomes
                              (large dirty sections)   (many keys)
@@ -14,24 +14,17 @@ Tasks that fail, are killed or run twice leave files that nobody refers to.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from keptlog.errors import StorageUnavailable
-from keptlog.log.counted import counted
-from keptlog.log.plan import Step
-from keptlog.log.result import Counts, Rewritten
-from keptlog.log.segment import Segment
-from keptlog.spark.attempt import staging_folder
-from keptlog.spark.jobs import Jobs
-from keptlog.spark.latest import ComparedAt, MapAt, MapKnown, Nothing, Unmapped, WatermarksTold
-from keptlog.spark.map_tasks import MergeTask
-from keptlog.spark.run import Run, WatermarksTask
-from keptlog.spark.shuffle import judged_by_shuffle
-from keptlog.spark.tasks import (
+from keptlog.engine.attempt import staging_folder
+from keptlog.engine.jobs import Jobs, StartJobs
+from keptlog.engine.latest import ComparedAt, MapAt, MapKnown, Nothing, Unmapped, WatermarksTold
+from keptlog.engine.map_tasks import MergeTask
+from keptlog.engine.segment_run import Run, WatermarksTask
+from keptlog.engine.shuffle import judged_by_shuffle
+from keptlog.engine.tasks import (
     Sizes,
     compare_tasks,
     cut_into_runs,
@@ -42,31 +35,31 @@ from keptlog.spark.tasks import (
     map_tasks,
     rewrite_tasks,
 )
+from keptlog.errors import StorageUnavailable, first_line
+from keptlog.log.counted import counted
+from keptlog.log.plan import Step
+from keptlog.log.result import Counts, Rewritten
+from keptlog.log.segment import Segment
+from keptlog.progress import Progress, silent
 from keptlog.storage.files import Files
-from keptlog.storage.throttle import Throttle
 
 Result = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class SparkEngine:
-    """Rewrites logs on the session that ``session`` brings; it is asked for at each call, never kept."""
+class Engine:
+    """Rewrites logs; ``start_jobs`` is asked at each call for somebody who does the tasks."""
 
-    session: Callable[[], SparkSession]
+    start_jobs: StartJobs
     files: Files
     sizes: Sizes = field(default_factory=Sizes)
-    throttle: Throttle | None = None
-
-    def jobs(self, run_id: str, progress: Callable[[str], None] | None = None) -> Jobs:
-        """Where a run's tasks are done, whatever they do."""
-        return Jobs(self.session(), self.files, run_id, progress or _silent, self.throttle)
 
     def rewrite(
         self,
         steps: Sequence[Step],
         locations: Mapping[str, str],
         run_id: str,
-        progress: Callable[[str], None] | None = None,
+        progress: Progress = silent,
     ) -> list[Rewritten]:
         """Carry steps out; everything is staged, nothing visible. ``locations`` gives each topic's data location.
 
@@ -76,7 +69,7 @@ class SparkEngine:
         """
         if not steps:
             return []
-        jobs = self.jobs(run_id, progress)
+        jobs = self.start_jobs(run_id, progress)
         runs = [
             Run(index, step, step.segments, locations[step.topic_partition.topic], None, self.sizes.row_group_bytes)
             for index, step in enumerate(steps)
@@ -90,8 +83,9 @@ class SparkEngine:
             results = [run for task in rewritten for run in task["runs"]]
             watermarks = _watermarks(jobs, parts, results, self.sizes)
         except OSError as error:
-            why = (str(error).splitlines() or [type(error).__name__])[0]
-            raise StorageUnavailable(f"storing watermarks: {why}; nothing was committed, try again") from error
+            raise StorageUnavailable(
+                f"storing watermarks: {first_line(error)}; nothing was committed, try again"
+            ) from error
         finally:
             for folder in {staging_folder(run.location, run_id) for run in cut}:
                 for file in self.files.list(folder):
@@ -211,7 +205,3 @@ def _outcome(step: Step, runs: Sequence[Result], watermarks_path: str | None) ->
         malformed=runs[0]["malformed"],
         watermarks_path=watermarks_path,
     )
-
-
-def _silent(_: str) -> None:
-    return None

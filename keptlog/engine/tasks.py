@@ -37,16 +37,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.bundles import bundled, contiguous_runs
+from keptlog.engine.latest import ComparedAt, MapAt, MapKnown
+from keptlog.engine.map_tasks import CompareTask, MapTask
+from keptlog.engine.segment_run import Run, mapped_keys, may_be_full
 from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.spark.attempt import Attempt
-from keptlog.spark.latest import ComparedAt, MapAt, MapKnown
-from keptlog.spark.map_tasks import CompareTask, MapTask
-from keptlog.spark.run import Run, mapped_keys, may_be_full
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
@@ -146,37 +147,6 @@ def compare_tasks(runs: Sequence[tuple[Run, MapKnown]], cores: int) -> list[Comp
     return tasks
 
 
-class HasBytes(Protocol):
-    """A file of which the size is known."""
-
-    @property
-    def size_bytes(self) -> int: ...
-
-
-_File = TypeVar("_File", bound=HasBytes)
-_Item = TypeVar("_Item")
-
-
-def _size_bytes(file: HasBytes) -> int:
-    return file.size_bytes
-
-
-def contiguous_runs(
-    segments: Iterable[_File], target: int, weight: Callable[[_File], int] = _size_bytes
-) -> list[tuple[_File, ...]]:
-    """Neighbours in runs of about the target weight: a run ends with the segment whose middle is past its share."""
-    runs: list[list[_File]] = []
-    position, share = 0, -1
-    for segment in segments:
-        middle = position + weight(segment) // 2
-        if middle // max(target, 1) != share:
-            share = middle // max(target, 1)
-            runs.append([])
-        runs[-1].append(segment)
-        position += weight(segment)
-    return [tuple(run) for run in runs]
-
-
 def cut_into_runs(cut: Sequence[Run], cores: int, sizes: Sizes) -> list[Run]:
     """The runs of all steps that are cut, in the order of their offsets: as few as keep every core busy."""
     if sum(total_bytes(run.segments) for run in cut) > cores * sizes.run_bytes:
@@ -234,17 +204,6 @@ def rewrite_tasks(parts: Sequence[Run], whole: Sequence[Run], cores: int, sizes:
     bundles = [tuple(runs) for runs in of_task.values()]
     bundles += bundled(whole, cores * sizes.bundles_per_core, lambda run: total_bytes(run.segments))
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
-
-
-def bundled(items: Sequence[_Item], bundles: int, weight: Callable[[_Item], int]) -> list[tuple[_Item, ...]]:
-    """Items in at most so many bundles of about equal weight: the heaviest left goes to the lightest bundle."""
-    filled: list[list[_Item]] = [[] for _ in range(min(bundles, len(items)))]
-    weights = [0] * len(filled)
-    for item in sorted(items, key=weight, reverse=True):
-        lightest = weights.index(min(weights))
-        filled[lightest].append(item)
-        weights[lightest] += weight(item)
-    return [tuple(bundle) for bundle in filled]
 
 
 def _bundle_bytes(runs: Sequence[Run]) -> int:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.latest import KnownLatest, WatermarksTold
 from keptlog.kernels.judge import Latest
 from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.kernels.rewrite import Output, RewrittenRun, rewrite_run
@@ -28,8 +30,6 @@ from keptlog.kernels.watermarks import (
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
-from keptlog.spark.attempt import Attempt
-from keptlog.spark.latest import KnownLatest, WatermarksTold
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 

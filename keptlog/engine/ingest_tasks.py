@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from keptlog.engine.attempt import Attempt
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.spark.attempt import Attempt
 from keptlog.storage.segment_writer import SegmentWriter
 
 Skip = Callable[[str], None]

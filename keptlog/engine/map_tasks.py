@@ -15,14 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.latest import MapKnown
 from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.kernels.rivals import Compared, compare, compare_watermarks
 from keptlog.kernels.watermarks import read_watermarks
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
-from keptlog.spark.attempt import Attempt
-from keptlog.spark.latest import MapKnown
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What is cut into tasks, and what a task does, whoever runs it."""

@@ -1,0 +1,53 @@
+"""How many things become few tasks of about equal weight: neighbours in runs, or anything in bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+
+class HasBytes(Protocol):
+    """A file of which the size is known."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+
+_File = TypeVar("_File", bound=HasBytes)
+_Item = TypeVar("_Item")
+
+
+def _size_bytes(file: HasBytes) -> int:
+    return file.size_bytes
+
+
+def contiguous_runs(
+    segments: Iterable[_File], target: int, weight: Callable[[_File], int] = _size_bytes
+) -> list[tuple[_File, ...]]:
+    """Neighbours in runs of about the target weight: a run ends with the segment whose middle is past its share.
+
+    weight     30    50    40    20    60       target 70
+    middle     15    55   100   130   170
+    share       0     0     1     1     2       [30, 50] [40, 20] [60]
+    """
+    runs: list[list[_File]] = []
+    position, share = 0, -1
+    for segment in segments:
+        middle = position + weight(segment) // 2
+        if middle // max(target, 1) != share:
+            share = middle // max(target, 1)
+            runs.append([])
+        runs[-1].append(segment)
+        position += weight(segment)
+    return [tuple(run) for run in runs]
+
+
+def bundled(items: Sequence[_Item], bundles: int, weight: Callable[[_Item], int]) -> list[tuple[_Item, ...]]:
+    """Items in at most so many bundles of about equal weight: the heaviest left goes to the lightest bundle."""
+    filled: list[list[_Item]] = [[] for _ in range(min(bundles, len(items)))]
+    weights = [0] * len(filled)
+    for item in sorted(items, key=weight, reverse=True):
+        lightest = weights.index(min(weights))
+        filled[lightest].append(item)
+        weights[lightest] += weight(item)
+    return [tuple(bundle) for bundle in filled]

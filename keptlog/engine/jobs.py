@@ -1,0 +1,134 @@
+"""How the engine gets its tasks done, whoever does them: a small protocol, which Spark keeps (``keptlog.spark.jobs``).
+
+    tasks (plain data) --Jobs.run--> each in some process, on files alone --> results (plain data), in their order
+
+A task is data that pickles. It may be run twice, one after the other or at once, so it writes only to paths of its own
+attempt, and only the result that comes back counts. What a task knows to be final (a stale plan, a broken guarantee) it
+gives as its result, for whoever runs it would only try it again.
+
+Small tasks that have nothing to do with each other are bundled (``run_each``): a Python task of Spark costs 40 ms.
+Each of them has its own outcome, so that one that fails stops no other.
+
+All cleans run on Spark. The protocol is there to be read, and so that tests can do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from keptlog import errors
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.bundles import bundled
+from keptlog.errors import KeptlogError
+from keptlog.progress import Progress
+from keptlog.storage.files import Files
+
+if TYPE_CHECKING:
+    from keptlog.engine.shuffle import KeyShuffle
+
+Result = dict[str, Any]
+"""What a task gives; fit for JSON."""
+TaskOutcome = Result | KeptlogError
+"""What a task gives, or the error that it ended with."""
+
+_BUNDLES_PER_CORE = 4
+"""Enough that those which end last are small."""
+_ERRORS = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, KeptlogError)
+}
+
+
+class Task(Protocol):
+    """What is done in one process. Plain data that pickles."""
+
+    def run(self, attempt: Attempt) -> Result:
+        """Do it, and write only to paths of the attempt."""
+        ...
+
+
+class Jobs(Protocol):
+    """Where the tasks of one run are done, list by list."""
+
+    @property
+    def files(self) -> Files:
+        """The storage, as whoever asks for tasks sees it."""
+        ...
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def progress(self) -> Progress: ...
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
+        """Results of the tasks in their order; ``doing`` says to people what they do.
+
+        Raises:
+            KeptlogError: the first that a task ended with.
+            StorageUnavailable: the storage fails, or whoever runs the tasks.
+        """
+        ...
+
+    def shuffle(self, shuffle: KeyShuffle, doing: str) -> list[Result]:
+        """What the last stage of a shuffle gives, in any order.
+
+        Raises:
+            StalePlan: a segment is gone.
+            StorageUnavailable: the storage fails, or whoever runs it.
+        """
+        ...
+
+
+StartJobs = Callable[[str, Progress], Jobs]
+"""Makes the jobs of a run from its id; raises StorageUnavailable or InvalidConfig if nothing can be run at all."""
+
+
+def run_each(jobs: Jobs, tasks: Sequence[Task], weights: Sequence[int], doing: str) -> list[TaskOutcome]:
+    """The result of each task, in their order, or the error that it alone ended with; ``weights`` compares them.
+
+    Raises:
+        StorageUnavailable: whoever runs the tasks fails.
+    """
+    bundles = bundled(range(len(tasks)), jobs.cores * _BUNDLES_PER_CORE, weights.__getitem__)
+    results = jobs.run([_Bundle(tuple(tasks[index] for index in bundle)) for bundle in bundles], doing)
+    outcomes: dict[int, TaskOutcome] = {}
+    for bundle, result in zip(bundles, results, strict=True):
+        for index, outcome in zip(bundle, result["outcomes"], strict=True):
+            outcomes[index] = error_in(outcome) or outcome
+    return [outcomes[index] for index in range(len(tasks))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """Tasks that are done one after the other, each with its own outcome."""
+
+    tasks: tuple[Task, ...]
+
+    def run(self, attempt: Attempt) -> Result:
+        return {"outcomes": [result_of(partial(task.run, attempt)) for task in self.tasks]}
+
+
+def result_of(work: Callable[[], Result]) -> Result:
+    """What work gives, or the error that it ends with, fit for JSON."""
+    try:
+        return work()
+    except KeptlogError as error:
+        return {"error": type(error).__name__, "message": str(error)}
+
+
+def error_in(result: Mapping[str, Any]) -> KeptlogError | None:
+    """The error that work ended with; null if it did not."""
+    return error_named(result["error"], result["message"]) if "error" in result else None
+
+
+def error_named(name: str, message: str) -> KeptlogError | None:
+    """The error of a kind; null if there is no such kind."""
+    return _ERRORS[name](message) if name in _ERRORS else None
