@@ -52,7 +52,7 @@ _LOCAL: Mapping[str, str] = {
         f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     ),
     # Workers are forked with their imports done. On a cluster, who knows what is installed there.
-    "spark.python.daemon.module": "keptlog.worker_daemon",
+    "spark.python.daemon.module": "keptlog.spark.worker_daemon",
     # Over TCP each task waits 40 ms for an acknowledgement that the kernel delays.
     "spark.python.unix.domain.socket.enabled": "true",
     # The workers find the same keptlog as the driver, from any directory, installed or not.

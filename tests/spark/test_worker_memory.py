@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-_TELL = "import keptlog.worker_daemon, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+_TELL = "import keptlog.spark.worker_daemon, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
 
 
 @pytest.mark.parametrize(
