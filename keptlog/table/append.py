@@ -17,9 +17,9 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.errors import InvalidConfig, StalePlan
 from keptlog.log.record import NewRecord
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, find_commit
+from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.manifests import FileChange
-from keptlog.table.metrics import data_file_of
 from keptlog.table.staging import SegmentPaths, Staged, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
 from keptlog.table.topics import Topic

@@ -15,8 +15,8 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log, Segment
+from keptlog.table.file_metrics import LiveFile, live_file
 from keptlog.table.logs import logs_from
-from keptlog.table.metrics import LiveFile, live_file
 
 _Parsed = dict[str, tuple[LiveFile, ...]]
 

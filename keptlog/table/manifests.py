@@ -44,7 +44,7 @@ from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.utils.concurrent import ExecutorFactory
 from typing_extensions import override
 
-from keptlog.table.metrics import LiveFile
+from keptlog.table.file_metrics import LiveFile
 
 MANIFEST_ENTRIES = 1_000
 SMALL_MANIFESTS = 20

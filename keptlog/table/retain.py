@@ -23,9 +23,9 @@ from keptlog.log.retention import log_start_after_deletion, retention_of
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
+from keptlog.table.file_metrics import LiveFile
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
-from keptlog.table.metrics import LiveFile
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
 from keptlog.table.swap import require_state, stale
 from keptlog.table.topics import load_topic_table, topic_of

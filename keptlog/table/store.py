@@ -23,11 +23,11 @@ from keptlog.log.source import Arrived, Source, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.append import Append, AppendResult
+from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
-from keptlog.table.ingest import Ingestion
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
 from keptlog.table.logs import ObservedTopic, StoredTopic, last_passes_of, raw_config
 from keptlog.table.mark import Failure, mark_uncleanable

@@ -29,10 +29,10 @@ from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.append import require_staged
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
+from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
-from keptlog.table.metrics import LiveFile, data_file_of
 from keptlog.table.state import first_dirty_offset, last_pass, last_pass_to_json, uncleanable, watermarks
 from keptlog.table.topics import topic_of
 

@@ -23,7 +23,7 @@ from keptlog.log.selection import Trigger
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
 from keptlog.storage.files import Files
-from keptlog.table.metrics import data_file_of
+from keptlog.table.file_metrics import data_file_of
 from keptlog.table.state import first_dirty_offset, log_end_offset
 from tests.in_process import in_process_engine
 from tests.table.stores import new_id, staged, store_at

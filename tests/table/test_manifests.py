@@ -15,9 +15,9 @@ from pyiceberg.table import Table
 import keptlog.table.manifests as manifests_module
 from keptlog.log.segment import Segment
 from keptlog.table.catalog import open_catalog
+from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange
-from keptlog.table.metrics import LiveFile, data_file_of
 from keptlog.table.topics import create_topic, load_topic_table
 
 TOPIC = "users"
