@@ -14,12 +14,12 @@ import dagster as dg
 
 from keptlog.cleaner import Pass
 from keptlog.dagster.assets.names import clean_key, dirty_key
+from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.log.plan import Step, why_left_alone
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.selection import Assessment
 from keptlog.log.topic_partition import TopicPartition
 
 Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]

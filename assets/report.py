@@ -15,9 +15,9 @@ import dagster as dg
 from keptlog.cleaner import Pass, select_logs
 from keptlog.dagster.assets.checks import check_results
 from keptlog.dagster.assets.numbers import materializations
+from keptlog.log.assessment import Assessment, assess
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
-from keptlog.log.selection import Assessment, assess
 from keptlog.table.store import LogStore
 
 FAILED_TAG = "keptlog/failed"

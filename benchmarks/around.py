@@ -42,10 +42,10 @@ from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.home import new_id, open_home
+from keptlog.log.assessment import assess
 from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord
 from keptlog.log.result import Counts, Rewritten
-from keptlog.log.selection import assess
 from keptlog.table.cache import FOLDER
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore

@@ -26,9 +26,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.digest import Digest
+from keptlog.log.assessment import Trigger
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
-from keptlog.log.selection import Trigger
 from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import Files

@@ -25,13 +25,13 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.engine.engine import Engine
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic, first_line
+from keptlog.log.assessment import Assessment, assess
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import Plan, Step, StepKind, make_plan, make_retention_plan
 from keptlog.log.result import Rewritten, verify
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.selection import Assessment, assess
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.progress import Progress, silent

@@ -33,9 +33,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from keptlog.log.assessment import Assessment, assess
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, Segment
-from keptlog.log.selection import Assessment, assess
 from keptlog.storage.files import Files
 from keptlog.storage.segment_reader import open_segment
 

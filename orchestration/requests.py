@@ -18,7 +18,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.sections import POOL
 from keptlog.dagster.orchestration.in_flight import logs_in_flight
-from keptlog.log.selection import Assessment, Trigger
+from keptlog.log.assessment import Assessment, Trigger
 
 LOGS_PER_RUN = 100
 TRIGGER_TAG = "keptlog/trigger"

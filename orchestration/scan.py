@@ -22,8 +22,8 @@ from keptlog.dagster.assets.numbers import dirty_version
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.home import monotonic_ms
+from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.metrics import LastPass
-from keptlog.log.selection import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.store import LogStore
 

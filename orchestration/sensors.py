@@ -19,10 +19,10 @@ from keptlog.dagster.orchestration.requests import Selected, run_request, select
 from keptlog.dagster.orchestration.scan import Scan, Scanner, scanner_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.log.assessment import Trigger
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.plan import why_left_alone
-from keptlog.log.selection import Trigger
 
 OBSERVATIONS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""

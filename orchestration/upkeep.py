@@ -20,9 +20,9 @@ from keptlog.dagster.orchestration.scan import scanner_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
+from keptlog.log.assessment import Trigger
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
-from keptlog.log.selection import Trigger
 
 
 def retention_interval_seconds(log_store: LogStoreResource) -> int:

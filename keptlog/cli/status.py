@@ -12,11 +12,11 @@ import click
 
 from keptlog.cli.glance import glance
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, size
+from keptlog.log.assessment import Assessment, assess
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
 from keptlog.log.plan import why_left_alone
 from keptlog.log.segment import total_bytes
-from keptlog.log.selection import Assessment, assess
 
 
 @click.command()

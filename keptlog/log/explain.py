@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.plan import why_left_alone
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.selection import Assessment, Trigger
 from keptlog.log.setting import LONG_MAX
 
 

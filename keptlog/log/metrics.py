@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from keptlog.log.assessment import Assessment
 from keptlog.log.segment import total_bytes
-from keptlog.log.selection import Assessment
 from keptlog.log.topic_partition import TopicPartition
 
 

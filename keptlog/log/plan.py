@@ -27,13 +27,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Log, Segment, total_bytes
-from keptlog.log.selection import Assessment, Trigger
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.verdict import CleanBounds

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keptlog.engine.engine import Engine
+from keptlog.log.assessment import Trigger
 from keptlog.log.clean import clean, latest_orders
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
@@ -19,7 +20,6 @@ from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.segment import Log, Segment
-from keptlog.log.selection import Trigger
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
 from keptlog.storage.files import Files

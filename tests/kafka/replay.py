@@ -2,7 +2,7 @@
 
     operation   who decides
     append      keptlog.log.roll          whether the active segment is closed first
-    clean       keptlog.log.selection     whether, and keptlog.log.sections: from where to where
+    clean       keptlog.log.assessment     whether, and keptlog.log.sections: from where to where
                 keptlog.log.clean         where a pass ends whose map is full, and what becomes of each record
     retain      keptlog.log.retention     which segments go
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from keptlog.log.assessment import Assessment, assess
 from keptlog.log.clean import Cleaned, clean
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import MapCapacity
@@ -24,7 +25,6 @@ from keptlog.log.plan import Step, plan_step
 from keptlog.log.record import Record
 from keptlog.log.retention import log_start_after_deletion, retention_of
 from keptlog.log.segment import Log, Segment
-from keptlog.log.selection import Assessment, assess
 from keptlog.log.setting import LONG_MAX
 from keptlog.log.topic_partition import TopicPartition
 from tests.kafka.layout import KafkaSegment, Layout

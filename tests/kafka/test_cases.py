@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from keptlog.log.assessment import Trigger, assess
 from keptlog.log.clean import clean
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import MapCapacity
@@ -15,7 +16,6 @@ from keptlog.log.record import Record
 from keptlog.log.retention import retention_of
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
-from keptlog.log.selection import Trigger, assess
 from keptlog.log.topic_partition import TopicPartition
 from tests.kafka.oracle import KafkaOracle, Operation
 

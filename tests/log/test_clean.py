@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keptlog.log.assessment import Trigger
 from keptlog.log.clean import Cleaned, clean
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog, latest_values
 from keptlog.log.segment import Segment
-from keptlog.log.selection import Trigger
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark

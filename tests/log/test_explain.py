@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from keptlog.log.assessment import assess
 from keptlog.log.explain import explain
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
-from keptlog.log.selection import assess
 from keptlog.log.uncleanable import Uncleanable
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from keptlog.log.assessment import Assessment, assess
 from keptlog.log.metrics import LastPass, cleaner_metrics, metrics_by_log
-from keptlog.log.selection import Assessment, assess
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keptlog.log.assessment import Trigger, assess
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.plan import Plan, Step, StepKind, describe_step, make_plan, plan_step, step_from_dict, why_left_alone
 from keptlog.log.segment import Log
-from keptlog.log.selection import Trigger, assess
 from keptlog.log.strategy import Strategy, StrategyKind
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_selection import logs_with_tombstones

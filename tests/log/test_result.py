@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from keptlog.errors import InvariantViolated
+from keptlog.log.assessment import assess
 from keptlog.log.plan import plan_step
 from keptlog.log.result import Counts, Rewritten, verify
-from keptlog.log.selection import assess
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS

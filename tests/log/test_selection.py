@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keptlog.log.assessment import Trigger, assess, in_order_of_urgency
 from keptlog.log.segment import Log
-from keptlog.log.selection import Trigger, assess, in_order_of_urgency
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_sections import logs
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.assessment import Trigger, assess
 from keptlog.log.plan import make_plan
-from keptlog.log.selection import Trigger, assess
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
 from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
 

@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from keptlog.log.assessment import Assessment, assess
 from keptlog.log.config import TopicConfig
 from keptlog.log.plan import describe_step, make_plan
 from keptlog.log.segment import Log, Segment
-from keptlog.log.selection import Assessment, assess
 from keptlog.log.topic_partition import TopicPartition
 from tests.scenarios.language import BEGINNING_MS, Block, format_time, parse_settings, parse_time_ms
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from keptlog.log.assessment import Trigger
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
 from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Segment
-from keptlog.log.selection import Trigger
 from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import StoredFile

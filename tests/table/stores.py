@@ -13,11 +13,11 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.table import CommitTableResponse, Table
 
+from keptlog.log.assessment import assess
 from keptlog.log.plan import Step, StepKind, plan_step
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import Counts, Rewritten
 from keptlog.log.segment import Log, Segment
-from keptlog.log.selection import assess
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.catalog import open_catalog

@@ -11,9 +11,9 @@ import pytest
 from pyiceberg.table import CommitTableResponse
 
 from keptlog.errors import InvalidConfig, InvariantViolated, LogCorrupt, StalePlan, UnknownTopic
+from keptlog.log.assessment import assess
 from keptlog.log.plan import make_retention_plan
 from keptlog.log.record import Record
-from keptlog.log.selection import assess
 from keptlog.log.source import Arrived, OffsetRange, Source, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalog import open_catalog

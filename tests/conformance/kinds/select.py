@@ -1,4 +1,4 @@
-"""``select``: one round of Kafka's ``grabFilthiestCompactedLog``, against ``keptlog.log.selection``.
+"""``select``: one round of Kafka's ``grabFilthiestCompactedLog``, against ``keptlog.log.assessment``.
 
 A case says which segment is active; keptlog derives that, and its clock closes an idle one (ADR 5). So the judgement is
 made with the case's active segment, and where the clock would have closed it, that is told as a difference.
@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.config import TopicConfig
 from keptlog.log.metrics import cleaner_metrics
 from keptlog.log.roll import active_segments
 from keptlog.log.segment import Log, Segment, total_bytes
-from keptlog.log.selection import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 from tests.conformance.cases import Difference, Fields, case_fields, settings_of, understood
