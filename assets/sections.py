@@ -15,7 +15,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from keptlog.broker_ingest import WantedTopics
 from keptlog.dagster.assets.checks import check_specs
-from keptlog.dagster.assets.ingest import run_ingest
+from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.names import clean_key, dirty_key, source_key
 from keptlog.dagster.assets.report import checks_after, fail_if_any_failed, observe_after, report_numbers, run_id_of
 from keptlog.dagster.resources.clock import ClockResource

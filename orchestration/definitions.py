@@ -12,7 +12,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
-from keptlog.dagster.orchestration.ingest import ingest_kafka
+from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.dagster.orchestration.jobs import clean_logs, purge, retention
 from keptlog.dagster.orchestration.schedules import SCHEDULES

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import dagster as dg
 
 from keptlog.cleaner import backoff_of
-from keptlog.dagster.assets.ingest import by_reason, source_observation
+from keptlog.dagster.assets.ingest_report import by_reason, source_observation
 from keptlog.dagster.orchestration.in_flight import ingests_in_flight
-from keptlog.dagster.orchestration.ingest import ingest_kafka
 from keptlog.dagster.orchestration.ingest_failures import Failures, recent_failures
+from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.lag import IngestedTopic, LagScan, lag_scanner_of
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.clock import ClockResource

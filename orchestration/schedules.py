@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from keptlog.dagster.orchestration.ingest import ingest_kafka
+from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.jobs import clean_logs, purge
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 

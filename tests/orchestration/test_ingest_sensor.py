@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.orchestration import lag
-from keptlog.dagster.orchestration.ingest import ingest_kafka
+from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import HOUR_MS

@@ -10,7 +10,7 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from keptlog.broker_ingest import WantedTopics, topics_from_brokers
-from keptlog.dagster.assets.ingest import run_ingest
+from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.spark import session_of
