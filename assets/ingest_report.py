@@ -16,12 +16,12 @@ from dataclasses import replace
 
 import dagster as dg
 
-from keptlog.broker_ingest import BrokerIngest, WantedTopics
 from keptlog.dagster.assets.names import dirty_key, source_key
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.report import FAILED_TAG, Context, run_id_of
 from keptlog.errors import KeptlogError
-from keptlog.ingest import Ingested, IngestResult
+from keptlog.ingest.ingest_pass import Ingested, IngestResult
+from keptlog.ingest.kafka_brokers import BrokerIngest, WantedTopics
 from keptlog.log.counted import counted
 from keptlog.log.source import SourceLog
 from keptlog.log.topic_partition import TopicPartition

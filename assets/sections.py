@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from keptlog.broker_ingest import WantedTopics
 from keptlog.dagster.assets.checks import check_specs
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.names import clean_key, dirty_key, source_key
@@ -22,6 +21,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
+from keptlog.ingest.kafka_brokers import WantedTopics
 from keptlog.log.source import Source
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.topics import Topic

@@ -30,8 +30,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.processes import Measured
 from examples.kafka_broker import kafka_broker
-from keptlog.broker_ingest import BrokerIngest, WantedTopics
 from keptlog.home import new_id, open_home
+from keptlog.ingest.kafka_brokers import BrokerIngest, WantedTopics
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.spark.session import start_session
 

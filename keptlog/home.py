@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.cleaner import Cleaner
 from keptlog.engine.tasks import Sizes
-from keptlog.ingest import Ingest
+from keptlog.ingest.ingest_pass import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.setting import Origin

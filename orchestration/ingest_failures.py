@@ -1,7 +1,6 @@
 """What could not be ingested lately, and when it is tried again. Runs are the only memory of it, as of all else here.
 
-A run that fails says in a tag which topic-partitions did not come in, and at which positions (``assets.ingest_report``).
-Only
+A run that fails says in a tag which topic-partitions did not come in, and at which positions (``ingest_report``). Only
 failures at the position of today count: whatever moved it, a run, a hand, a topic that was made anew, ended the row of
 failures. The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
 ``keptlog.cleaner.backoff.max.ms``. A run that died could not say anything; all that it was asked for has failed.

@@ -9,12 +9,12 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
-from keptlog.broker_ingest import WantedTopics, topics_from_brokers
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import InvalidConfig
+from keptlog.ingest.kafka_brokers import WantedTopics, topics_from_brokers
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
 from keptlog.table.store import LogStore

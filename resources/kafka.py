@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
-from keptlog.broker_ingest import BrokerIngest
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings
+from keptlog.ingest.kafka_brokers import BrokerIngest
 from keptlog.kafka_client.settings import ClientSettings
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import dagster as dg
 
 from keptlog.cleaner import Cleaner
 from keptlog.home import Home, open_home
-from keptlog.ingest import Ingest
+from keptlog.ingest.ingest_pass import Ingest
 from keptlog.log.broker import BrokerConfig
 from keptlog.settings import home_path
 from keptlog.table.store import LogStore

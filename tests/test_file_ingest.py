@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keptlog import file_ingest
 from keptlog.errors import InvalidConfig, InvalidRecord
-from keptlog.file_ingest import FileIngest, Ingested
+from keptlog.ingest import offset_files as file_ingest
+from keptlog.ingest.offset_files import FileIngest, Ingested
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import Source, SourceLog, SourceTopic, plan_ingest
 from keptlog.sources.files import FileSet, Reading

@@ -9,8 +9,8 @@ import click
 
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
 from keptlog.errors import InvalidConfig, InvalidRecord
-from keptlog.file_ingest import FileIngest, Ingested
 from keptlog.home import new_id, open_home
+from keptlog.ingest.offset_files import FileIngest, Ingested
 from keptlog.log.counted import counted
 from keptlog.log.source import Source
 from keptlog.sources.files import FileSet, Format, Reading, files_below

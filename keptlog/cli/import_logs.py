@@ -14,7 +14,7 @@ from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
-from keptlog.import_logs import WantedLogs, import_logs
+from keptlog.ingest.kafka_logs import WantedLogs, import_logs
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.sources.kafka_log.directory import LogDirectory, log_directories

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from keptlog.broker_ingest import BrokerIngest, Looked, WantedTopics, topics_from_brokers
 from keptlog.cli.ingested import refuse_if_nothing_can_be_done, report
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, refuse_unknown
 from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, client_settings, new_id, open_home
+from keptlog.ingest.kafka_brokers import BrokerIngest, Looked, WantedTopics, topics_from_brokers
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 

@@ -8,7 +8,7 @@ import click
 
 from keptlog.cli.output import exit_if_failed, print_json, print_table, size
 from keptlog.errors import InvalidConfig
-from keptlog.ingest import Ingested, IngestResult
+from keptlog.ingest.ingest_pass import Ingested, IngestResult
 
 
 def report(

@@ -7,7 +7,7 @@
 
 A column with the name of a field (key, value, timestamp, headers, partition) is taken for it unless another one is
 named; a field without a name (``headers=``) is left out. Only ``offset`` must be asked for: a record that keeps its
-offset goes another way in (``keptlog.file_ingest``).
+offset goes another way in (``keptlog.ingest.offset_files``).
 
 What the bytes of a key are decides which records supersede each other, so nothing is guessed. Text is its UTF-8 bytes,
 bytes are bytes, a whole number is its decimal digits (also its JSON form); floats, dates, decimals and structs have

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keptlog.broker_ingest import BrokerIngest, Looked, WantedTopics
 from keptlog.home import new_id
-from keptlog.ingest import Ingest, IngestResult
+from keptlog.ingest.ingest_pass import Ingest, IngestResult
+from keptlog.ingest.kafka_brokers import BrokerIngest, Looked, WantedTopics
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import NewRecord, Record
 from keptlog.table.store import LogStore

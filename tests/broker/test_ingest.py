@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
-from keptlog.broker_ingest import WantedTopics
 from keptlog.errors import InvalidConfig, StalePlan, UnknownTopic
+from keptlog.ingest.kafka_brokers import WantedTopics
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import TimestampType
 from keptlog.log.topic_partition import TopicPartition as Name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from keptlog.import_logs import WantedLogs, import_logs
-from keptlog.ingest import Ingest, IngestResult
+from keptlog.ingest.ingest_pass import Ingest, IngestResult
+from keptlog.ingest.kafka_logs import WantedLogs, import_logs
 from keptlog.log.record import Record
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.table.store import LogStore

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog import import_logs as module
 from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig, LogCorrupt
-from keptlog.import_logs import WantedLogs, import_logs
-from keptlog.ingest import Ingest
+from keptlog.ingest import kafka_logs as module
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.kafka_logs import WantedLogs, import_logs
 from keptlog.log.reference import latest_values
 from keptlog.log.source import Source
 from keptlog.sources.kafka_log.directory import log_directories

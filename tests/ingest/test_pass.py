@@ -12,7 +12,7 @@ import pytest
 
 from keptlog.engine.ingest_tasks import Skip
 from keptlog.errors import CommitStateUnknown, InvalidConfig, InvariantViolated, LogCorrupt, StalePlan
-from keptlog.ingest import Ingest, IngestResult, TopicIngest
+from keptlog.ingest.ingest_pass import Ingest, IngestResult, TopicIngest
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import Source, SourceLog, SourceTopic
 from keptlog.log.topic_partition import TopicPartition

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from keptlog.engine.bundles import contiguous_runs
 from keptlog.engine.jobs import Jobs, run_each
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.ingest import Ingest, IngestResult, TopicIngest
+from keptlog.ingest.ingest_pass import Ingest, IngestResult, TopicIngest
 from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, Source, SourceLog, SourceTopic
 from keptlog.log.topic_partition import TopicPartition

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keptlog.errors import KeptlogError, StalePlan
-from keptlog.ingest import Ingest, IngestResult, TopicIngest
+from keptlog.ingest.ingest_pass import Ingest, IngestResult, TopicIngest
 from keptlog.kafka_client.errors import WAIT_SECONDS
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan
