@@ -1,6 +1,6 @@
 """The checks of a clean section: the guarantees, on the stored log, and whether its last clean landed.
 
-Specs and results both come from ``keptlog.verify.CHECKS``. A check is evaluated for the topic-partitions that a run
+Specs and results both come from ``passes.verify.CHECKS``. A check is evaluated for the topic-partitions that a run
 cleaned, and says for each of them what was found.
 """
 
@@ -13,8 +13,8 @@ import dagster as dg
 from keptlog.dagster.assets.names import clean_key
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.segment import Log
+from keptlog.passes.verify import CHECKS, Check, CheckResult, verify_log
 from keptlog.table.store import LogStore
-from keptlog.verify import CHECKS, Check, CheckResult, verify_log
 
 _CLEANED = Check("cleaned", "", "The last clean of every topic-partition landed; if not, the reason stands here.")
 

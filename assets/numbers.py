@@ -12,7 +12,6 @@ from typing import Any
 
 import dagster as dg
 
-from keptlog.cleaner import Pass
 from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
@@ -21,6 +20,7 @@ from keptlog.log.plan import Step, why_left_alone
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.clean import Pass
 
 Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import dagster as dg
 
-from keptlog.cleaner import Pass, select_logs
 from keptlog.dagster.assets.checks import check_results
 from keptlog.dagster.assets.numbers import materializations
 from keptlog.log.assessment import Assessment, assess
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
+from keptlog.passes.clean import Pass, select_logs
 from keptlog.table.store import LogStore
 
 FAILED_TAG = "keptlog/failed"

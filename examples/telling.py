@@ -17,7 +17,6 @@ from typing import Any
 
 import dagster as dg
 
-from keptlog.cleaner import observe
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
@@ -26,6 +25,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
+from keptlog.passes.clean import observe
 from keptlog.settings import home_path
 
 DAY_MS = 86_400_000

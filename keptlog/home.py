@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from keptlog.cleaner import Cleaner
 from keptlog.engine.tasks import Sizes
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.setting import Origin
+from keptlog.passes.clean import Cleaner
 from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.throttle import Throttle

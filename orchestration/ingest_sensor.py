@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from keptlog.cleaner import backoff_of
 from keptlog.dagster.assets.ingest_report import by_reason, source_observation
 from keptlog.dagster.orchestration.in_flight import ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import Failures, recent_failures
@@ -28,6 +27,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.clean import backoff_of
 
 TRIGGER = "consumer_lag"
 _TOLD = 5

@@ -12,7 +12,6 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
-from keptlog.cleaner import Pass, select_logs
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.numbers import retention_observation
 from keptlog.dagster.assets.report import (
@@ -29,6 +28,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.log.plan import StepKind, describe_step
+from keptlog.passes.clean import Pass, select_logs
 from keptlog.table.store import ORPHAN_GRACE_MS
 
 

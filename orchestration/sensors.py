@@ -12,7 +12,6 @@ The dirty ratio sensor also reports the dirty sections that have changed, a few 
 
 import dagster as dg
 
-from keptlog.cleaner import DISABLED
 from keptlog.dagster.assets.numbers import dirty_observation
 from keptlog.dagster.orchestration.jobs import clean_logs
 from keptlog.dagster.orchestration.requests import Selected, run_request, select, set_pool_size
@@ -23,6 +22,7 @@ from keptlog.log.assessment import Trigger
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.plan import why_left_alone
+from keptlog.passes.clean import DISABLED
 
 OBSERVATIONS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""

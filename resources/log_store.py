@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from keptlog.cleaner import Cleaner
 from keptlog.home import Home, open_home
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.log.broker import BrokerConfig
+from keptlog.passes.clean import Cleaner
 from keptlog.settings import home_path
 from keptlog.table.store import LogStore
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from keptlog.cleaner import Cleaner, Pass
 from keptlog.engine.engine import Engine
 from keptlog.home import new_id
 from keptlog.log.config import TopicConfig
@@ -22,6 +21,7 @@ from keptlog.log.reference import ReferenceConfig, ReferenceLog
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.passes.clean import Cleaner, Pass
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.table.stores import staged

@@ -7,12 +7,12 @@ from typing import NoReturn
 
 import pytest
 
-from keptlog.cleaner import Cleaner, Pass, select_logs
 from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, StalePlan, UnknownTopic
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.clean import Cleaner, Pass, select_logs
 from keptlog.spark.jobs import spark_engine
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine

@@ -53,8 +53,8 @@ def test_every_layer_imports_only_what_lies_below_it() -> None:
         ("keptlog/engine/engine.py", "import pyiceberg", "Only keptlog.table imports PyIceberg"),
         ("keptlog/table/store.py", "import keptlog.spark", "Inside the library, imports only go down"),
         ("keptlog/table/store.py", "import pyspark", "Only keptlog.spark imports PySpark"),
-        ("keptlog/table/store.py", "import keptlog.cleaner", "Inside the library, imports only go down"),
-        ("keptlog/cleaner.py", "import dagster", "Only keptlog.dagster imports Dagster"),
+        ("keptlog/table/store.py", "import keptlog.passes.clean", "Inside the library, imports only go down"),
+        ("keptlog/passes/clean.py", "import dagster", "Only keptlog.dagster imports Dagster"),
         ("keptlog/home.py", "import keptlog.dagster", "Inside the library, imports only go down"),
         (
             "keptlog/dagster/resources/__init__.py",

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import keptlog.verify
+import keptlog.passes.verify
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrived, OffsetRange, Source
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.verify import CHECKS, verify_log
 from keptlog.storage.schema import SCHEMA
-from keptlog.verify import CHECKS, verify_log
 from tests.in_process import in_process_engine
 from tests.table.stores import staged
 
@@ -135,7 +135,7 @@ def test_a_late_log_breaks_the_lag_alone(home: Home) -> None:
 
 
 def test_a_repeated_key_is_found_however_many_passes_it_takes(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keptlog.verify, "RECORDS_PER_PASS", 1)
+    monkeypatch.setattr(keptlog.passes.verify, "RECORDS_PER_PASS", 1)
     assert broken(home) == set()
 
     damage(home, 0, lambda rows: rows[1].update(key=b"b"))
@@ -144,7 +144,7 @@ def test_a_repeated_key_is_found_however_many_passes_it_takes(home: Home, monkey
 
 
 def test_keys_whose_hashes_collide_are_told_apart(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keptlog.verify, "hash", lambda _key: 7, raising=False)
+    monkeypatch.setattr(keptlog.passes.verify, "hash", lambda _key: 7, raising=False)
     assert broken(home) == set()
 
     damage(home, 0, lambda rows: rows[1].update(key=b"b"))

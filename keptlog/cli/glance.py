@@ -49,7 +49,7 @@ def glance(names: Sequence[str] = ()) -> Glance:
 
 
 def _named(names: Sequence[str]) -> Glance:
-    from keptlog.cleaner import select_logs  # noqa: PLC0415  # only where the store is opened anyway
+    from keptlog.passes.clean import select_logs  # noqa: PLC0415  # only where the store is opened anyway
 
     store = _Home(home_path()).store
     selection = select_logs(store, names)

@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 import click
 
-from keptlog.cleaner import observe, select_logs
 from keptlog.cli.output import (
     EXIT_FAILED,
     clock_ms,
@@ -22,7 +21,8 @@ from keptlog.home import open_home
 from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.verify import verify_log
+from keptlog.passes.clean import observe, select_logs
+from keptlog.passes.verify import verify_log
 
 
 @click.command(short_help="Say what a clean would do now; changes nothing.")

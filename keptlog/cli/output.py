@@ -14,7 +14,7 @@ import click
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 
 if TYPE_CHECKING:
-    from keptlog.cleaner import Selection
+    from keptlog.passes.clean import Selection
 
 EXIT_FAILED = 1
 """Something was found, or failed."""

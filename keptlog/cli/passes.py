@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cleaner import DISABLED, Pass
 from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
@@ -25,6 +24,7 @@ from keptlog.cli.output import (
 from keptlog.home import Home, new_id, open_home
 from keptlog.log.plan import StepKind
 from keptlog.log.result import Rewritten
+from keptlog.passes.clean import DISABLED, Pass
 from keptlog.spark.session import start_session
 from keptlog.table.store import ORPHAN_GRACE_MS
 

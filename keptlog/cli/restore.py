@@ -13,7 +13,7 @@ from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_st
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.restore import Restore, Restored, restore_to_json_lines, restore_to_parquet
+from keptlog.passes.restore import Restore, Restored, restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
 
 _STDOUT = "-"

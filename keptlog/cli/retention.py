@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import click
 
-from keptlog.cleaner import Retained
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, refuse_unknown, size
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.plan import Step
 from keptlog.log.segment import total_bytes
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.clean import Retained
 
 
 @click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")

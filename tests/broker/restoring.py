@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.passes.restore import Restore, Restored
 from keptlog.progress import Progress
-from keptlog.restore import Restore, Restored
 from keptlog.sinks.kafka_broker import writer
 from keptlog.table.store import LogStore
 from tests.crash.workload import Countdown

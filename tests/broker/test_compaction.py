@@ -26,10 +26,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.cleaner import Cleaner
 from keptlog.home import new_id
 from keptlog.log.record import Header, NewRecord, Record
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.clean import Cleaner
 from keptlog.spark.jobs import spark_engine
 from tests.broker.broker import Broker
 from tests.logs import open_store

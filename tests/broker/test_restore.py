@@ -14,13 +14,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from keptlog.cleaner import Cleaner
 from keptlog.cli import main
 from keptlog.errors import InvalidConfig, InvalidRecord, StalePlan
 from keptlog.home import new_id
 from keptlog.log.record import Header, NewRecord
 from keptlog.log.reference import latest_values
-from keptlog.restore import Restored
+from keptlog.passes.clean import Cleaner
+from keptlog.passes.restore import Restored
 from keptlog.sinks.kafka_broker import writer
 from keptlog.table.store import LogStore
 from tests.broker.broker import DEADLINE_SECONDS, Broker

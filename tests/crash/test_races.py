@@ -10,11 +10,11 @@ from threading import Barrier
 
 import pytest
 
-from keptlog.cleaner import Cleaner, Pass
 from keptlog.errors import StalePlan
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import clean_records
+from keptlog.passes.clean import Cleaner, Pass
 from tests.crash.workload import BATCH_RECORDS, SETTINGS, TOPIC, batch, wall_clock_ms
 from tests.in_process import in_process_engine
 from tests.logs import open_store

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
-from keptlog.cleaner import Cleaner
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord, Record
+from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import open_store

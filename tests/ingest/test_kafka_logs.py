@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.cleaner import Cleaner
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.ingest import kafka_logs as module
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_logs import WantedLogs, import_logs
 from keptlog.log.reference import latest_values
 from keptlog.log.source import Source
+from keptlog.passes.clean import Cleaner
+from keptlog.passes.verify import verify_log
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.spark.jobs import spark_engine
 from keptlog.table.store import LogStore
-from keptlog.verify import verify_log
 from tests.data.expected import read_expected
 from tests.in_process import in_process_engine
 from tests.ingest.directories import (

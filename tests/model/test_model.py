@@ -35,7 +35,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-from keptlog.cleaner import Cleaner, Pass
 from keptlog.errors import StalePlan
 from keptlog.home import new_id
 from keptlog.log.plan import Plan, StepKind
@@ -44,6 +43,7 @@ from keptlog.log.reference import ReferenceLog, latest_values
 from keptlog.log.result import Rewritten
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable, after_failure
+from keptlog.passes.clean import Cleaner, Pass
 from keptlog.table.mark import Failure
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, ReferenceTwin, open_store

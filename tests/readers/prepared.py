@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from keptlog.cleaner import Cleaner
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import open_store

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.cleaner import Cleaner
 from keptlog.log.record import NewRecord
+from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import open_store

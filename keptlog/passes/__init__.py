@@ -1,0 +1,1 @@
+"""What is done to topics from end to end: observe, plan, work, commit."""
