@@ -16,9 +16,10 @@ from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
 from keptlog.log.metrics import CleanerMetrics
-from keptlog.log.plan import Step, why_left_alone
+from keptlog.log.plan import why_left_alone
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Pass
 
@@ -45,13 +46,13 @@ def materializations(
         )
 
 
-def retention_observation(step: Step) -> dg.AssetObservation:
+def retention_observation(step: Retain) -> dg.AssetObservation:
     """What retention removed from a log."""
     numbers: Metadata = {
         "segments_removed": len(step.segments),
         "records_removed": sum(segment.record_count for segment in step.segments),
         "bytes_removed": total_bytes(step.segments),
-        "log_start_offset": step.new_log_start_offset or 0,
+        "log_start_offset": step.new_log_start_offset,
     }
     name = str(step.topic_partition)
     description = f"retention removed {counted(len(step.segments), 'old segment')}"

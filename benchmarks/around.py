@@ -46,6 +46,7 @@ from keptlog.log.assessment import assess
 from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord
 from keptlog.log.result import Counts, Rewritten
+from keptlog.log.steps import Compact
 from keptlog.table.cache import FOLDER
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
@@ -205,7 +206,7 @@ def _swapped(store: LogStore, partition: int, now_ms: int) -> Rewritten:
     """A clean of the oldest dirty segments, as an engine would hand it over."""
     log = store.logs(topic_name(0))[partition]
     planned = plan_step(assess(log, now_ms), requested=True)
-    assert planned
+    assert isinstance(planned, Compact)
     removed = tuple(s for s in log.segments if s.base_offset >= planned.first_dirty_offset)[:SWAPPED]
     end_offset = removed[-1].last_offset + 1
     inputs = tuple(s for s in log.segments if s.base_offset < end_offset)

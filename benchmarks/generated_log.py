@@ -27,8 +27,8 @@ import pyarrow as pa
 
 from benchmarks.digest import Digest
 from keptlog.log.assessment import Trigger
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
+from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import Files
@@ -99,7 +99,7 @@ class GeneratedLog:
     """The clean of each topic-partition as a step, and by topic-partition the digests of what may be left."""
 
     shape: Shape
-    steps: tuple[Step, ...]
+    steps: tuple[Compact, ...]
     expected: dict[Expect, dict[int, str]]
 
     @property
@@ -282,10 +282,9 @@ def _header_lists(positions: npt.NDArray[np.int32], names: pa.Array, values: pa.
     return pa.ListArray.from_arrays(positions, pa.StructArray.from_arrays([names, values], fields=list(entry)))
 
 
-def _step(columns: _Columns, partition: int, segments: tuple[Segment, ...]) -> Step:
+def _step(columns: _Columns, partition: int, segments: tuple[Segment, ...]) -> Compact:
     first_dirty_offset = int(columns.offsets[np.flatnonzero(columns.is_dirty)[0]])
-    return Step(
-        kind=StepKind.COMPACT,
+    return Compact(
         trigger=Trigger.REQUESTED,
         topic_partition=TopicPartition(TOPIC, partition),
         segments=segments,

@@ -27,7 +27,8 @@ from keptlog.dagster.orchestration.in_flight import logs_in_flight
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
-from keptlog.log.plan import StepKind, describe_step
+from keptlog.log.plan import describe_step
+from keptlog.log.steps import Compact, Expire
 from keptlog.passes.clean import Pass, select_logs
 from keptlog.table.store import ORPHAN_GRACE_MS
 
@@ -85,7 +86,7 @@ def compact(
     log_store: LogStoreResource,
     spark: LazyPySparkResource,
 ) -> Pass:
-    return log_store.cleaner(session_of(spark)).stage(planned, [StepKind.COMPACT], context.log.info)
+    return log_store.cleaner(session_of(spark)).stage(planned, [Compact], context.log.info)
 
 
 @dg.op(pool=POOL, description="Rewrite clean logs whose tombstones are past their delete horizon.")
@@ -95,7 +96,7 @@ def expire_tombstones(
     log_store: LogStoreResource,
     spark: LazyPySparkResource,
 ) -> Pass:
-    return log_store.cleaner(session_of(spark)).stage(compacted, [StepKind.EXPIRE], context.log.info)
+    return log_store.cleaner(session_of(spark)).stage(compacted, [Expire], context.log.info)
 
 
 @dg.op(description="Make what was rewritten live, one commit a topic; report it; fail if a log was not cleaned.")

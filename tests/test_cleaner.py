@@ -11,6 +11,7 @@ from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, StaleP
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.record import NewRecord
+from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner, Pass, select_logs
 from keptlog.spark.jobs import spark_engine
@@ -119,6 +120,7 @@ def test_a_spark_that_cannot_start_is_no_logs_fault(cleaner: Cleaner) -> None:
 def test_the_offset_map_is_as_large_as_the_broker_settings_say(cleaner: Cleaner) -> None:
     broker = BrokerConfig.of({"log.cleaner.dedupe.buffer.size": "2097152", "keptlog.offset.map.overflow": "shuffle"})
     [step] = Cleaner(cleaner.store, cleaner.engine, broker).plan(["a"], now_ms=NOW_MS, requested=True).steps
+    assert isinstance(step, Compact)
     assert (step.map_capacity.max_keys, str(step.map_capacity.overflow)) == (int(2097152 // 24 * 0.9), "shuffle")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.generated_log import GeneratedLog
-from keptlog.log.plan import Step
+from keptlog.log.steps import Compact
 
 
 class PeerMissing(Exception):
@@ -50,7 +50,7 @@ class Work:
     run_id: str
 
     @property
-    def step(self) -> Step:
+    def step(self) -> Compact:
         """The first of the steps; they differ in nothing but the topic-partition and its segments."""
         return self.log.steps[0]
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import duckdb
 
 from benchmarks.peers import Left, Setup, Work
-from keptlog.log.plan import Step
+from keptlog.log.steps import Compact
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_ROWS
 
@@ -83,7 +83,7 @@ class DuckDbSql:
 
 
 def _query(work: Work, target: str) -> str:
-    step: Step = work.step
+    step: Compact = work.step
     # Who has one topic-partition has no need to group by it.
     columns = ["partition"] if len(work.log.steps) > 1 else []
     names = {

@@ -19,8 +19,8 @@ from benchmarks.generated_log import TOPIC, VERSION_HEADER
 from benchmarks.peers import Left, Setup, Work
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.offset_map import MapCapacity, MapOverflow
-from keptlog.log.plan import Step
 from keptlog.log.result import Rewritten, verify
+from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.session import start_session
@@ -57,7 +57,7 @@ class KeptlogClean:
         live += [segment for outcome in outcomes for segment in outcome.added]
         return Left(tuple(segment.path for segment in live), notes=notes)
 
-    def _rewritten(self, steps: Sequence[Step], work: Work, *, is_each: bool) -> list[Rewritten]:
+    def _rewritten(self, steps: Sequence[Compact], work: Work, *, is_each: bool) -> list[Rewritten]:
         engine = spark_engine(lambda: self.session, TableFiles())
         locations = {TOPIC: str(work.output)}
         runs = [[step] for step in steps] if is_each else [list(steps)]
@@ -71,7 +71,7 @@ class KeptlogClean:
         return outcomes
 
 
-def _changed(step: Step, words: Sequence[str]) -> Step:
+def _changed(step: Compact, words: Sequence[str]) -> Compact:
     strategy = step.strategy
     if "timestamp" in words:
         strategy = Strategy(StrategyKind.TIMESTAMP)

@@ -22,8 +22,8 @@ from keptlog.cli.output import (
     size,
 )
 from keptlog.home import Home, new_id, open_home
-from keptlog.log.plan import StepKind
 from keptlog.log.result import Rewritten
+from keptlog.log.steps import Expire
 from keptlog.passes.clean import DISABLED, Pass
 from keptlog.spark.session import start_session
 from keptlog.table.store import ORPHAN_GRACE_MS
@@ -66,7 +66,7 @@ def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     cleaner, progress = open_home().cleaner(spark_session), progress_to_stderr(quiet=quiet)
     planned = cleaner.begin(names, new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
-    done = cleaner.commit(cleaner.stage(planned, [StepKind.EXPIRE], progress))
+    done = cleaner.commit(cleaner.stage(planned, [Expire], progress))
     _report(done, as_json=as_json, show_left_alone=False)
 
 

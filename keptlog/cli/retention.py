@@ -9,8 +9,8 @@ import click
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, refuse_unknown, size
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.log.plan import Step
 from keptlog.log.segment import total_bytes
+from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Retained
 
@@ -73,7 +73,7 @@ def _print(result: Retained, *, show_left_alone: bool) -> None:
         click.echo(f"{name}: left alone, {reason}")
 
 
-def _row(step: Step) -> dict[str, object]:
+def _row(step: Retain) -> dict[str, object]:
     return {
         "topic-partition": str(step.topic_partition),
         "segments": len(step.segments),

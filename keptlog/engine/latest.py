@@ -16,7 +16,8 @@ from keptlog.kernels.judged_offsets import JudgedOffsets
 from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.kernels.rivals import Compared
 from keptlog.kernels.watermarks import NO_KEYS
-from keptlog.log.plan import Step
+from keptlog.log.steps import Compact
+from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
 
 
@@ -27,27 +28,28 @@ class MapAt:
     paths: tuple[str, ...]
     keys: int
     """As many as the largest part has: the whole has hardly more, or few in all."""
+    end_offset: int
     malformed: int
 
-    def read(self, files: Files, step: Step) -> OffsetMap:
-        return self.mapped(files, step).offset_map
+    def read(self, files: Files) -> OffsetMap:
+        return self.mapped(files).offset_map
 
-    def mapped(self, files: Files, step: Step) -> Mapped:
-        offset_map = OffsetMap.read(files, self.paths)
-        return Mapped(offset_map, step.end_offset, self.malformed)
+    def mapped(self, files: Files) -> Mapped:
+        return Mapped(OffsetMap.read(files, self.paths), self.end_offset, self.malformed)
 
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """Nobody has mapped the keys yet: a task that needs the map makes it."""
+    """Nobody has mapped the keys of the step yet: a task that needs the map makes it."""
 
+    step: Compact
     malformed: int = 0
 
-    def read(self, files: Files, step: Step) -> OffsetMap:
-        return self.mapped(files, step).offset_map
+    def read(self, files: Files) -> OffsetMap:
+        return self.mapped(files).offset_map
 
-    def mapped(self, files: Files, step: Step) -> Mapped:
-        return map_dirty(files, step, step.dirty)
+    def mapped(self, files: Files) -> Mapped:
+        return map_dirty(files, self.step, self.step.dirty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class ComparedAt:
     keys: int
     malformed: int
 
-    def read(self, files: Files, _: Step) -> JudgedOffsets:
+    def read(self, files: Files) -> JudgedOffsets:
         return self._joined(files).settled(self.keys)
 
     def beaten(self, files: Files) -> pa.ChunkedArray:
@@ -78,7 +80,7 @@ class ListAt:
     keys: int
     malformed: int
 
-    def read(self, files: Files, _: Step) -> JudgedOffsets:
+    def read(self, files: Files) -> JudgedOffsets:
         return JudgedOffsets.read(files, self.path, self.keys)
 
     def beaten(self, files: Files) -> pa.ChunkedArray:
@@ -91,12 +93,13 @@ class ListAt:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No key was mapped."""
+    """No key is to be mapped."""
 
+    strategy: Strategy
     malformed: int = 0
 
-    def read(self, _: Files, step: Step) -> OffsetMap:
-        return OffsetMap.empty(step.strategy)
+    def read(self, _: Files) -> OffsetMap:
+        return OffsetMap.empty(self.strategy)
 
     def beaten(self, _: Files) -> pa.ChunkedArray:
         """The keys of the watermarks that lost against a record: none did."""

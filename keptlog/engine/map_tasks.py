@@ -21,8 +21,8 @@ from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.kernels.rivals import Compared, compare, compare_watermarks
 from keptlog.kernels.watermarks import read_watermarks
 from keptlog.log.offset_map import UNBOUNDED
-from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
+from keptlog.log.steps import Compact
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class MapTask:
     """Map a part of one log's dirty section, or all of it until the map is full."""
 
     step_index: int
-    step: Step
+    step: Compact
     segments: tuple[Segment, ...]
     location: str
     max_keys: int = UNBOUNDED.max_keys
@@ -45,13 +45,13 @@ class MergeTask:
     """Merge the parts of one log's map."""
 
     step_index: int
-    step: Step
+    end_offset: int
     parts: tuple[str, ...]
     location: str
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         offset_map = OffsetMap.read(attempt.files, self.parts)
-        mapped = Mapped(offset_map, self.step.end_offset, 0)
+        mapped = Mapped(offset_map, self.end_offset, 0)
         return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "map"))
 
 
@@ -60,14 +60,14 @@ class CompareTask:
     """Compare some segments of a log whose records have versions with its map; one task takes the watermarks too."""
 
     step_index: int
-    step: Step
+    step: Compact
     segments: tuple[Segment, ...]
     location: str
     latest: MapKnown
     with_watermarks: bool
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
-        mapped = self.latest.mapped(attempt.files, self.step)
+        mapped = self.latest.mapped(attempt.files)
         parts = [compare(attempt.files, self.step, self.segments, mapped.offset_map)]
         if self.with_watermarks:
             parts.append(compare_watermarks(read_watermarks(attempt.files, self.step), mapped.offset_map))

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.latest import KnownLatest, WatermarksTold
+from keptlog.engine.latest import KnownLatest
 from keptlog.kernels.judge import Latest
 from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
 from keptlog.kernels.rewrite import Output, RewrittenRun, rewrite_run
 from keptlog.kernels.rivals import Compared, compare, compare_watermarks
 from keptlog.kernels.watermarks import (
     NO_KEYS,
-    no_watermarks,
     read_watermarks,
     store_watermarks,
     write_watermarks,
 )
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
+from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
@@ -39,7 +35,7 @@ class Run:
     """Neighbouring segments of one step."""
 
     step_index: int
-    step: Step
+    step: CleanStep
     segments: tuple[Segment, ...]
     location: str
     """Where the topic's data lies."""
@@ -65,7 +61,7 @@ class Run:
         step, mapped = self._mapped(attempt.files)
         latest: Latest = mapped.offset_map
         beaten = NO_KEYS
-        if step.strategy.has_versions and step.kind is StepKind.COMPACT:
+        if step.strategy.has_versions and isinstance(step, Compact):
             of_watermarks = compare_watermarks(read_watermarks(attempt.files, step), mapped.offset_map)
             of_records = compare(attempt.files, step, step.segments, mapped.offset_map)
             compared = Compared.joined([of_records, of_watermarks])
@@ -78,14 +74,16 @@ class Run:
         found = {"end_offset": step.end_offset, "keys": latest.winners, "malformed": mapped.malformed}
         return self._described(rewritten) | found | {"watermarks_path": path}
 
-    def _mapped(self, files: Files) -> tuple[Step, Mapped]:
+    def _mapped(self, files: Files) -> tuple[CleanStep, Mapped]:
         """The step as far as its map reaches, and the map."""
-        if self.step.kind is StepKind.EXPIRE:
+        if isinstance(self.step, Expire):
             return self.step, Mapped(OffsetMap.empty(self.step.strategy), self.step.end_offset, 0)
         mapped = map_dirty(files, self.step, self.step.dirty, mapped_keys(self.step))
         return self.step.ended_at(mapped.end_offset), mapped
 
-    def _rewritten(self, attempt: Attempt, step: Step, segments: Sequence[Segment], latest: Latest) -> RewrittenRun:
+    def _rewritten(
+        self, attempt: Attempt, step: CleanStep, segments: Sequence[Segment], latest: Latest
+    ) -> RewrittenRun:
         def path_for(base_offset: int) -> str:
             return attempt.segment(self.location, step.topic_partition, base_offset)
 
@@ -101,42 +99,11 @@ class Run:
         }
 
 
-def mapped_keys(step: Step) -> int:
+def mapped_keys(step: Compact) -> int:
     """How many keys the offset map of a step takes before it is full."""
     return UNBOUNDED.max_keys if step.map_capacity.overflow is MapOverflow.SHUFFLE else step.map_capacity.max_keys
 
 
-def may_be_full(step: Step) -> bool:
+def may_be_full(step: Compact) -> bool:
     """Whether a step may have more keys than its offset map takes: the metrics know its records, not its keys."""
-    dirty_records = sum(segment.record_count for segment in step.dirty)
-    return step.kind is StepKind.COMPACT and dirty_records > step.map_capacity.max_keys
-
-
-@dataclass(frozen=True, slots=True)
-class WatermarksTask:
-    """Store the watermarks of a log that was rewritten in several runs, from what those left."""
-
-    step_index: int
-    step: Step
-    parts: tuple[str, ...]
-    latest: WatermarksTold
-    location: str
-
-    def run(self, attempt: Attempt) -> dict[str, Any]:
-        return self.store(attempt.files, attempt.watermarks(self.location, self.step.topic_partition))
-
-    def store(self, files: Files, new_path: str) -> dict[str, Any]:
-        """Do it, where ``new_path`` is free for them."""
-        parts = [read_watermarks(files, dataclasses.replace(self.step, watermarks_path=part)) for part in self.parts]
-        new = pa.concat_tables([no_watermarks(), *parts])
-        beaten = self.latest.beaten(files) if self.step.watermarks_path else NO_KEYS
-        path = store_watermarks(files, self.step, new, beaten, new_path)
-        return {"step_index": self.step_index, "watermarks_path": path}
-
-    def input_bytes(self, files: Files) -> int:
-        """How much there is to read of watermarks; of files that are gone nothing."""
-        found = 0
-        for path in filter(None, (*self.parts, self.step.watermarks_path)):
-            with suppress(FileNotFoundError), files.open_input(path) as source:
-                found += source.size()
-        return found
+    return sum(segment.record_count for segment in step.dirty) > step.map_capacity.max_keys

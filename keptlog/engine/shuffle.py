@@ -23,8 +23,8 @@ from keptlog.engine.latest import ListAt
 from keptlog.engine.segment_run import Run
 from keptlog.engine.tasks import Sizes
 from keptlog.kernels.key_shuffle import BEATEN_WATERMARKS, EmitTask, settle, write_lists
-from keptlog.log.plan import Step
 from keptlog.log.segment import total_bytes
+from keptlog.log.steps import Compact
 from keptlog.storage.files import Files
 
 
@@ -32,7 +32,7 @@ from keptlog.storage.files import Files
 class KeyShuffle:
     """The three stages of one log's shuffle. Plain data that pickles."""
 
-    step: Step
+    step: Compact
     location: str
     """Where the topic's data lies."""
     emits: tuple[EmitTask, ...]
@@ -56,14 +56,13 @@ class KeyShuffle:
         return write_lists(batches, attempt.files, lambda run: attempt.staged(self.location, f"list-{run}"))
 
 
-def judged_by_shuffle(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
-    """The runs of one step, each with the list of what the shuffle found out about its records.
+def judged_by_shuffle(jobs: Jobs, step: Compact, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
+    """The runs of the step, each with the list of what the shuffle found out about its records.
 
     Raises:
         StalePlan: a segment is gone.
         StorageUnavailable: the storage, or Spark, fails.
     """
-    step = runs[0].step
     parts = contiguous_runs(step.segments, -(-total_bytes(step.segments) // jobs.cores))
     emits = [EmitTask(step, segments, with_watermarks=number == 0) for number, segments in enumerate(parts)]
     shuffle = KeyShuffle(
@@ -84,7 +83,7 @@ def judged_by_shuffle(jobs: Jobs, runs: Sequence[Run], sizes: Sizes) -> list[Run
     ]
 
 
-def _settled_parts(step: Step, cores: int, sizes: Sizes) -> int:
+def _settled_parts(step: Compact, cores: int, sizes: Sizes) -> int:
     """So many that the keys which are settled at once are no more than one offset map takes, and each part is small."""
     records = sum(segment.record_count for segment in step.segments)
     at_once = min(step.map_capacity.max_keys // cores, sizes.most_shuffled_part_records)

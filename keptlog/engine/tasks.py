@@ -46,8 +46,8 @@ from keptlog.engine.map_tasks import CompareTask, MapTask
 from keptlog.engine.segment_run import Run, mapped_keys, may_be_full
 from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
@@ -92,58 +92,53 @@ class RewriteTask:
             if known is None:
                 results += [run.rewrite_whole(attempt) for run in runs]
             else:
-                latest = known.read(attempt.files, runs[0].step)
+                latest = known.read(attempt.files)
                 results += [run.rewrite_part(attempt, latest, known.malformed) for run in runs]
         return {"runs": results}
 
 
-def is_cut(step: Step, sizes: Sizes) -> bool:
+def is_cut(step: CleanStep, sizes: Sizes) -> bool:
     """Whether a step is too large for one run."""
     records = sum(segment.record_count for segment in step.segments)
     is_large = records > sizes.whole_log_records or total_bytes(step.segments) > sizes.whole_log_bytes
-    return is_shuffled(step) or is_large
+    return is_large or (isinstance(step, Compact) and is_shuffled(step))
 
 
-def is_shuffled(step: Step) -> bool:
+def is_shuffled(step: Compact) -> bool:
     """Whether a step's keys may be more than memory takes, and are not to end it early."""
     return step.map_capacity.overflow is MapOverflow.SHUFFLE and may_be_full(step)
 
 
-def has_keys_to_map(step: Step) -> bool:
-    """Whether there is a record that may supersede others."""
-    return step.kind is StepKind.COMPACT and bool(step.dirty)
-
-
-def is_mapped_in_runs(step: Step, cores: int, sizes: Sizes) -> bool:
+def is_mapped_in_runs(step: Compact, cores: int, sizes: Sizes) -> bool:
     """Whether each task of a step that is cut maps the whole dirty section by itself."""
     dirty_records = sum(segment.record_count for segment in step.dirty)
     return dirty_records * cores <= sizes.mapped_in_runs_records and not may_be_full(step)
 
 
-def map_tasks(run: Run, cores: int, sizes: Sizes) -> list[MapTask]:
-    """The tasks that map the dirty section of a step that is cut; none if nothing is to be mapped."""
-    if not has_keys_to_map(run.step):
+def map_tasks(run: Run, step: Compact, cores: int, sizes: Sizes) -> list[MapTask]:
+    """The tasks that map the dirty section of a step that is cut; none if it has none."""
+    dirty = step.dirty
+    if not dirty:
         return []
-    dirty = run.step.dirty
-    if may_be_full(run.step):
-        return [MapTask(run.step_index, run.step, dirty, run.location, mapped_keys(run.step))]
+    if may_be_full(step):
+        return [MapTask(run.step_index, step, dirty, run.location, mapped_keys(step))]
     parts = min(cores, max(1, sum(segment.record_count for segment in dirty) // sizes.map_part_records))
     target_bytes = -(-total_bytes(dirty) // parts)
-    return [MapTask(run.step_index, run.step, part, run.location) for part in contiguous_runs(dirty, target_bytes)]
+    return [MapTask(run.step_index, step, part, run.location) for part in contiguous_runs(dirty, target_bytes)]
 
 
-def compare_tasks(runs: Sequence[tuple[Run, MapKnown]], cores: int) -> list[CompareTask]:
+def compare_tasks(runs: Sequence[tuple[Run, Compact, MapKnown]], cores: int) -> list[CompareTask]:
     """The tasks that compare logs with their maps: clean segments above all, for their keys are looked up."""
-    target_bytes = -(-sum(total_bytes(run.segments) for run, _ in runs) // cores)
+    target_bytes = -(-sum(total_bytes(run.segments) for run, _, _ in runs) // cores)
     tasks = []
-    for run, latest in runs:
+    for run, step, latest in runs:
 
-        def weight(segment: Segment, step: Step = run.step) -> int:
+        def weight(segment: Segment, step: Compact = step) -> int:
             return segment.size_bytes if Between.clean(step).meets(segment) else segment.size_bytes // 8
 
         parts = bundled(run.segments, -(-total_bytes(run.segments) // max(target_bytes, 1)), weight)
         for number, part in enumerate(parts):
-            tasks.append(CompareTask(run.step_index, run.step, part, run.location, latest, number == 0))
+            tasks.append(CompareTask(run.step_index, step, part, run.location, latest, number == 0))
     return tasks
 
 

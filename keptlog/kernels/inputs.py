@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keptlog.errors import StalePlan
-from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
+from keptlog.log.steps import CleanStep
 from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
 from keptlog.storage.segment_reader import open_segment
@@ -30,12 +30,12 @@ class Between:
     end_offset: int
 
     @classmethod
-    def dirty(cls, step: Step) -> Between:
+    def dirty(cls, step: CleanStep) -> Between:
         """What a step maps."""
         return cls(step.first_dirty_offset, step.end_offset)
 
     @classmethod
-    def clean(cls, step: Step) -> Between:
+    def clean(cls, step: CleanStep) -> Between:
         """What has a say beside it where records have versions."""
         return cls(step.log_start_offset, step.first_dirty_offset)
 
@@ -49,7 +49,7 @@ class Between:
 
 
 @contextmanager
-def open_input(files: Files, step: Step, segment: Segment) -> Iterator[pq.ParquetFile]:
+def open_input(files: Files, step: CleanStep, segment: Segment) -> Iterator[pq.ParquetFile]:
     """An input of a step, open.
 
     Raises:
@@ -67,7 +67,7 @@ def open_input(files: Files, step: Step, segment: Segment) -> Iterator[pq.Parque
 
 
 def read_where(
-    files: Files, step: Step, segment: Segment, mask: pa.ChunkedArray, columns: Sequence[str]
+    files: Files, step: CleanStep, segment: Segment, mask: pa.ChunkedArray, columns: Sequence[str]
 ) -> Iterator[pa.Table]:
     """Those records of a segment for which ``mask``, a boolean for each, is true; row groups without one aren't read.
 
@@ -91,7 +91,7 @@ def keys_schema(strategy: Strategy) -> pa.Schema:
     return pa.schema(_KEY_FIELDS + _VERSION_FIELDS if strategy.has_versions else _KEY_FIELDS)
 
 
-def read_keys(files: Files, step: Step, segments: Iterable[Segment], between: Between) -> Iterator[pa.Table]:
+def read_keys(files: Files, step: CleanStep, segments: Iterable[Segment], between: Between) -> Iterator[pa.Table]:
     """The keys of the records that lie between two offsets, in offset order, as tables of ``keys_schema``.
 
     Raises:

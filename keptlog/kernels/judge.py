@@ -32,9 +32,9 @@ import pyarrow.compute as pc
 from keptlog.kernels.inputs import Between, open_input
 from keptlog.kernels.judged_offsets import JudgedAs, JudgedOffsets
 from keptlog.kernels.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.storage.files import Files
 from keptlog.storage.schema import US_PER_MS
 
@@ -82,9 +82,9 @@ class Judged:
         return mask is not None and not pc.all(mask, min_count=0).as_py()
 
 
-def way_to_judge(step: Step, segment: Segment, latest: Latest) -> Way:
+def way_to_judge(step: CleanStep, segment: Segment, latest: Latest) -> Way:
     """How a segment is judged at the least cost."""
-    if step.kind is StepKind.COMPACT:
+    if isinstance(step, Compact):
         if isinstance(latest, JudgedOffsets):
             if latest.has_any_between(segment.base_offset, segment.last_offset):
                 return Way.BY_LIST
@@ -96,7 +96,7 @@ def way_to_judge(step: Step, segment: Segment, latest: Latest) -> Way:
     return Way.BY_HORIZON if segment.has_expired_tombstone(step.now_ms) else Way.UNREAD
 
 
-def judge(files: Files, step: Step, segments: Sequence[Segment], latest: Latest) -> Judged:
+def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest) -> Judged:
     """Judge a run of a step's segments.
 
     Raises:
@@ -140,7 +140,7 @@ class _JudgedChunk:
     winners_found: int = 0
 
 
-def _judge_chunk(table: pa.Table, step: Step, latest: Latest, way: Way) -> _JudgedChunk:
+def _judge_chunk(table: pa.Table, step: CleanStep, latest: Latest, way: Way) -> _JudgedChunk:
     due = _due(table, step)
     if way is Way.BY_HORIZON:
         survives = pc.invert(due)
@@ -169,7 +169,7 @@ def _judge_chunk(table: pa.Table, step: Step, latest: Latest, way: Way) -> _Judg
     return _JudgedChunk(survives, expired, counts, found)
 
 
-def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
+def _due(table: pa.Table, step: CleanStep) -> pa.ChunkedArray:
     """Tombstones whose horizon has passed, of the records before the end of the clean."""
     if "delete_horizon" not in table.column_names:
         return pa.chunked_array([pa.repeat(pa.scalar(value=False), table.num_rows)])
@@ -179,7 +179,7 @@ def _due(table: pa.Table, step: Step) -> pa.ChunkedArray:
 
 
 def _pieces(
-    files: Files, step: Step, segments: Iterable[tuple[int, Segment]], way: Way
+    files: Files, step: CleanStep, segments: Iterable[tuple[int, Segment]], way: Way
 ) -> Iterator[tuple[int, pa.Table]]:
     """Row groups of the segments, each with the index of its segment."""
     for index, segment in segments:

@@ -30,8 +30,8 @@ from keptlog.kernels.inputs import Between, read_keys
 from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, JudgedAs
 from keptlog.kernels.offset_map import next_joined
 from keptlog.kernels.watermarks import read_watermarks
-from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
+from keptlog.log.steps import Compact
 from keptlog.log.watermark import NO_OFFSET
 from keptlog.storage.files import Files
 from keptlog.storage.versions import ranks
@@ -61,7 +61,7 @@ _BATCH_RECORDS = 65_536
 class EmitTask:
     """A part of a step's segments whose keys are to be shuffled; the first one brings the watermarks along."""
 
-    step: Step
+    step: Compact
     segments: tuple[Segment, ...]
     with_watermarks: bool
 
@@ -95,7 +95,7 @@ def _rows(key: pa.ChunkedArray, offset: Any, version: Any, *, is_mapped: Any, is
     return iter(pa.table(columns, schema=KEYS).to_batches(max_chunksize=_BATCH_RECORDS))
 
 
-def settle(batches: Iterable[pa.RecordBatch], first_offsets: Sequence[int], step: Step) -> Iterator[pa.RecordBatch]:
+def settle(batches: Iterable[pa.RecordBatch], first_offsets: Sequence[int], step: Compact) -> Iterator[pa.RecordBatch]:
     """Settle the keys of one part; ``first_offsets`` are those of the runs, in order. Gives batches of ``SETTLED``."""
     columns = ["key", "offset", *(["version"] if step.strategy.has_versions else []), "is_mapped"]
     undecided = KEYS.empty_table().select(columns)

@@ -33,8 +33,8 @@ import pyarrow.compute as pc
 from keptlog.kernels.inputs import Between, keys_schema, read_keys
 from keptlog.kernels.judged_offsets import are_listed
 from keptlog.log.offset_map import UNBOUNDED, end_of_full_map
-from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
+from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
 from keptlog.storage.versions import latest_by_offset, latest_of_each_key
@@ -103,7 +103,7 @@ class Mapped:
     """Records whose version header holds no version."""
 
 
-def map_dirty(files: Files, step: Step, segments: Sequence[Segment], max_keys: int = UNBOUNDED.max_keys) -> Mapped:
+def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys: int = UNBOUNDED.max_keys) -> Mapped:
     """Map the dirty records of these segments in offset order, until the map is full.
 
     Raises:

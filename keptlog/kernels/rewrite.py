@@ -23,10 +23,10 @@ from keptlog.kernels.inputs import open_input
 from keptlog.kernels.judge import Judged, Latest, judge
 from keptlog.kernels.watermarks import no_watermarks, watermarks_of
 from keptlog.log.groups import groups_to_rewrite
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
+from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
@@ -55,7 +55,9 @@ class RewrittenRun:
     """What the tombstones left that went by their horizon; empty unless records have versions."""
 
 
-def rewrite_run(files: Files, step: Step, segments: Sequence[Segment], latest: Latest, output: Output) -> RewrittenRun:
+def rewrite_run(
+    files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest, output: Output
+) -> RewrittenRun:
     """Judge neighbouring segments of a step and write those that change.
 
     Raises:
@@ -89,19 +91,18 @@ def rewrite_run(files: Files, step: Step, segments: Sequence[Segment], latest: L
     return RewrittenRun(tuple(removed), tuple(added), counts, judged.winners_found, pa.concat_tables(watermarks))
 
 
-def _groups(step: Step, segments: Sequence[Segment], judged: Judged) -> list[range]:
-    changed = [
-        judged.loses_records(index) or step.must_rewrite(segment) or _gets_horizons(step, segment)
-        for index, segment in enumerate(segments)
-    ]
-    if step.kind is StepKind.EXPIRE:
+def _groups(step: CleanStep, segments: Sequence[Segment], judged: Judged) -> list[range]:
+    changed = [judged.loses_records(index) or _must_change(step, segment) for index, segment in enumerate(segments)]
+    if isinstance(step, Expire):
         return [range(index, index + 1) for index, change in enumerate(changed) if change]
     dirty = [segment.last_offset >= step.first_dirty_offset for segment in segments]
     return groups_to_rewrite(segments, changed, dirty, step.segment_bytes)
 
 
-def _gets_horizons(step: Step, segment: Segment) -> bool:
-    return step.kind is StepKind.COMPACT and segment.tombstone_count > segment.stamped_count
+def _must_change(step: CleanStep, segment: Segment) -> bool:
+    """Whether a segment is written again although no record of it goes."""
+    gets_horizons = segment.tombstone_count > segment.stamped_count
+    return isinstance(step, Compact) and (step.must_rewrite(segment) or gets_horizons)
 
 
 def _divided(parquet: pq.ParquetFile, judged: Judged, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
@@ -129,9 +130,9 @@ def _records(parquet: pq.ParquetFile, row_group: int, read: pa.Table) -> pa.Tabl
     return table.select(SCHEMA.names)
 
 
-def _with_horizons(table: pa.Table, step: Step) -> tuple[pa.Table, int]:
+def _with_horizons(table: pa.Table, step: CleanStep) -> tuple[pa.Table, int]:
     """The records with a delete horizon on every tombstone before the end that has none, and how many got one."""
-    if step.kind is not StepKind.COMPACT or table["value"].null_count == 0:
+    if not isinstance(step, Compact) or table["value"].null_count == 0:
         return table, 0
     lacks_horizon = pc.and_(pc.is_null(table["value"]), pc.is_null(table["delete_horizon"]))
     stamped = pc.and_(lacks_horizon, pc.less(table["offset"], step.end_offset))

@@ -31,8 +31,8 @@ import pyarrow.compute as pc
 from keptlog.kernels.inputs import Between, open_input, read_where
 from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, JudgedAs, JudgedOffsets
 from keptlog.kernels.offset_map import OffsetMap, grouped_for_lookup
-from keptlog.log.plan import Step
 from keptlog.log.segment import Segment
+from keptlog.log.steps import Compact
 from keptlog.log.watermark import NO_OFFSET
 from keptlog.storage.files import Files
 from keptlog.storage.versions import version_columns, with_versions
@@ -101,7 +101,7 @@ class Compared:
         return cls(judged, rivals, marks)
 
 
-def compare(files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
+def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
     """Compare some segments of a step with the map of its dirty section.
 
     Raises:
@@ -136,7 +136,7 @@ def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compared:
     return Compared(JUDGED_SCHEMA.empty_table(), rivals, marks)
 
 
-def _by_key(files: Files, step: Step, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
+def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
     records = _read(files, step, segments, ["key", "offset"])
     all_offsets = records["offset"].to_numpy()
     is_inside = all_offsets < step.end_offset
@@ -176,7 +176,7 @@ def _rivals(versions: pa.ChunkedArray, offsets: Any, latest_dirty: Any, dirty_ve
     return pa.table([latest_dirty, versions, offsets], schema=_RIVALS).filter(is_rival)
 
 
-def _versions_at(files: Files, step: Step, segments: Sequence[Segment], positions: Any) -> pa.ChunkedArray:
+def _versions_at(files: Files, step: Compact, segments: Sequence[Segment], positions: Any) -> pa.ChunkedArray:
     """The versions of the records of the segments that stand at these rising positions."""
     columns, start, chunks = version_columns(step.strategy), 0, []
     for segment in segments:
@@ -189,7 +189,7 @@ def _versions_at(files: Files, step: Step, segments: Sequence[Segment], position
     return pa.chunked_array(chunks, pa.int64())
 
 
-def _read(files: Files, step: Step, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
+def _read(files: Files, step: Compact, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
     tables = []
     for segment in segments:
         with open_input(files, step, segment) as parquet:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import StalePlan
-from keptlog.log.plan import Step
+from keptlog.log.steps import CleanStep
 from keptlog.storage.files import Files
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.versions import with_versions
@@ -27,7 +27,7 @@ def no_watermarks() -> pa.Table:
     return WATERMARKS_SCHEMA.empty_table()
 
 
-def read_watermarks(files: Files, step: Step) -> pa.Table:
+def read_watermarks(files: Files, step: CleanStep) -> pa.Table:
     """The watermarks that the step found: those of its strategy.
 
     Raises:
@@ -42,12 +42,12 @@ def read_watermarks(files: Files, step: Step) -> pa.Table:
         ) from error
 
 
-def write_watermarks(files: Files, step: Step, watermarks: pa.Table, path: str) -> None:
+def write_watermarks(files: Files, step: CleanStep, watermarks: pa.Table, path: str) -> None:
     """Store watermarks of the step's strategy."""
     write_watermark_file(files, path, step.strategy, watermarks)
 
 
-def watermarks_of(tombstones: pa.Table, step: Step) -> pa.Table:
+def watermarks_of(tombstones: pa.Table, step: CleanStep) -> pa.Table:
     """What tombstones leave that a pass removes by their horizon. Those without a version leave nothing."""
     tombstones = with_versions(tombstones, step.strategy).filter(
         pc.field("version").is_valid() & pc.field("key").is_valid()
@@ -67,7 +67,7 @@ def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, n
     return after.filter(pc.field("expires_ms") > now_ms).sort_by("key")
 
 
-def store_watermarks(files: Files, step: Step, new: pa.Table, beaten: pa.ChunkedArray, path: str) -> str | None:
+def store_watermarks(files: Files, step: CleanStep, new: pa.Table, beaten: pa.ChunkedArray, path: str) -> str | None:
     """The file of a log's watermarks after a pass: that of the step if they are the same, a new one, or none."""
     before = read_watermarks(files, step)
     after = watermarks_after(before, new, beaten, step.now_ms)

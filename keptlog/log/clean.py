@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from keptlog.log.offset_map import MapOverflow, MapRange, end_of_mapping
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.result import Counts
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.strategy import Order
-from keptlog.log.verdict import Verdict, verdict
+from keptlog.log.verdict import Verdict, is_expired, verdict
 from keptlog.log.watermark import Watermark, watermark_of, watermarks_after
 
 
@@ -28,7 +28,7 @@ from keptlog.log.watermark import Watermark, watermark_of, watermarks_after
 class Cleaned:
     """What a clean leaves of the segments that it judged."""
 
-    step: Step
+    step: CleanStep
     """As it was carried out: where the offset map was full it ends earlier than it was planned."""
     records: tuple[Record, ...]
     counts: Counts
@@ -39,18 +39,18 @@ class Cleaned:
     watermarks: tuple[Watermark, ...]
 
 
-def clean(step: Step, segments: Sequence[Sequence[Record]], watermarks: Iterable[Watermark] = ()) -> Cleaned:
+def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Iterable[Watermark] = ()) -> Cleaned:
     """Carry a compact or expire step out; ``segments`` has the records of each of the step's segments.
 
     ``watermarks`` are those that the log's strategy made so far.
     """
     watermarks = tuple(watermarks)
-    if step.kind is StepKind.COMPACT:
+    if isinstance(step, Compact):
         step = step.ended_at(_end_of(step, segments))
         segments = segments[: len(step.segments)]
     everything = [record for segment in segments for record in segment]
     dirty = [each for each in everything if step.first_dirty_offset <= each.offset < step.end_offset]
-    latest = latest_orders(step, everything, dirty, watermarks) if step.kind is StepKind.COMPACT else {}
+    latest = latest_orders(step, everything, dirty, watermarks) if isinstance(step, Compact) else {}
     verdicts = [_judge(step, record, latest) for record in everything]
     expired = [record for record, each in zip(everything, verdicts, strict=True) if each is Verdict.EXPIRED]
     left = (watermark_of(tombstone, step.strategy, step.watermark_retention_ms) for tombstone in expired)
@@ -58,7 +58,7 @@ def clean(step: Step, segments: Sequence[Sequence[Record]], watermarks: Iterable
     return Cleaned(
         step=step,
         records=tuple(
-            _stamped(step, record) if each is Verdict.STAMPED else record
+            _stamped(step, record) if isinstance(step, Compact) and each is Verdict.STAMPED else record
             for record, each in zip(everything, verdicts, strict=True)
             if each.is_retained
         ),
@@ -70,7 +70,7 @@ def clean(step: Step, segments: Sequence[Sequence[Record]], watermarks: Iterable
 
 
 def latest_orders(
-    step: Step, everything: Iterable[Record], dirty: Iterable[Record], watermarks: Iterable[Watermark]
+    step: Compact, everything: Iterable[Record], dirty: Iterable[Record], watermarks: Iterable[Watermark]
 ) -> dict[bytes, Order]:
     """Of every dirty key the order of its latest record; its offset is ``NO_OFFSET`` where a watermark wins."""
     strategy = step.strategy
@@ -89,7 +89,7 @@ def latest_orders(
     return latest
 
 
-def _end_of(step: Step, segments: Sequence[Sequence[Record]]) -> int:
+def _end_of(step: Compact, segments: Sequence[Sequence[Record]]) -> int:
     if step.map_capacity.overflow is MapOverflow.SHUFFLE:
         return step.end_offset
     planned = MapRange(step.first_dirty_offset, step.end_offset, step.map_capacity.max_keys)
@@ -97,13 +97,13 @@ def _end_of(step: Step, segments: Sequence[Sequence[Record]]) -> int:
     return end_of_mapping(planned, records, [segment.base_offset for segment in step.segments])
 
 
-def _judge(step: Step, record: Record, latest: Mapping[bytes, Order]) -> Verdict:
-    order = latest.get(record.key) if record.key is not None else None
-    judged = verdict(record, order[-1] if order else None, step.bounds)
-    if step.kind is StepKind.EXPIRE and judged is not Verdict.EXPIRED:
-        return Verdict.KEPT
-    return judged
+def _judge(step: CleanStep, record: Record, latest: Mapping[bytes, Order]) -> Verdict:
+    if isinstance(step, Compact):
+        order = latest.get(record.key) if record.key is not None else None
+        return verdict(record, order[-1] if order else None, step.bounds)
+    goes = record.offset < step.end_offset and record.key is not None and is_expired(record, step.now_ms)
+    return Verdict.EXPIRED if goes else Verdict.KEPT
 
 
-def _stamped(step: Step, tombstone: Record) -> Record:
+def _stamped(step: Compact, tombstone: Record) -> Record:
     return replace(tombstone, delete_horizon_ms=step.bounds.new_delete_horizon_ms)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from keptlog.errors import InvariantViolated
-from keptlog.log.plan import Step, step_from_dict
 from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.steps import CleanStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Counts:
 class Rewritten:
     """The outcome of one step, staged and not yet visible."""
 
-    step: Step
+    step: CleanStep
     """As it was carried out: where the offset map was full it ends earlier than it was planned."""
     removed: tuple[Segment, ...]
     """Live segments that the staged ones replace; the step's other segments are kept as they are."""
@@ -74,21 +73,6 @@ class Rewritten:
     def bytes_rewritten(self) -> int:
         """Size of the files that were replaced."""
         return total_bytes(self.removed)
-
-    def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Rewritten:
-        return cls(
-            **data
-            | {
-                "step": step_from_dict(data["step"]),
-                "removed": tuple(Segment(**segment) for segment in data["removed"]),
-                "added": tuple(Segment(**segment) for segment in data["added"]),
-                "counts": Counts(**data["counts"]),
-            }
-        )
 
 
 def verify(rewritten: Rewritten) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keptlog.log.config import TopicConfig
-from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.segment import Segment
 
 
 def active_segments(appended: Sequence[Segment], config: TopicConfig, now_ms: int) -> tuple[Segment, ...]:
@@ -35,11 +35,6 @@ def active_segments(appended: Sequence[Segment], config: TopicConfig, now_ms: in
     if run and now_ms - run[0].first_timestamp_ms > config.max_segment_ms:
         return ()
     return tuple(run)
-
-
-def is_rolled_before(run: Sequence[Segment], appended: Segment, config: TopicConfig) -> bool:
-    """Whether Kafka would close the non-empty ``run`` before it takes ``appended``."""
-    return _is_rolled(run[0], total_bytes(run), appended, config)
 
 
 def _is_rolled(first: Segment, run_bytes: int, appended: Segment, config: TopicConfig) -> bool:

@@ -78,4 +78,9 @@ def verdict(record: Record, latest_offset: int | None, bounds: CleanBounds) -> V
         return Verdict.KEPT
     if record.delete_horizon_ms is None:
         return Verdict.STAMPED
-    return Verdict.EXPIRED if bounds.now_ms >= record.delete_horizon_ms else Verdict.KEPT
+    return Verdict.EXPIRED if is_expired(record, bounds.now_ms) else Verdict.KEPT
+
+
+def is_expired(record: Record, now_ms: int) -> bool:
+    """Whether a record is a tombstone whose delete horizon has passed; Kafka removes it from ``now >= horizon`` on."""
+    return record.is_tombstone and record.delete_horizon_ms is not None and now_ms >= record.delete_horizon_ms

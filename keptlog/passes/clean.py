@@ -29,9 +29,10 @@ from keptlog.log.assessment import Assessment, assess
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
-from keptlog.log.plan import Plan, Step, StepKind, make_plan, make_retention_plan
+from keptlog.log.plan import CleanPlan, Plan, RetentionPlan, make_plan, make_retention_plan
 from keptlog.log.result import Rewritten, verify
 from keptlog.log.segment import Log, total_bytes
+from keptlog.log.steps import CleanStep, Compact, Expire, Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.progress import Progress, silent
@@ -64,7 +65,7 @@ class Pass:
     """A pass on its way from plan to commit; what one stage hands to the next. Pickles."""
 
     run_id: str
-    plan: Plan
+    plan: CleanPlan
     outcomes: tuple[Rewritten, ...] = ()
     """Staged; visible once they are among ``committed``."""
     committed: tuple[Rewritten, ...] = ()
@@ -78,8 +79,8 @@ class Retained:
     """What retention did."""
 
     run_id: str
-    plan: Plan
-    committed: tuple[Step, ...]
+    plan: RetentionPlan
+    committed: tuple[Retain, ...]
     failed: dict[str, KeptlogError]
 
 
@@ -96,7 +97,7 @@ class Cleaner:
     broker: BrokerConfig = field(default_factory=BrokerConfig)
     monotonic_ms: Callable[[], int] = _stands_still
 
-    def plan(self, names: Iterable[str] = (), *, now_ms: int, requested: bool = False) -> Plan:
+    def plan(self, names: Iterable[str] = (), *, now_ms: int, requested: bool = False) -> CleanPlan:
         """What a pass over these logs would do; changes nothing.
 
         Raises:
@@ -104,7 +105,7 @@ class Cleaner:
         """
         return self.plan_for(select_logs(self.store, names).require_all().logs, now_ms, requested=requested)
 
-    def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> Plan:
+    def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> CleanPlan:
         """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
         if not self.broker.log_cleaner_enable:
             return Plan(now_ms, (), {str(log.topic_partition): DISABLED for log in logs})
@@ -117,7 +118,7 @@ class Cleaner:
         plan = self.plan_for(selection.logs, now_ms, requested=requested)
         return Pass(run_id, plan, failed=selection.unreadable)
 
-    def rewrite(self, steps: Sequence[Step], run_id: str, progress: Progress = silent) -> list[Rewritten]:
+    def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[Rewritten]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
 
         Raises:
@@ -135,13 +136,15 @@ class Cleaner:
             verify(outcome)
         return outcomes
 
-    def stage(self, planned: Pass, kinds: Iterable[StepKind] = StepKind, progress: Progress = silent) -> Pass:
+    def stage(
+        self, planned: Pass, kinds: Iterable[type[CleanStep]] = (Compact, Expire), progress: Progress = silent
+    ) -> Pass:
         """Rewrite the plan's steps of these kinds; a log that fails stops no other.
 
         Raises:
             KeptlogError: Spark can't be started; that is no log's fault.
         """
-        steps = [step for kind in kinds for step in planned.plan.only(kind)]
+        steps = [step for kind in kinds for step in planned.plan.steps if isinstance(step, kind)]
         started_ms = self.monotonic_ms()
         if steps:
             self.engine.start_jobs(planned.run_id, progress)
@@ -172,13 +175,13 @@ class Cleaner:
         self._mark(done)
         return done
 
-    def clean(self, plan: Plan, run_id: str, progress: Progress = silent) -> Pass:
+    def clean(self, plan: CleanPlan, run_id: str, progress: Progress = silent) -> Pass:
         """Carry a plan out: the stages in order."""
         return self.commit(self.stage(Pass(run_id, plan), progress=progress))
 
-    def expire(self, plan: Plan, run_id: str, progress: Progress = silent) -> Pass:
+    def expire(self, plan: CleanPlan, run_id: str, progress: Progress = silent) -> Pass:
         """Carry out only the plan's expiry of tombstones."""
-        return self.commit(self.stage(Pass(run_id, plan), [StepKind.EXPIRE], progress))
+        return self.commit(self.stage(Pass(run_id, plan), [Expire], progress))
 
     def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> list[str]:
         """Mark these logs, but for those that are not due any more: what a run can't do that died over them.
@@ -202,10 +205,10 @@ class Cleaner:
         """
         selection = select_logs(self.store, names)
         plan = self.plan_retention(selection.logs, now_ms, except_for=except_for)
-        by_topic: dict[str, list[Step]] = defaultdict(list)
+        by_topic: dict[str, list[Retain]] = defaultdict(list)
         for step in plan.steps:
             by_topic[step.topic_partition.topic].append(step)
-        committed: list[Step] = []
+        committed: list[Retain] = []
         failed = dict(selection.unreadable)
         for topic, steps in sorted(by_topic.items()):
             try:
@@ -215,7 +218,7 @@ class Cleaner:
                 failed |= {str(step.topic_partition): error for step in steps}
         return Retained(run_id, plan, tuple(committed), failed)
 
-    def plan_retention(self, logs: Iterable[Log], now_ms: int, *, except_for: Collection[str] = ()) -> Plan:
+    def plan_retention(self, logs: Iterable[Log], now_ms: int, *, except_for: Collection[str] = ()) -> RetentionPlan:
         """What retention would remove from these logs; a clean under way would be lost, so it goes first."""
         left_alone: dict[str, str] = {}
         retained: list[Log] = []
@@ -231,7 +234,7 @@ class Cleaner:
         return replace(plan, left_alone=plan.left_alone | left_alone)
 
     def _rewrite_each(
-        self, steps: Sequence[Step], run_id: str, progress: Progress
+        self, steps: Sequence[CleanStep], run_id: str, progress: Progress
     ) -> tuple[list[Rewritten], dict[str, KeptlogError]]:
         try:
             return self.rewrite(steps, run_id, progress), {}

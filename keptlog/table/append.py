@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import InvalidConfig, StalePlan
+from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, find_commit
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
+from keptlog.table.freshness import require_staged
 from keptlog.table.manifests import FileChange
 from keptlog.table.staging import SegmentPaths, Staged, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
@@ -133,17 +134,6 @@ def log_end_offsets(topic: Topic, properties: Mapping[str, str]) -> dict[int, in
     """The next offset of every partition."""
     states = {number: LogState.read(topic.name, number, properties) for number in range(topic.partitions)}
     return {number: state.log_end_offset for number, state in states.items()}
-
-
-def require_staged(files: TableFiles, paths: Iterable[str]) -> None:
-    """Refuse to commit a file that is no longer there.
-
-    Raises:
-        StalePlan: a purge took it for the leftover of a dead run.
-    """
-    for path in paths:
-        if not files.exists(path):
-            raise StalePlan(f"staged file {path} is gone: a purge swept it because the run took too long; run it again")
 
 
 def _require_no_source(topic: str, properties: Mapping[str, str]) -> None:

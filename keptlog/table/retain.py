@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
-from keptlog.log.plan import Step
-from keptlog.log.retention import log_start_after_deletion, retention_of
+from keptlog.log.retention import log_start_after_deletion
 from keptlog.log.segment import Log, Segment
+from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile
+from keptlog.table.freshness import require_old
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
-from keptlog.table.swap import require_state, stale
 from keptlog.table.topics import load_topic_table, topic_of
 
 
@@ -41,11 +41,11 @@ class Deleted:
 
 
 @dataclass(frozen=True)
-class Retain:
+class Retention:
     """The retention of one topic's logs, on its way to be carried out."""
 
     topic: str
-    steps: Sequence[Step]
+    steps: Sequence[Retain]
     run_id: str
 
     def run(self, committer: Committer, live_files: LiveFiles, broker: Mapping[str, str]) -> None:
@@ -56,7 +56,7 @@ class Retain:
             InvariantViolated: a step would remove nothing, or is of another topic.
         """
         for step in self.steps:
-            if step.topic_partition.topic != self.topic or not step.segments or step.new_log_start_offset is None:
+            if step.topic_partition.topic != self.topic or not step.segments:
                 raise InvariantViolated(
                     f"retention of topic {self.topic} was given {step.topic_partition} with {len(step.segments)} "
                     "segments: it must be of the topic and remove some (I1); nothing was committed, please report this"
@@ -68,8 +68,8 @@ class Retain:
             moved: dict[str, str] = {}
             for step in self.steps:
                 log = logs[step.topic_partition.partition]
-                _require_still_old(step, log)
-                moved |= _moved(log, step.new_log_start_offset or 0, step.segments)
+                require_old(step, log)
+                moved |= _moved(log, step.new_log_start_offset, step.segments)
             removed = {segment.path for step in self.steps for segment in step.segments}
             summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "retain"}
             return lambda: FileChange(summary, moved, (), _live_at(live, removed), live).land(table)
@@ -123,19 +123,6 @@ class DeleteRecords:
             properties = load_topic_table(committer.catalog, topic).properties
             return Deleted(self.topic_partition, LogState.read(topic, partition, properties).log_start_offset, ())
         return done
-
-
-def _require_still_old(step: Step, log: Log) -> None:
-    """Whether retention, asked again of the log and the settings as they are now, still takes the step's segments.
-
-    Raises:
-        StalePlan: naming what changed.
-    """
-    require_state(step, log)
-    old = {segment.path for segment in retention_of(log, step.now_ms).segments}
-    for segment in step.segments:
-        if segment.path not in old:
-            raise stale(step, f"segment {segment.path} is no longer live, or its settings keep it now")
 
 
 def _moved(log: Log, start: int, removed: Iterable[Segment]) -> dict[str, str]:

@@ -15,11 +15,11 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.metrics import LastPass
-from keptlog.log.plan import Step
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrived, Source, StoredSource
+from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.append import Append, AppendResult
@@ -34,7 +34,7 @@ from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
-from keptlog.table.retain import Deleted, DeleteRecords, Retain
+from keptlog.table.retain import Deleted, DeleteRecords, Retention
 from keptlog.table.staging import SegmentPaths
 from keptlog.table.state import CONFIG_PREFIX, read_source
 from keptlog.table.swap import Swap
@@ -235,7 +235,7 @@ class LogStore:
         swap = Swap(topic, rewritten, run_id, last_passes or {})
         swap.run(self._committer, self.files, self._live_files, self._broker)
 
-    def retain(self, topic: str, steps: Sequence[Step], run_id: str) -> None:
+    def retain(self, topic: str, steps: Sequence[Retain], run_id: str) -> None:
         """Carry out what retention has planned for the logs of a topic, in one commit.
 
         Raises:
@@ -243,7 +243,7 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
         with reaching(f"topic {topic} can't be read"):
-            Retain(topic, steps, run_id).run(self._committer, self._live_files, self._broker)
+            Retention(topic, steps, run_id).run(self._committer, self._live_files, self._broker)
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str) -> Deleted:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.

@@ -22,15 +22,13 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.metrics import LastPass
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.result import Rewritten
-from keptlog.log.sections import sections_of
-from keptlog.log.segment import Log
+from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.append import require_staged
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
+from keptlog.table.freshness import require_cleanable, require_staged
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.state import first_dirty_offset, last_pass, last_pass_to_json, uncleanable, watermarks
@@ -63,7 +61,7 @@ class Swap:
             live = live_files.of(table)
             logs = logs_of(self.topic, table.properties, live, config)
             for outcome in self.rewritten:
-                _require_fresh(outcome.step, logs[outcome.step.topic_partition.partition])
+                require_cleanable(outcome.step, logs[outcome.step.topic_partition.partition])
             self._require_log_afterwards(live)
             require_staged(files, self._staged_paths)
             return lambda: self._land(table, live)
@@ -132,7 +130,7 @@ class Swap:
             gone = {segment.path for segment in outcome.removed}
             removed += [file for file in live[partition] if file.segment.path in gone]
             added += [data_file_of(partition, segment) for segment in outcome.added]
-            if step.kind is StepKind.COMPACT:
+            if isinstance(step, Compact):
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
@@ -141,48 +139,3 @@ class Swap:
             # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
             changed[uncleanable(partition)] = ""
         FileChange(summary, changed, added, removed, live).land(table)
-
-
-def _require_fresh(step: Step, log: Log) -> None:
-    """Whether the log still is what the step was planned from, and may still be cleaned like that.
-
-    Raises:
-        StalePlan: naming what changed.
-    """
-    require_state(step, log)
-    live_paths = {segment.path for segment in log.segments}
-    for segment in step.segments:
-        if segment.path not in live_paths:
-            raise stale(step, f"segment {segment.path} is no longer live")
-    if step.strategy != log.config.strategy:
-        raise stale(step, f"compaction.strategy was {step.strategy}, now it is {log.config.strategy}")
-    if step.kind is StepKind.EXPIRE:
-        return
-    planned = {segment.path for segment in step.segments}
-    for live in log.segments:
-        if live.base_offset < step.end_offset and live.path not in planned:
-            raise stale(step, f"segment {live.path} came into the range that was cleaned")
-    protected_from = sections_of(log, step.now_ms).first_uncleanable_offset
-    if protected_from < step.end_offset:
-        raise stale(step, f"its settings were altered and protect what lies behind offset {protected_from}")
-
-
-def require_state(step: Step, log: Log) -> None:
-    """Whether the log's stored state still is that of the step.
-
-    Raises:
-        StalePlan: naming what changed.
-    """
-    if (log.checkpoint, log.log_start_offset) != (step.checkpoint, step.log_start_offset):
-        raise stale(
-            step,
-            f"its first dirty offset was {step.checkpoint} and its log start offset {step.log_start_offset}, "
-            f"now they are {log.checkpoint} and {log.log_start_offset}",
-        )
-    if log.watermarks_path != step.watermarks_path:
-        raise stale(step, f"its watermarks were {step.watermarks_path}, now they are {log.watermarks_path}")
-
-
-def stale(step: Step, what: str) -> StalePlan:
-    """The error for a step that came too late."""
-    return StalePlan(f"{step.topic_partition}: the log changed since it was planned: {what}; nothing lost, plan again")

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Protocol
 
 from keptlog.engine.engine import Engine
-from keptlog.log.assessment import Trigger
 from keptlog.log.clean import clean, latest_orders
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.segment import Log, Segment
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
 from keptlog.storage.files import Files
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.state import first_dirty_offset, log_end_offset
+from tests.building import Clean
 from tests.in_process import in_process_engine
 from tests.table.stores import new_id, staged, store_at
 
@@ -41,29 +41,27 @@ class Pass:
     now_ms: int
     max_keys: int | None = None
 
-    def step(self, log: Log) -> Step:
+    def step(self, log: Log) -> CleanStep:
         """The step of this pass; with nothing dirty it is the expiry of tombstones."""
         is_expiry = self.first_dirty_offset >= self.end_offset
         below = tuple(s for s in log.segments if s.base_offset < max(self.end_offset, self.first_dirty_offset))
-        expired = tuple(segment for segment in below if segment.has_expired_tombstone(self.now_ms))
-        return Step(
-            kind=StepKind.EXPIRE if is_expiry else StepKind.COMPACT,
-            trigger=Trigger.REQUESTED,
-            topic_partition=log.topic_partition,
-            segments=expired if is_expiry else below,
-            first_dirty_offset=self.first_dirty_offset,
-            end_offset=self.first_dirty_offset if is_expiry else self.end_offset,
+        asked = Clean(
+            self.first_dirty_offset,
+            self.end_offset,
+            self.now_ms,
+            log.config.delete_retention_ms,
+            log.config.segment_bytes,
+            log.config.strategy,
+            UNBOUNDED if self.max_keys is None else MapCapacity(self.max_keys),
+            log.log_start_offset,
+            log.config.keptlog_watermark_retention_ms,
+            topic=log.topic_partition.topic,
+            partition=log.topic_partition.partition,
             checkpoint=log.checkpoint,
-            log_start_offset=log.log_start_offset,
-            now_ms=self.now_ms,
-            delete_retention_ms=log.config.delete_retention_ms,
-            segment_bytes=log.config.segment_bytes,
-            strategy=log.config.strategy,
-            cleanable_ratio=1.0,
-            earliest_uncompacted_ms=None,
-            map_capacity=UNBOUNDED if self.max_keys is None else MapCapacity(self.max_keys),
-            watermark_retention_ms=log.config.keptlog_watermark_retention_ms,
         )
+        if is_expiry:
+            return asked.expiry([segment for segment in below if segment.has_expired_tombstone(self.now_ms)])
+        return asked.step(below)
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,13 @@ class RuleLog:
         """Where the mapping of a pass ends, and of each key that it maps the offset of its latest record."""
         step, judged = self._step(asked)
         ended = clean(step, judged).step
+        if not isinstance(ended, Compact):
+            return ended.end_offset, {}
         dirty = [each for each in self.records() if asked.first_dirty_offset <= each.offset < ended.end_offset]
         orders = latest_orders(ended, self.records(), dirty, self.watermarks)
         return ended.end_offset, {key: order[-1] for key, order in orders.items()}
 
-    def _step(self, asked: Pass) -> tuple[Step, list[list[Record]]]:
+    def _step(self, asked: Pass) -> tuple[CleanStep, list[list[Record]]]:
         described = tuple(map(_described, self.segments))
         end_offset = self.segments[-1][-1].offset + 1 if self.segments else 0
         log = Log(TopicPartition(TOPIC, 0), self.config, described, 0, end_offset)
@@ -176,7 +176,7 @@ class TableLog:
         transaction.set_properties({log_end_offset(0): str(_ACTIVE.offset + 1)})
         transaction.commit_transaction()
 
-    def step(self, asked: Pass) -> Step:
+    def step(self, asked: Pass) -> CleanStep:
         """Set the checkpoint to where the case says that the dirty section begins, and plan the pass."""
         (log,) = self.store.logs(TOPIC)
         if log.checkpoint != asked.first_dirty_offset:
@@ -194,7 +194,7 @@ class TableLog:
         self.commit(outcome)
         return PassResult(outcome.step.end_offset, outcome.counts)
 
-    def rewrite(self, step: Step) -> Rewritten:
+    def rewrite(self, step: CleanStep) -> Rewritten:
         """Stage the step's outcome with the real kernels."""
         engine = self.engine_over(self.store.files)
         (outcome,) = engine.rewrite([step], {TOPIC: self.store.data_location(TOPIC)}, new_id())

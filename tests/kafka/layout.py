@@ -18,8 +18,8 @@ from itertools import pairwise
 
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import Record
-from keptlog.log.roll import is_rolled_before
 from keptlog.log.segment import Segment
+from tests.building import is_rolled_before
 
 NO_TIMESTAMP = -1
 _HEADER_BYTES = 61

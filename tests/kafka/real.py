@@ -29,9 +29,9 @@ from typing import Any
 from keptlog.engine.engine import Engine
 from keptlog.errors import KeptlogError
 from keptlog.log.clean import Cleaned
-from keptlog.log.plan import Step
 from keptlog.log.record import Record
 from keptlog.log.result import Counts, Rewritten
+from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import Files
 from tests.conformance.logs import TOPIC, Pass, TableLog
@@ -167,12 +167,12 @@ class TableReplay(Replay):
         (log,) = self.table.store.logs(TOPIC)
         return Left([row_of(each) for each in self.table.records()], log.log_start_offset, log.checkpoint, is_pass)
 
-    def _carried_out(self, step: Step) -> Cleaned:
+    def _carried_out(self, step: Compact) -> Cleaned:
         self.land()
         self.table.clean(Pass(step.first_dirty_offset, step.end_offset, step.now_ms, step.map_capacity.max_keys))
         self.left = self.observe_table(is_pass=True)
         cleaned = super()._carried_out(step)
-        self.ended_early = cleaned.step.ends_early
+        self.ended_early = isinstance(cleaned.step, Compact) and cleaned.step.ends_early
         return cleaned
 
     def _lay_out_again(self) -> None:

@@ -21,11 +21,12 @@ from keptlog.log.assessment import Assessment, assess
 from keptlog.log.clean import Cleaned, clean
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import MapCapacity
-from keptlog.log.plan import Step, plan_step
+from keptlog.log.plan import plan_step
 from keptlog.log.record import Record
 from keptlog.log.retention import log_start_after_deletion, retention_of
 from keptlog.log.segment import Log, Segment
 from keptlog.log.setting import LONG_MAX
+from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from tests.kafka.layout import KafkaSegment, Layout
 from tests.kafka.oracle import Operation, Script, State
@@ -173,6 +174,7 @@ class Replay:
         step = plan_step(assessment)
         if step is None:
             return False
+        assert isinstance(step, Compact), "no script waits until only tombstones are due"
         cleaned = self._carried_out(replace(step, map_capacity=MapCapacity(max_keys)))
         survivors = {record.offset: record for record in cleaned.records}
         self.checkpoint = cleaned.step.end_offset
@@ -187,7 +189,7 @@ class Replay:
         self.layout.rewrite(cleaned.step.end_offset, step.end_offset, step.segment_bytes, survivor)
         return True
 
-    def _carried_out(self, step: Step) -> Cleaned:
+    def _carried_out(self, step: Compact) -> Cleaned:
         inputs = self.layout.segments[: len(step.segments)]
         return clean(step, [_with_ends_of_batches(segment) for segment in inputs])
 

@@ -16,6 +16,7 @@ from keptlog.log.record import Record
 from keptlog.log.retention import retention_of
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
+from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from tests.kafka.oracle import KafkaOracle, Operation
 
@@ -103,7 +104,7 @@ def test_a_tombstone_behind_the_end_of_a_pass_is_stamped_only_by_kafka(oracle: K
     assert kafka["records"][2][-1] == NOW_MS + 100, "stamped, although the record at 0 is not superseded yet"
 
     step = plan_step(assess(log_of(topic, segment(0, 2)), NOW_MS, active=()))
-    assert step
+    assert isinstance(step, Compact)
     records = [Record(0, b"x", b"1", NOW_MS), Record(1, b"a", b"1", NOW_MS), Record(2, b"x", None, NOW_MS)]
     cleaned = clean(replace(step, map_capacity=MapCapacity(1)), [records])
     assert cleaned.step.end_offset == 1

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from keptlog.engine.engine import Engine
 from keptlog.log.offset_map import MapCapacity, MapOverflow
-from keptlog.log.plan import Step
 from keptlog.log.result import Rewritten
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.files import Files
 from tests.in_process import SMALL_CUTS, in_process_engine
@@ -30,7 +30,7 @@ SHUFFLED = 10
 
 Answered = tuple[Script, list[State] | KafkaRefused]
 
-ONE_OFF: dict[str, Callable[[Step], Step]] = {
+ONE_OFF: dict[str, Callable[[Compact], Compact]] = {
     "a tombstone is kept one ms longer": lambda step: replace(step, delete_retention_ms=step.delete_retention_ms + 1),
     "a tombstone goes one ms late": lambda step: replace(
         step, now_ms=step.now_ms - 1, delete_retention_ms=step.delete_retention_ms + 1
@@ -46,13 +46,14 @@ class ChangedEngine:
     """The real engine, which is told a step that differs a little."""
 
     real: Engine
-    change: Callable[[Step], Step]
+    change: Callable[[Compact], Compact]
 
-    def rewrite(self, steps: Sequence[Step], locations: Mapping[str, str], run_id: str) -> list[Rewritten]:
-        return self.real.rewrite([self.change(step) for step in steps], locations, run_id)
+    def rewrite(self, steps: Sequence[CleanStep], locations: Mapping[str, str], run_id: str) -> list[Rewritten]:
+        changed = [self.change(step) if isinstance(step, Compact) else step for step in steps]
+        return self.real.rewrite(changed, locations, run_id)
 
 
-def changed_engine(change: Callable[[Step], Step]) -> EngineOver:
+def changed_engine(change: Callable[[Compact], Compact]) -> EngineOver:
     return lambda files: cast("Engine", ChangedEngine(in_process_engine(files), change))
 
 
@@ -79,7 +80,7 @@ def test_random_scripts_leave_the_same_log_in_kafka_and_with_spark(
 
 
 def test_keys_beyond_memory_leave_the_same_log_as_a_map_of_kafkas_that_has_room(answered: list[Answered]) -> None:
-    def shuffled(step: Step) -> Step:
+    def shuffled(step: Compact) -> Compact:
         return replace(step, map_capacity=MapCapacity(2, MapOverflow.SHUFFLE))
 
     has_room = [each for each in answered if not any("max_keys" in operation for operation in each[0])][:SHUFFLED]
@@ -88,6 +89,8 @@ def test_keys_beyond_memory_leave_the_same_log_as_a_map_of_kafkas_that_has_room(
 
 
 @pytest.mark.parametrize("change", ONE_OFF.values(), ids=ONE_OFF)
-def test_kernels_that_are_one_off_would_be_noticed(answered: list[Answered], change: Callable[[Step], Step]) -> None:
+def test_kernels_that_are_one_off_would_be_noticed(
+    answered: list[Answered], change: Callable[[Compact], Compact]
+) -> None:
     different = (differing_on_table(script, answer, changed_engine(change)) for script, answer in answered)
     assert any(different)

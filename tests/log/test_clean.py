@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.log.assessment import Trigger
 from keptlog.log.clean import Cleaned, clean
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog, latest_values
 from keptlog.log.segment import Segment
+from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy, StrategyKind
-from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
+from tests.building import Clean
 
 BY_TIMESTAMP = Strategy(StrategyKind.TIMESTAMP)
 NOW_MS, RETENTION_MS, REMEMBERED_MS = 1000, 50, 500
@@ -39,31 +38,24 @@ def run(
     capacity: MapCapacity = UNBOUNDED,
     strategy: Strategy | None = None,
     marks: Sequence[Watermark] = (),
-    kind: StepKind = StepKind.COMPACT,
+    is_expiry: bool = False,
     start: int = 0,
 ) -> Cleaned:
     """Clean these segments, up to their end, from ``dirty`` on."""
     described = tuple(
         Segment(f"{each[0].offset}", each[0].offset, each[-1].offset, 0, 0, len(each), 1) for each in segments
     )
-    step = Step(
-        kind=kind,
-        trigger=Trigger.REQUESTED,
-        topic_partition=TopicPartition("t", 0),
-        segments=described,
-        first_dirty_offset=dirty,
-        end_offset=segments[-1][-1].offset + 1,
-        checkpoint=dirty,
-        log_start_offset=start,
+    asked = Clean(
+        dirty,
+        segments[-1][-1].offset + 1,
         now_ms=NOW_MS,
         delete_retention_ms=RETENTION_MS,
-        segment_bytes=2**30,
         strategy=strategy or Strategy(),
-        cleanable_ratio=1.0,
-        earliest_uncompacted_ms=None,
         map_capacity=capacity,
+        log_start_offset=start,
         watermark_retention_ms=REMEMBERED_MS,
     )
+    step = asked.expiry(described) if is_expiry else asked.step(described)
     return clean(step, segments, marks)
 
 
@@ -75,6 +67,7 @@ def test_a_full_map_ends_the_pass_in_the_middle_of_a_segment_whose_rest_is_kept_
     segment = [value(0, "a"), value(1, "a"), value(2, "b"), value(3, "a"), tombstone(4, "b")]
     cleaned = run([segment], capacity=MapCapacity(2))
     assert cleaned.step.end_offset == 3
+    assert isinstance(cleaned.step, Compact)
     assert cleaned.step.ends_early
     assert cleaned.records == tuple(segment[1:])
 
@@ -87,6 +80,7 @@ def test_passes_with_a_small_map_leave_what_one_with_a_large_map_leaves() -> Non
     assert (second.step.end_offset, offsets(second)) == (6, [1, 2, 5, 6, 7])
     third = run([list(second.records)], dirty=6, capacity=MapCapacity(2))
     assert third.records == run(segments).records
+    assert isinstance(third.step, Compact)
     assert not third.step.ends_early
 
 
@@ -148,7 +142,7 @@ def test_by_offset_nothing_is_remembered() -> None:
 
 def test_an_expiry_removes_tombstones_and_nothing_else() -> None:
     segment = [value(0, "a", 1), value(1, "a", 2), tombstone(2, "b", 7, NOW_MS), tombstone(3, "c", 1)]
-    cleaned = run([segment], dirty=4, kind=StepKind.EXPIRE, strategy=BY_TIMESTAMP)
+    cleaned = run([segment], dirty=4, is_expiry=True, strategy=BY_TIMESTAMP)
     assert cleaned.records == (segment[0], segment[1], segment[3])
     assert cleaned.watermarks == (Watermark(b"b", 7, NOW_MS + REMEMBERED_MS),)
 
@@ -200,8 +194,10 @@ def test_any_history_ends_as_the_specification_says(
         now_ms += pause_ms
         assert specification.clean(now_ms)
         segments = [[record] for record in records]
+        asked = run(segments, dirty=dirty, strategy=strategy).step
+        assert isinstance(asked, Compact)
         step = replace(
-            run(segments, dirty=dirty, strategy=strategy).step,
+            asked,
             now_ms=now_ms,
             delete_retention_ms=20,
             watermark_retention_ms=40,

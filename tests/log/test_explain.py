@@ -7,7 +7,7 @@ from keptlog.log.explain import explain
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
 from keptlog.log.uncleanable import Uncleanable
-from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS
 

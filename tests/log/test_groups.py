@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.segment import Segment, total_bytes
-from tests.log.building import segment
+from tests.building import segment
 
 
 def sized(sizes: list[int]) -> list[Segment]:

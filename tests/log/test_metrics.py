@@ -6,7 +6,7 @@ from keptlog.log.assessment import Assessment, assess
 from keptlog.log.metrics import LastPass, cleaner_metrics, metrics_by_log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
-from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS
 PASS = LastPass(ended_ms=NOW_MS - 70, duration_ms=4999, bytes_read=1000, bytes_written=299, map_keys=19, map_slots=100)

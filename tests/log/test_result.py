@@ -8,7 +8,7 @@ from keptlog.errors import InvariantViolated
 from keptlog.log.assessment import assess
 from keptlog.log.plan import plan_step
 from keptlog.log.result import Counts, Rewritten, verify
-from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS
 A, B, C = (segment(base, base + 9, time_ms=OLD_MS) for base in (0, 10, 20))
@@ -120,10 +120,6 @@ def test_a_new_segment_may_not_begin_before_what_was_planned() -> None:
 
 def test_a_new_segment_may_not_end_before_it_begins(good: Rewritten) -> None:
     refused(replace(good, added=(replace(good.added[0], last_offset=9),)), r"has offsets \[10, 9\] outside")
-
-
-def test_an_outcome_survives_its_way_through_a_dictionary(good: Rewritten) -> None:
-    assert Rewritten.from_dict(good.to_dict()) == good
 
 
 def test_the_numbers_of_an_outcome(good: Rewritten) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.plan import Plan, StepKind, describe_step, make_retention_plan
+from keptlog.log.plan import describe_step, make_retention_plan
 from keptlog.log.retention import RetentionRule, log_start_after_deletion, retention_of
 from keptlog.log.segment import Log, Segment
-from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 
 def three(*ages_ms: int) -> list[Segment]:
@@ -119,23 +119,12 @@ def test_an_offset_outside_of_the_log_is_out_of_range(before: int) -> None:
         log_start_after_deletion(kept(three(), start=5), before)
 
 
-@pytest.mark.parametrize(("checkpoint", "first_dirty"), [(None, 5), (7, 7)])
-def test_a_step_of_retention_begins_and_ends_at_the_first_dirty_offset(
-    checkpoint: int | None, first_dirty: int
-) -> None:
-    old = replace(kept(three(999, 999, 0), retention_ms=100, start=5), checkpoint=checkpoint)
-    (step,) = make_retention_plan([old], NOW_MS).steps
-    assert step.first_dirty_offset == step.end_offset == first_dirty
-    assert step.cleanable_ratio == 0.0
-
-
 def test_a_plan_removes_the_old_segments_of_every_log_and_leaves_the_others_alone() -> None:
     old = replace(kept(three(999, 999, 0), retention_ms=100), checkpoint=20)
     young = log(three(), config(cleanup_policy="delete", retention_ms=HOUR_MS), name="t-1")
     plan = make_retention_plan([young, old], NOW_MS)
-    (step,) = plan.only(StepKind.RETAIN)
+    (step,) = plan.steps
     assert step.segments == old.segments[:2]
     assert (step.checkpoint, step.log_start_offset, step.new_log_start_offset) == (20, 0, 20)
     assert plan.left_alone == {"t-1": "no segment is old"}
     assert describe_step(step) == "t-0: remove 2 old segments (200 bytes), log start offset 0 -> 20"
-    assert Plan.from_json(plan.to_json()) == plan

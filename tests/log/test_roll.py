@@ -1,8 +1,8 @@
 """Which of the newest segments stand for Kafka's active segment."""
 
-from keptlog.log.roll import active_segments, is_rolled_before
+from keptlog.log.roll import active_segments
 from keptlog.log.segment import Segment
-from tests.log.building import MIB, NOW_MS, config, segment
+from tests.building import MIB, NOW_MS, config, is_rolled_before, segment
 
 
 def offsets(segments: tuple[Segment, ...]) -> list[int]:

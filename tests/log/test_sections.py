@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from keptlog.errors import LogCorrupt
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
-from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS
 CLOSED = config(segment_ms=HOUR_MS)

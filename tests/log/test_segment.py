@@ -1,7 +1,7 @@
 """What a segment's metrics say where a file has none of a kind."""
 
 from keptlog.log.segment import Segment
-from tests.log.building import NOW_MS
+from tests.building import NOW_MS
 
 
 def test_a_segment_has_no_tombstone_stamp_or_record_without_key_unless_its_metrics_say_so() -> None:

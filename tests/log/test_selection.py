@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keptlog.log.assessment import Trigger, assess, in_order_of_urgency
 from keptlog.log.segment import Log
-from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_sections import logs
 
 OLD_MS = NOW_MS - 24 * HOUR_MS

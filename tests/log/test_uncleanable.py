@@ -8,7 +8,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.assessment import Trigger, assess
 from keptlog.log.plan import make_plan
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
-from tests.log.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 BACKOFF = Backoff(first_ms=15_000, longest_ms=100_000)
 MARK = Uncleanable("segment 0-9.parquet can't be read", since_ms=NOW_MS - 5, attempts=2, retry_at_ms=NOW_MS + 1)

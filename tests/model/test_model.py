@@ -37,10 +37,11 @@ from hypothesis.stateful import (
 
 from keptlog.errors import StalePlan
 from keptlog.home import new_id
-from keptlog.log.plan import Plan, StepKind
+from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceLog, latest_values
 from keptlog.log.result import Rewritten
+from keptlog.log.steps import Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable, after_failure
 from keptlog.passes.clean import Cleaner, Pass
@@ -68,7 +69,7 @@ from tests.model.histories import (
 class Staged:
     """A clean that was carried out up to its commit, and what the specification says it leads to."""
 
-    plan: Plan
+    plan: CleanPlan
     outcomes: Sequence[Rewritten]
     run_id: str
     expected: dict[int, ReferenceLog]
@@ -224,13 +225,13 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def expire(self) -> None:
         plan = self.cleaner.plan(now_ms=self.now_ms)
-        note(f"expire {[str(step.topic_partition) for step in plan.only(StepKind.EXPIRE)]}")
+        note(f"expire {[str(step.topic_partition) for step in plan.steps if isinstance(step, Expire)]}")
         result = self.cleaner.expire(plan, new_id())
         assert not result.failed
         due = {step.topic_partition.partition: step.kind for step in plan.steps}
         for partition, twin in self.expected.items():
             mark = self.marks[partition]
-            if due.get(partition) is StepKind.EXPIRE:
+            if due.get(partition) == "expire":
                 assert twin.log.expire(self.now_ms)
                 self._changed(partition)
             elif due.get(partition) is None and self.is_compacted and not (mark and mark.is_waiting(self.now_ms)):

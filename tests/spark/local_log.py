@@ -1,4 +1,4 @@
-"""One log on local files, as the engine finds it: segments, a step over them, and the records after the step."""
+"""One log on local files, as the engine finds it: segments, and the records after a step over them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from keptlog.log.assessment import Trigger
-from keptlog.log.offset_map import UNBOUNDED, MapCapacity
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Segment
-from keptlog.log.strategy import Strategy
-from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import StoredFile
 from keptlog.storage.schema import SCHEMA, from_arrow, to_arrow
 
@@ -98,46 +93,6 @@ def write_segments(folder: Path, records: Sequence[Record], records_each: int) -
     """Records in segments of so many each."""
     pieces = [records[start : start + records_each] for start in range(0, len(records), records_each)]
     return [write_segment(folder / f"in-{piece[0].offset:020d}.parquet", piece) for piece in pieces]
-
-
-@dataclass(frozen=True)
-class Clean:
-    """What makes a step out of segments; times are ms."""
-
-    first_dirty_offset: int
-    end_offset: int
-    now_ms: int = 10_000
-    delete_retention_ms: int = 1_000
-    segment_bytes: int = 2**30
-    kind: StepKind = StepKind.COMPACT
-    strategy: Strategy = Strategy()  # noqa: RUF009  # it is frozen
-    map_capacity: MapCapacity = UNBOUNDED
-    log_start_offset: int = 0
-    watermark_retention_ms: int = 2
-    watermarks_path: str | None = None
-    topic: str = "server.schema.table"
-    partition: int = 0
-
-    def step(self, segments: Sequence[Segment]) -> Step:
-        return Step(
-            kind=self.kind,
-            trigger=Trigger.REQUESTED,
-            topic_partition=TopicPartition(self.topic, self.partition),
-            segments=tuple(segments),
-            first_dirty_offset=self.first_dirty_offset,
-            end_offset=self.end_offset,
-            checkpoint=self.first_dirty_offset,
-            log_start_offset=self.log_start_offset,
-            now_ms=self.now_ms,
-            delete_retention_ms=self.delete_retention_ms,
-            segment_bytes=self.segment_bytes,
-            strategy=self.strategy,
-            cleanable_ratio=0.5,
-            earliest_uncompacted_ms=None,
-            map_capacity=self.map_capacity,
-            watermark_retention_ms=self.watermark_retention_ms,
-            watermarks_path=self.watermarks_path,
-        )
 
 
 def live_segments(outcome: Rewritten) -> list[Segment]:

@@ -18,16 +18,17 @@ from keptlog.engine.tasks import Sizes
 from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.log.clean import clean
 from keptlog.log.offset_map import MapCapacity, MapOverflow
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
-from tests.spark.local_log import Clean, FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
+from tests.building import Clean
+from tests.spark.local_log import FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
 
 TOPIC = Clean.topic
 CUT = Sizes(whole_log_records=0, mapped_in_runs_records=0, map_part_records=100, merged_in_runs_keys=0, run_bytes=3000)
@@ -47,7 +48,7 @@ class Engine:
     files: Files = field(default_factory=LocalFiles)
     said: list[str] = field(default_factory=list)
 
-    def rewrite(self, steps: Sequence[Step], run_id: str = "run") -> list[Rewritten]:
+    def rewrite(self, steps: Sequence[CleanStep], run_id: str = "run") -> list[Rewritten]:
         locations = {step.topic_partition.topic: str(self.root / step.topic_partition.topic) for step in steps}
         engine = spark_engine(lambda: self.spark, self.files, self.sizes)
         outcomes = engine.rewrite(steps, locations, run_id, self.said.append)
@@ -84,7 +85,7 @@ class History:
 
     clean: list[Record]
     dirty: list[Record]
-    step: Step
+    step: Compact
 
     @property
     def records(self) -> int:
@@ -125,7 +126,7 @@ def test_a_clean_leaves_what_the_specification_leaves(engine: Engine, sizes: Siz
 def test_many_logs_of_both_kinds_are_rewritten_in_few_tasks_and_come_back_in_order(engine: Engine) -> None:
     histories = [a_history(engine.root, seed=number, partition=number) for number in range(12)]
     old = [Record(0, b"a", None, 1, delete_horizon_ms=5), Record(1, b"b", b"1", 1)]
-    expiry = Clean(2, 2, kind=StepKind.EXPIRE, topic="other").step(write_segments(engine.root / "other", old, 2))
+    expiry = Clean(2, 2, topic="other").expiry(write_segments(engine.root / "other", old, 2))
     outcomes = engine.rewrite([histories[0].step, expiry, *(history.step for history in histories[1:])])
     assert live_records(outcomes.pop(1)) == old[1:]
     assert [live_records(outcome) for outcome in outcomes] == [history.expected for history in histories]

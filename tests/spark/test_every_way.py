@@ -21,13 +21,14 @@ from keptlog.kernels import offset_map
 from keptlog.kernels.watermarks import read_watermarks, write_watermarks
 from keptlog.log.clean import clean
 from keptlog.log.offset_map import MapCapacity, MapOverflow
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record
 from keptlog.log.result import Rewritten, verify
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
+from tests.building import Clean
 from tests.in_process import SMALL_CUTS, in_process_engine
-from tests.spark.local_log import Clean, LocalFiles, live_records, write_segment
+from tests.spark.local_log import LocalFiles, live_records, write_segment
 
 FILES = LocalFiles()
 NOW_MS = 10_000
@@ -70,16 +71,14 @@ def a_log(draw: st.DrawFn) -> list[list[Record]]:
 
 
 @st.composite
-def a_clean(draw: st.DrawFn, log: Sequence[Sequence[Record]], kinds: Sequence[StepKind]) -> Clean:
+def a_clean(draw: st.DrawFn, log: Sequence[Sequence[Record]]) -> Clean:
     last_offset = log[-1][-1].offset
     first_dirty_offset = draw(st.integers(log[0][0].offset, last_offset))
-    kind = draw(st.sampled_from(kinds))
     end_offset = draw(st.integers(first_dirty_offset + 1, last_offset + 1))
     return Clean(
         first_dirty_offset,
-        end_offset if kind is StepKind.COMPACT else first_dirty_offset,
+        end_offset,
         now_ms=NOW_MS,
-        kind=kind,
         strategy=draw(st.sampled_from(STRATEGIES)),
         segment_bytes=draw(st.sampled_from([1, 4000, 2**30])),
         log_start_offset=draw(st.integers(0, first_dirty_offset)),
@@ -98,7 +97,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_map, "FOLD_RECORDS", 4)
 
 
-def stored(folder: Path, step: Step, marks: dict[bytes, tuple[int, int]]) -> Step:
+def stored(folder: Path, step: CleanStep, marks: dict[bytes, tuple[int, int]]) -> CleanStep:
     """The step with these watermarks in a file of its strategy."""
     if not marks:
         return step
@@ -114,16 +113,24 @@ def watermarks_of(outcome: Rewritten) -> tuple[Watermark, ...]:
     return tuple(Watermark(**row) for row in table.to_pylist())
 
 
-def check(log: list[list[Record]], settings_of_clean: Clean, marks: dict[bytes, tuple[int, int]], sizes: Sizes) -> None:
+def check(
+    log: list[list[Record]],
+    settings_of_clean: Clean,
+    marks: dict[bytes, tuple[int, int]],
+    sizes: Sizes,
+    *,
+    is_expiry: bool = False,
+) -> None:
     """Carry the clean out on disk and in memory, and compare all that comes back."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         location = folder / settings_of_clean.topic
         inputs = log
-        if settings_of_clean.kind is StepKind.COMPACT:
+        if not is_expiry:
             inputs = [records for records in log if records[0].offset < settings_of_clean.end_offset]
         segments = [write_segment(location / f"in-{number}", records, 3) for number, records in enumerate(inputs)]
-        step = stored(folder, settings_of_clean.step(segments), marks)
+        asked = settings_of_clean.expiry(segments) if is_expiry else settings_of_clean.step(segments)
+        step = stored(folder, asked, marks)
         has_versions = step.strategy.has_versions
         before = [Watermark(key, *mark) for key, mark in sorted(marks.items())] if has_versions else []
         [outcome] = in_process_engine(FILES, sizes).rewrite([step], {settings_of_clean.topic: str(location)}, "run")
@@ -141,7 +148,7 @@ def check(log: list[list[Record]], settings_of_clean: Clean, marks: dict[bytes, 
             assert outcome.watermarks_path is None
         assert not list(location.rglob("staging/**/*.arrow"))
         event(f"{step.kind} by {step.strategy.kind}")
-        event(f"ends early: {outcome.step.ends_early}")
+        event(f"ends early: {isinstance(outcome.step, Compact) and outcome.step.ends_early}")
         event(f"removed: {outcome.counts.removed > 0}")
         event(f"watermarks after: {len(cleaned.watermarks) if has_versions else 0}")
 
@@ -154,7 +161,7 @@ EXAMPLES = settings(max_examples=120, deadline=None, suppress_health_check=[Heal
 def test_every_strategy_leaves_what_the_rules_leave(
     log: list[list[Record]], marks: dict[bytes, tuple[int, int]], sizes: Sizes, data: st.DataObject
 ) -> None:
-    check(log, data.draw(a_clean(log, list(StepKind)[:2])), marks, sizes)
+    check(log, data.draw(a_clean(log)), marks, sizes, is_expiry=data.draw(st.booleans()))
 
 
 @EXAMPLES
@@ -163,7 +170,7 @@ def test_a_full_map_ends_the_pass_where_the_rules_end_it(
     log: list[list[Record]], marks: dict[bytes, tuple[int, int]], sizes: Sizes, data: st.DataObject
 ) -> None:
     capacity = MapCapacity(data.draw(st.integers(1, 5)))
-    check(log, replace(data.draw(a_clean(log, [StepKind.COMPACT])), map_capacity=capacity), marks, sizes)
+    check(log, replace(data.draw(a_clean(log)), map_capacity=capacity), marks, sizes)
 
 
 @EXAMPLES
@@ -172,7 +179,7 @@ def test_shuffled_keys_leave_what_the_rules_leave(
     log: list[list[Record]], marks: dict[bytes, tuple[int, int]], data: st.DataObject
 ) -> None:
     capacity = MapCapacity(data.draw(st.integers(1, 4)), MapOverflow.SHUFFLE)
-    check(log, replace(data.draw(a_clean(log, [StepKind.COMPACT])), map_capacity=capacity), marks, SHUFFLED)
+    check(log, replace(data.draw(a_clean(log)), map_capacity=capacity), marks, SHUFFLED)
 
 
 @EXAMPLES

@@ -19,13 +19,14 @@ from keptlog.errors import StalePlan
 from keptlog.kernels import offset_map
 from keptlog.kernels.offset_map import OffsetMap, map_dirty
 from keptlog.kernels.rewrite import Output, rewrite_run
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.record import Record, TimestampType
 from keptlog.log.reference import clean_records
 from keptlog.log.result import Counts, Rewritten, verify
 from keptlog.log.segment import Segment
+from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.verdict import Verdict, verdict
-from tests.spark.local_log import Clean, LocalFiles, live_records, live_segments, read, write_segment, write_segments
+from tests.building import Clean
+from tests.spark.local_log import LocalFiles, live_records, live_segments, read, write_segment, write_segments
 
 FILES = LocalFiles()
 NOW_MS = 10_000
@@ -67,15 +68,16 @@ class OnDisk:
     folder: Path
     segments: list[Segment]
 
-    def rewritten(self, step: Step) -> Rewritten:
+    def rewritten(self, step: CleanStep) -> Rewritten:
         """One run over all segments, and verified."""
         numbers = count()
 
         def path_for(base_offset: int) -> str:
             return str(self.folder / f"{base_offset}-{next(numbers)}.parquet")
 
-        is_compact = step.kind is StepKind.COMPACT
-        latest = map_dirty(FILES, step, step.dirty).offset_map if is_compact else OffsetMap.empty(step.strategy)
+        latest = OffsetMap.empty(step.strategy)
+        if isinstance(step, Compact):
+            latest = map_dirty(FILES, step, step.dirty).offset_map
         run = rewrite_run(FILES, step, step.segments, latest, Output(path_for))
         outcome = Rewritten(step, run.removed, run.added, run.counts, len(latest), run.winners_found)
         verify(outcome)
@@ -87,7 +89,7 @@ def on_disk(folder: str, log: list[list[Record]], row_group_rows: int) -> OnDisk
     return OnDisk(Path(folder), [write_segment(next(paths), records, row_group_rows) for records in log])
 
 
-def expected(log: list[list[Record]], step: Step) -> tuple[list[Record], Counts]:
+def expected(log: list[list[Record]], step: Compact) -> tuple[list[Record], Counts]:
     """What the rule for one record makes of every record."""
     records = [record for segment in log for record in segment]
     mapped = [r for r in records if step.first_dirty_offset <= r.offset < step.end_offset]
@@ -156,10 +158,10 @@ def test_cleaning_twice_gives_what_the_specification_gives(
 @given(log=a_log(a_record()))
 def test_expiry_removes_tombstones_past_their_horizon_and_nothing_else(log: list[list[Record]]) -> None:
     end_offset = log[-1][-1].offset + 1
-    clean = Clean(end_offset, end_offset, now_ms=NOW_MS, kind=StepKind.EXPIRE, segment_bytes=1)
+    clean = Clean(end_offset, end_offset, now_ms=NOW_MS, segment_bytes=1)
     with tempfile.TemporaryDirectory() as folder:
         disk = on_disk(folder, log, row_group_rows=3)
-        outcome = disk.rewritten(clean.step(disk.segments))
+        outcome = disk.rewritten(clean.expiry(disk.segments))
         records = [record for segment in log for record in segment]
         left = [r for r in records if r.delete_horizon_ms is None or r.delete_horizon_ms > NOW_MS]
         assert live_records(outcome) == left
@@ -204,7 +206,7 @@ def test_what_the_metrics_prove_unchanged_is_not_even_opened(tmp_path: Path) -> 
     unread = replace(write_segment(tmp_path / "a", records([b"a"] * 3)), path=str(tmp_path / "is not there"))
     expired = [Record(3, b"a", None, 1, delete_horizon_ms=5), Record(4, b"b", b"", 1)]
     segments = [unread, write_segment(tmp_path / "b", expired)]
-    outcome = OnDisk(tmp_path, []).rewritten(Clean(5, 5, kind=StepKind.EXPIRE).step(segments))
+    outcome = OnDisk(tmp_path, []).rewritten(Clean(5, 5).expiry(segments))
     assert outcome.counts == Counts(kept=4, expired=1)
     assert outcome.removed == (segments[1],)
     assert read([outcome.added[0].path]) == expired[1:]

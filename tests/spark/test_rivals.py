@@ -11,7 +11,8 @@ from keptlog.kernels.offset_map import map_dirty
 from keptlog.kernels.rivals import Compared, compare, compare_watermarks
 from keptlog.log.record import Record
 from keptlog.log.strategy import Strategy, StrategyKind
-from tests.spark.local_log import Clean, LocalFiles, write_segments
+from tests.building import Clean
+from tests.spark.local_log import LocalFiles, write_segments
 
 FILES = LocalFiles()
 

@@ -24,10 +24,11 @@ from keptlog.engine.tasks import (
     rewrite_tasks,
 )
 from keptlog.kernels.offset_map import OffsetMap
-from keptlog.log.plan import Step, StepKind
 from keptlog.log.segment import Segment
+from keptlog.log.steps import Compact
 from keptlog.storage.files import Files
-from tests.spark.local_log import Clean, LocalFiles
+from tests.building import Clean
+from tests.spark.local_log import LocalFiles
 
 
 def segments_of(sizes_bytes: Sequence[int], records_each: int = 10) -> list[Segment]:
@@ -94,13 +95,13 @@ def test_what_a_task_has_to_know_is_read_once_for_all_its_runs_of_a_log(tmp_path
 
     @dataclass(frozen=True)
     class Told(Nothing):
-        def read(self, files: Files, step: Step) -> OffsetMap:
-            reads.append(step.topic_partition)
-            return super().read(files, step)
+        def read(self, files: Files) -> OffsetMap:
+            reads.append(self)
+            return super().read(files)
 
     segments = segments_of([1] * 8)
-    step = Clean(800, 800, kind=StepKind.EXPIRE).step(segments)
-    run = Run(0, step, step.segments, str(tmp_path), Told())
+    step = Clean(800, 800).expiry(segments)
+    run = Run(0, step, step.segments, str(tmp_path), Told(step.strategy))
     task = RewriteTask((replace(run, segments=run.segments[:2]), replace(run, segments=run.segments[6:])))
     results = task.run(Attempt(LocalFiles(), "run", 0, "attempt"))["runs"]
     assert len(results) == 2
@@ -110,14 +111,14 @@ def test_what_a_task_has_to_know_is_read_once_for_all_its_runs_of_a_log(tmp_path
 def test_where_few_dirty_records_are_the_latest_the_run_that_writes_them_has_fewer_segments_to_read() -> None:
     run = run_of([10] * 20, records_each=100)
     step = Clean(0, run.step.end_offset).step(run.segments)
-    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 200, 0))
+    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 200, step.end_offset, 0))
     assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes(newest_share=10**9))] == [11, 9]
 
 
 def test_where_all_dirty_records_may_be_the_latest_runs_have_equal_bytes() -> None:
     run = run_of([10] * 20, records_each=100)
     step = Clean(0, run.step.end_offset).step(run.segments)
-    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 2000, 0))
+    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 2000, step.end_offset, 0))
     assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes(newest_share=10**9))] == [10, 10]
 
 
@@ -133,20 +134,28 @@ def test_a_run_is_never_larger_than_a_task_may_have_to_repeat() -> None:
     assert [len(run.segments) for run in runs] == [5] * 8
 
 
+def mapped(run: Run, sizes: Sizes) -> list[MapTask]:
+    assert isinstance(run.step, Compact)
+    return map_tasks(run, run.step, 4, sizes)
+
+
 def test_only_a_large_dirty_section_is_mapped_in_parts() -> None:
     sizes = Sizes(map_part_records=100)
-    assert len(map_tasks(run_of([10] * 5, records_each=40), 4, sizes)) == 1
-    parts = map_tasks(run_of([10] * 13, records_each=25), 4, sizes)
+    assert len(mapped(run_of([10] * 5, records_each=40), sizes)) == 1
+    parts = mapped(run_of([10] * 13, records_each=25), sizes)
     assert [len(part.segments) for part in parts] == [4, 4, 4]
 
 
-def test_an_expiry_maps_nothing() -> None:
-    segments = segments_of([10] * 4)
-    step = Clean(400, 400, kind=StepKind.EXPIRE).step(segments)
-    assert map_tasks(Run(0, step, step.segments, "folder"), 4, Sizes()) == []
+def test_a_clean_without_a_dirty_record_maps_nothing() -> None:
+    step = Clean(400, 400).step(segments_of([10] * 4))
+    assert map_tasks(Run(0, step, step.segments, "folder"), step, 4, Sizes()) == []
 
 
 def test_descriptions_and_files_travel_by_pickle() -> None:
     run = run_of([1, 2])
-    things = (MapTask(0, run.step, run.segments, "folder"), rewrite_tasks([run], [], 1, Sizes()), LocalFiles())
+    things = (
+        MapTask(0, Clean(0, 200).step(run.segments), run.segments, "folder"),
+        rewrite_tasks([run], [], 1, Sizes()),
+        LocalFiles(),
+    )
     assert pickle.loads(pickle.dumps(things)) == things  # noqa: S301  # just pickled

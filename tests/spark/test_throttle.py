@@ -18,7 +18,8 @@ from keptlog.log.record import Record
 from keptlog.log.segment import total_bytes
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.throttle import Throttle, ThrottledFiles
-from tests.spark.local_log import Clean, LocalFiles, live_records, write_segments
+from tests.building import Clean
+from tests.spark.local_log import LocalFiles, live_records, write_segments
 
 RATE = 1000.0
 

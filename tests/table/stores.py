@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.log.assessment import assess
-from keptlog.log.plan import Step, StepKind, plan_step
+from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import Counts, Rewritten
 from keptlog.log.segment import Log, Segment
+from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.catalog import open_catalog
@@ -57,14 +57,30 @@ def files_below(home: Path) -> set[Path]:
     return set((home / "warehouse").rglob("*.parquet"))
 
 
-def step_for(log: Log, kind: StepKind = StepKind.COMPACT) -> Step:
+def step_for(log: Log) -> Compact:
     """The plan of a clean of all that is closed long after ``NOW_MS``."""
     step = plan_step(assess(log, NOW_MS + 30 * 24 * 3_600_000), requested=True)
-    assert step is not None
-    return step if kind is StepKind.COMPACT else replace(step, kind=kind, end_offset=step.first_dirty_offset)
+    assert isinstance(step, Compact)
+    return step
 
 
-def rewritten(store: LogStore, step: Step, keep: Callable[[Record], bool] | None = None) -> Rewritten:
+def expiry_for(log: Log, segments: Sequence[Segment], first_dirty_offset: int = 5) -> Expire:
+    """The expiry of what may be expired in these segments."""
+    step = step_for(log)
+    return Expire(
+        topic_partition=step.topic_partition,
+        segments=tuple(segments),
+        first_dirty_offset=first_dirty_offset,
+        checkpoint=step.checkpoint,
+        log_start_offset=step.log_start_offset,
+        now_ms=step.now_ms,
+        segment_bytes=step.segment_bytes,
+        strategy=step.strategy,
+        cleanable_ratio=step.cleanable_ratio,
+    )
+
+
+def rewritten(store: LogStore, step: CleanStep, keep: Callable[[Record], bool] | None = None) -> Rewritten:
     """A step carried out by the plainest means: the latest record of each key, tombstones kept, in one segment."""
     topic_partition = step.topic_partition
     records = [

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidConfig, InvariantViolated, StalePlan, UnknownTopic
-from keptlog.log.plan import Step, make_retention_plan
+from keptlog.log.plan import make_retention_plan
+from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.catalog import open_catalog
@@ -48,7 +49,7 @@ def store(tmp_path: Path) -> LogStore:
     return store
 
 
-def planned(store: LogStore, now_ms: int = LATER_MS) -> list[Step]:
+def planned(store: LogStore, now_ms: int = LATER_MS) -> list[Retain]:
     return list(make_retention_plan(store.logs(TOPIC), now_ms).steps)
 
 

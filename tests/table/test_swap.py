@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvariantViolated, StalePlan
-from keptlog.log.plan import StepKind
 from keptlog.log.result import Rewritten
 from keptlog.table.store import LogStore
 from tests.table.stores import (
@@ -19,6 +18,7 @@ from tests.table.stores import (
     append_each,
     clean,
     create,
+    expiry_for,
     new_id,
     new_records,
     rewritten,
@@ -80,7 +80,7 @@ def test_an_expiry_leaves_the_checkpoint_where_it_is(store: LogStore) -> None:
     clean(store)
     append_each(store, [("e", "7")])
     [log] = store.logs(TOPIC)
-    step = replace(step_for(log), kind=StepKind.EXPIRE, segments=log.segments[:1], first_dirty_offset=5, end_offset=5)
+    step = expiry_for(log, log.segments[:1])
     outcome = rewritten(store, step, keep=lambda record: record.value is not None)
     store.swap(TOPIC, [outcome], new_id())
     assert store.logs(TOPIC)[0].checkpoint == 5
@@ -166,7 +166,7 @@ def test_a_zombie_whose_state_is_right_but_whose_inputs_are_dead_is_stale(store:
     clean(store)
     [log] = store.logs(TOPIC)
     append_each(store, [("e", "7")])
-    step = replace(step_for(store.logs(TOPIC)[0]), kind=StepKind.EXPIRE, segments=log.segments, end_offset=5)
+    step = expiry_for(store.logs(TOPIC)[0], log.segments)
     first, zombie = rewritten(store, step), rewritten(store, step)
     store.swap(TOPIC, [first], new_id())
     with pytest.raises(StalePlan, match="is no longer live"):

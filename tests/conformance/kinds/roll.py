@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from keptlog.log.config import TopicConfig
-from keptlog.log.roll import active_segments, is_rolled_before
+from keptlog.log.roll import active_segments
 from keptlog.log.segment import Segment
+from tests.building import is_rolled_before
 from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, settings_of, understood
 
 _JITTER = {"segment.jitter.ms", "_active_roll_jitter_ms"}

@@ -1,0 +1,135 @@
+"""What can be done to one log, as data: ``Compact``, ``Expire`` or ``Retain``.
+
+    log       [ clean ][ clean ][ clean ][ cleanable ][ cleanable ][ active ]
+    Compact   <------------------- inputs ------------------------>             mapped: the cleanable ones
+    Expire             <- input ->                                              mapped: none
+    Retain    <- old ->                                                         nothing is read or written
+
+- **Compact**: map the keys of the cleanable section, then judge all segments from the log start to its end.
+- **Expire**: nothing is dirty, but tombstones are past their horizon; only the segments that hold them are read.
+- **Retain**: old segments go whole (``retention``). It is planned and run by itself, for it has its own times, and a
+  log that was compacted a moment ago is another log.
+
+Each has what it needs and no more. All of them name their inputs and the state that they were planned from: the stored
+checkpoint, the log start and the watermarks. The commit refuses a step if either is no longer so (``StalePlan``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Literal
+
+from keptlog.log.assessment import Trigger
+from keptlog.log.offset_map import UNBOUNDED, MapCapacity
+from keptlog.log.segment import Segment
+from keptlog.log.strategy import Strategy
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.verdict import CleanBounds
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Clean one log up to an offset. Offsets ``end_offset`` are exclusive; times are ms."""
+
+    topic_partition: TopicPartition
+    trigger: Trigger
+    segments: tuple[Segment, ...]
+    """Inputs in offset order: all segments from the log start to ``end_offset``."""
+    first_dirty_offset: int
+    end_offset: int
+    """The checkpoint after the commit."""
+    checkpoint: int | None
+    """As it was stored; null if the log was never cleaned."""
+    log_start_offset: int
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    strategy: Strategy
+    cleanable_ratio: float
+    earliest_uncompacted_ms: int | None
+    map_capacity: MapCapacity = UNBOUNDED
+    watermark_retention_ms: int = 0
+    watermarks_path: str | None = None
+    """The log's watermarks as the plan found them; null if there are none."""
+    ends_early: bool = False
+    """Whether the offset map was full before the planned end; another pass goes on from there."""
+    kind: Literal["compact"] = field(default="compact", init=False)
+
+    @property
+    def bounds(self) -> CleanBounds:
+        return CleanBounds(self.end_offset, self.now_ms, self.delete_retention_ms)
+
+    @property
+    def dirty(self) -> tuple[Segment, ...]:
+        """The inputs that hold a dirty record; the first of them may hold clean ones too."""
+        return tuple(s for s in self.segments if s.last_offset >= self.first_dirty_offset)
+
+    def ended_at(self, end_offset: int) -> Compact:
+        """The step as it is carried out when its offset map is full: it ends here, and what lies behind is not in it.
+
+        Returns itself if that is where it was planned to end.
+        """
+        if end_offset == self.end_offset:
+            return self
+        segments = tuple(s for s in self.segments if s.base_offset < end_offset)
+        return dataclasses.replace(self, end_offset=end_offset, segments=segments, ends_early=True)
+
+    def must_rewrite(self, segment: Segment) -> bool:
+        """Whether a segment is rewritten even if nothing in it changes.
+
+        A checkpoint may only move in a commit that removes a live file of its log (invariant I1): the last dirty one.
+        """
+        return segment == self.segments[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Remove the tombstones of one log's clean section that are past their delete horizon. Times are ms."""
+
+    topic_partition: TopicPartition
+    segments: tuple[Segment, ...]
+    """Inputs in offset order, no neighbours in general: those that hold such a tombstone."""
+    first_dirty_offset: int
+    """Where the clean section ends."""
+    checkpoint: int | None
+    """As it was stored; the commit does not move it."""
+    log_start_offset: int
+    now_ms: int
+    segment_bytes: int
+    strategy: Strategy
+    cleanable_ratio: float
+    watermark_retention_ms: int = 0
+    watermarks_path: str | None = None
+    """The log's watermarks as the plan found them; null if there are none."""
+    trigger: Literal[Trigger.TOMBSTONE_EXPIRY] = field(default=Trigger.TOMBSTONE_EXPIRY, init=False)
+    kind: Literal["expire"] = field(default="expire", init=False)
+
+    @property
+    def end_offset(self) -> int:
+        """Exclusive; nothing at or behind it is touched."""
+        return self.first_dirty_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Retain:
+    """Remove the oldest segments of one log, and move its log start offset."""
+
+    topic_partition: TopicPartition
+    segments: tuple[Segment, ...]
+    """What goes, in offset order, from the log's first segment on."""
+    new_log_start_offset: int
+    """After the commit."""
+    checkpoint: int | None
+    """As it was stored; null if the log was never cleaned."""
+    log_start_offset: int
+    now_ms: int
+    watermarks_path: str | None = None
+    """The log's watermarks as the plan found them; null if there are none."""
+    trigger: Literal[Trigger.RETENTION] = field(default=Trigger.RETENTION, init=False)
+    kind: Literal["retain"] = field(default="retain", init=False)
+
+
+CleanStep = Compact | Expire
+"""What the engine carries out: it judges records and rewrites segments."""
+Step = Compact | Expire | Retain

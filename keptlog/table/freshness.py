@@ -1,0 +1,87 @@
+"""Whether a log still is what a change was made from; asked at each attempt to commit, of the table as it is then.
+
+    planned    checkpoint 20, log start 0, inputs [ a ][ b ][ c ]
+    now        checkpoint 20, log start 0, live   [ a ][ b ][ c ][ d ]     d came behind: nobody is disturbed
+    now        checkpoint 30, log start 0, live   [ x ][ d ]               somebody was faster: ``StalePlan``
+
+Swap, retain, append and arrival share it. Whoever comes second, a zombie or another cleaner, is told what changed;
+nothing of his landed, nothing is lost, and he may plan again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keptlog.errors import StalePlan
+from keptlog.log.retention import retention_of
+from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log
+from keptlog.log.steps import CleanStep, Compact, Retain, Step
+from keptlog.table.files import TableFiles
+
+
+def require_staged(files: TableFiles, paths: Iterable[str]) -> None:
+    """Refuse to commit a file that is no longer there.
+
+    Raises:
+        StalePlan: a purge took it for the leftover of a dead run.
+    """
+    for path in paths:
+        if not files.exists(path):
+            raise StalePlan(f"staged file {path} is gone: a purge swept it because the run took too long; run it again")
+
+
+def require_cleanable(step: CleanStep, log: Log) -> None:
+    """Whether the log still is what a clean was planned from, and may still be cleaned like that.
+
+    Raises:
+        StalePlan: naming what changed.
+    """
+    _require_state(step, log)
+    live_paths = {segment.path for segment in log.segments}
+    for segment in step.segments:
+        if segment.path not in live_paths:
+            raise _stale(step, f"segment {segment.path} is no longer live")
+    if step.strategy != log.config.strategy:
+        raise _stale(step, f"compaction.strategy was {step.strategy}, now it is {log.config.strategy}")
+    if isinstance(step, Compact):
+        _require_same_range(step, log)
+
+
+def require_old(step: Retain, log: Log) -> None:
+    """Whether retention, asked again of the log and the settings as they are now, still takes the step's segments.
+
+    Raises:
+        StalePlan: naming what changed.
+    """
+    _require_state(step, log)
+    old = {segment.path for segment in retention_of(log, step.now_ms).segments}
+    for segment in step.segments:
+        if segment.path not in old:
+            raise _stale(step, f"segment {segment.path} is no longer live, or its settings keep it now")
+
+
+def _require_same_range(step: Compact, log: Log) -> None:
+    planned = {segment.path for segment in step.segments}
+    for live in log.segments:
+        if live.base_offset < step.end_offset and live.path not in planned:
+            raise _stale(step, f"segment {live.path} came into the range that was cleaned")
+    protected_from = sections_of(log, step.now_ms).first_uncleanable_offset
+    if protected_from < step.end_offset:
+        raise _stale(step, f"its settings were altered and protect what lies behind offset {protected_from}")
+
+
+def _require_state(step: Step, log: Log) -> None:
+    """Whether the log's stored state still is that of the step."""
+    if (log.checkpoint, log.log_start_offset) != (step.checkpoint, step.log_start_offset):
+        raise _stale(
+            step,
+            f"its first dirty offset was {step.checkpoint} and its log start offset {step.log_start_offset}, "
+            f"now they are {log.checkpoint} and {log.log_start_offset}",
+        )
+    if log.watermarks_path != step.watermarks_path:
+        raise _stale(step, f"its watermarks were {step.watermarks_path}, now they are {log.watermarks_path}")
+
+
+def _stale(step: Step, what: str) -> StalePlan:
+    return StalePlan(f"{step.topic_partition}: the log changed since it was planned: {what}; nothing lost, plan again")
