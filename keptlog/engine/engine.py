@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.engine.attempt import staging_folder
 from keptlog.engine.jobs import Jobs, Result, StartJobs
-from keptlog.engine.latest import Nothing, Unmapped
+from keptlog.engine.latest import MapByTask, NoMap
 from keptlog.engine.latest_jobs import by_step, with_comparisons, with_maps
-from keptlog.engine.segment_run import Run
+from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.shuffle import judged_by_shuffle
 from keptlog.engine.tasks import Sizes, cut_into_runs, is_cut, is_mapped_in_runs, is_shuffled, rewrite_tasks
 from keptlog.engine.watermark_tasks import stored_watermarks
@@ -59,7 +59,9 @@ class Engine:
             return []
         jobs = self.start_jobs(run_id, progress)
         runs = [
-            Run(index, step, step.segments, locations[step.topic_partition.topic], None, self.sizes.row_group_bytes)
+            SegmentRun(
+                index, step, step.segments, locations[step.topic_partition.topic], None, self.sizes.row_group_bytes
+            )
             for index, step in enumerate(steps)
         ]
         whole = [run for run in runs if not is_cut(run.step, self.sizes)]
@@ -81,23 +83,23 @@ class Engine:
         of_step = by_step(results)
         return [_outcome(step, of_step[index], watermarks.get(index)) for index, step in enumerate(steps)]
 
-    def _parts(self, jobs: Jobs, cut: Sequence[Run]) -> list[Run]:
+    def _parts(self, jobs: Jobs, cut: Sequence[SegmentRun]) -> list[SegmentRun]:
         """The runs of the logs that are cut, each with the place where it stands which records are the latest."""
-        known: list[Run] = []
-        to_map: list[tuple[Run, Compact]] = []
-        shuffled: list[tuple[Run, Compact]] = []
+        known: list[SegmentRun] = []
+        to_map: list[tuple[SegmentRun, Compact]] = []
+        shuffled: list[tuple[SegmentRun, Compact]] = []
         for run in cut:
             step = run.step
             if not isinstance(step, Compact) or not step.dirty:
-                known.append(replace(run, latest=Nothing(step.strategy)))
+                known.append(replace(run, latest=NoMap(step.strategy)))
             elif is_shuffled(step):
                 shuffled.append((run, step))
             elif is_mapped_in_runs(step, jobs.cores, self.sizes):
-                known.append(replace(run, latest=Unmapped(step)))
+                known.append(replace(run, latest=MapByTask(step)))
             else:
                 to_map.append((run, step))
         known = with_comparisons(jobs, [*known, *with_maps(jobs, to_map, self.sizes)])
-        of_step: dict[int, list[Run]] = defaultdict(list)
+        of_step: dict[int, list[SegmentRun]] = defaultdict(list)
         for part in cut_into_runs([*known, *(run for run, _ in shuffled)], jobs.cores, self.sizes):
             of_step[part.step_index].append(part)
         for run, step in shuffled:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from keptlog.kernels.judged_offsets import JudgedOffsets
-from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
-from keptlog.kernels.rivals import Compared
+from keptlog.kernels.offset_map import DirtyMap, OffsetMap, map_dirty
+from keptlog.kernels.rivals import Comparison
 from keptlog.kernels.watermarks import NO_KEYS
 from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy
@@ -22,7 +22,7 @@ from keptlog.storage.files import Files
 
 
 @dataclass(frozen=True, slots=True)
-class MapAt:
+class StoredMap:
     """The files of a log's offset map, or of its parts, and what is known of it: malformed versions."""
 
     paths: tuple[str, ...]
@@ -34,12 +34,12 @@ class MapAt:
     def read(self, files: Files) -> OffsetMap:
         return self.mapped(files).offset_map
 
-    def mapped(self, files: Files) -> Mapped:
-        return Mapped(OffsetMap.read(files, self.paths), self.end_offset, self.malformed)
+    def mapped(self, files: Files) -> DirtyMap:
+        return DirtyMap(OffsetMap.read(files, self.paths), self.end_offset, self.malformed)
 
 
 @dataclass(frozen=True, slots=True)
-class Unmapped:
+class MapByTask:
     """Nobody has mapped the keys of the step yet: a task that needs the map makes it."""
 
     step: Compact
@@ -48,12 +48,12 @@ class Unmapped:
     def read(self, files: Files) -> OffsetMap:
         return self.mapped(files).offset_map
 
-    def mapped(self, files: Files) -> Mapped:
+    def mapped(self, files: Files) -> DirtyMap:
         return map_dirty(files, self.step, self.step.dirty)
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedAt:
+class StoredComparison:
     """The files in which the parts of a log with versions are compared with its offset map, which has so many keys."""
 
     paths: tuple[str, ...]
@@ -67,12 +67,12 @@ class ComparedAt:
         """The keys of the watermarks that lost against a record."""
         return self._joined(files).beaten_keys()
 
-    def _joined(self, files: Files) -> Compared:
-        return Compared.joined([Compared.read(files, path) for path in self.paths])
+    def _joined(self, files: Files) -> Comparison:
+        return Comparison.joined([Comparison.read(files, path) for path in self.paths])
 
 
 @dataclass(frozen=True, slots=True)
-class ListAt:
+class StoredList:
     """The file of a run's judged offsets, null if none were; numbers are of the whole log."""
 
     path: str | None
@@ -92,7 +92,7 @@ class ListAt:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoMap:
     """No key is to be mapped."""
 
     strategy: Strategy
@@ -106,8 +106,8 @@ class Nothing:
         return NO_KEYS
 
 
-MapKnown = MapAt | Unmapped
+MapSource = StoredMap | MapByTask
 """Records are the latest that the offset map has: but where they have versions, the clean ones have a say too."""
-WatermarksTold = ComparedAt | ListAt | Nothing
+BeatenSource = StoredComparison | StoredList | NoMap
 """What tells which watermarks lost."""
-KnownLatest = MapKnown | ComparedAt | ListAt | Nothing
+KnownLatest = MapSource | StoredComparison | StoredList | NoMap

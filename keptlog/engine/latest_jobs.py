@@ -14,15 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from keptlog.engine.jobs import Jobs, Result
-from keptlog.engine.latest import ComparedAt, MapAt, MapKnown
+from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
 from keptlog.engine.map_tasks import MergeTask
-from keptlog.engine.segment_run import Run
+from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes, compare_tasks, map_tasks
 from keptlog.log.counted import counted
 from keptlog.log.steps import Compact
 
 
-def with_maps(jobs: Jobs, runs: Sequence[tuple[Run, Compact]], sizes: Sizes) -> list[Run]:
+def with_maps(jobs: Jobs, runs: Sequence[tuple[SegmentRun, Compact]], sizes: Sizes) -> list[SegmentRun]:
     """The runs, each a whole step, with their logs' offset maps; where a map is full, the step ends there."""
     tasks = [task for run, step in runs for task in map_tasks(run, step, jobs.cores, sizes)]
     parts_of = by_step(jobs.run(tasks, f"mapping the keys of {counted(len(runs), 'log')}"))
@@ -32,7 +32,7 @@ def with_maps(jobs: Jobs, runs: Sequence[tuple[Run, Compact]], sizes: Sizes) -> 
     large = [(run, step) for run, step in ended if _has_many_keys(parts_of[run.step_index], sizes)]
     parts_of |= _merged(jobs, large, parts_of)
     maps = {
-        index: MapAt(
+        index: StoredMap(
             tuple(part["path"] for part in parts), max(part["keys"] for part in parts), ends[index], malformed[index]
         )
         for index, parts in parts_of.items()
@@ -47,7 +47,7 @@ def _has_many_keys(parts: Sequence[Result], sizes: Sizes) -> bool:
 
 
 def _merged(
-    jobs: Jobs, runs: Iterable[tuple[Run, Compact]], parts_of: dict[int, list[Result]]
+    jobs: Jobs, runs: Iterable[tuple[SegmentRun, Compact]], parts_of: dict[int, list[Result]]
 ) -> dict[int, list[Result]]:
     """One map in place of its parts, for each log whose map has more than one."""
     merges = [
@@ -58,17 +58,17 @@ def _merged(
     return by_step(jobs.run(merges, f"merging the maps of {counted(len(merges), 'log')}"))
 
 
-def with_comparisons(jobs: Jobs, runs: Sequence[Run]) -> list[Run]:
+def with_comparisons(jobs: Jobs, runs: Sequence[SegmentRun]) -> list[SegmentRun]:
     """The runs; those whose records have versions know what came of comparing their logs with the maps."""
     with_versions = [
         (run, run.step, run.latest)
         for run in runs
-        if run.step.strategy.has_versions and isinstance(run.step, Compact) and isinstance(run.latest, MapKnown)
+        if run.step.strategy.has_versions and isinstance(run.step, Compact) and isinstance(run.latest, MapSource)
     ]
     tasks = compare_tasks(with_versions, jobs.cores)
     parts_of = by_step(jobs.run(tasks, f"comparing the versions of {counted(len(with_versions), 'log')}"))
     compared = {
-        index: ComparedAt(tuple(part["path"] for part in parts), parts[0]["keys"], parts[0]["malformed"])
+        index: StoredComparison(tuple(part["path"] for part in parts), parts[0]["keys"], parts[0]["malformed"])
         for index, parts in parts_of.items()
     }
     return [replace(run, latest=compared.get(run.step_index, run.latest)) for run in runs]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.latest import MapKnown
-from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
-from keptlog.kernels.rivals import Compared, compare, compare_watermarks
+from keptlog.engine.latest import MapSource
+from keptlog.kernels.offset_map import DirtyMap, OffsetMap, map_dirty
+from keptlog.kernels.rivals import Comparison, compare, compare_watermarks
 from keptlog.kernels.watermarks import read_watermarks
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.segment import Segment
@@ -51,7 +51,7 @@ class MergeTask:
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         offset_map = OffsetMap.read(attempt.files, self.parts)
-        mapped = Mapped(offset_map, self.end_offset, 0)
+        mapped = DirtyMap(offset_map, self.end_offset, 0)
         return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "map"))
 
 
@@ -63,7 +63,7 @@ class CompareTask:
     step: Compact
     segments: tuple[Segment, ...]
     location: str
-    latest: MapKnown
+    latest: MapSource
     with_watermarks: bool
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
@@ -72,12 +72,12 @@ class CompareTask:
         if self.with_watermarks:
             parts.append(compare_watermarks(read_watermarks(attempt.files, self.step), mapped.offset_map))
         path = attempt.staged(self.location, "compared")
-        Compared.joined(parts).write(attempt.files, path)
+        Comparison.joined(parts).write(attempt.files, path)
         keys = len(mapped.offset_map)
         return {"step_index": self.step_index, "path": path, "keys": keys, "malformed": mapped.malformed}
 
 
-def _stored(mapped: Mapped, step_index: int, attempt: Attempt, path: str) -> dict[str, Any]:
+def _stored(mapped: DirtyMap, step_index: int, attempt: Attempt, path: str) -> dict[str, Any]:
     mapped.offset_map.write(attempt.files, path)
     return {
         "step_index": step_index,

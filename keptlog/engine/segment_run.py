@@ -14,9 +14,9 @@ from typing import Any
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.latest import KnownLatest
 from keptlog.kernels.judge import Latest
-from keptlog.kernels.offset_map import Mapped, OffsetMap, map_dirty
-from keptlog.kernels.rewrite import Output, RewrittenRun, rewrite_run
-from keptlog.kernels.rivals import Compared, compare, compare_watermarks
+from keptlog.kernels.offset_map import DirtyMap, OffsetMap, map_dirty
+from keptlog.kernels.rewrite import Output, RunRewrite, rewrite_run
+from keptlog.kernels.rivals import Comparison, compare, compare_watermarks
 from keptlog.kernels.watermarks import (
     NO_KEYS,
     read_watermarks,
@@ -31,7 +31,7 @@ from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SegmentRun:
     """Neighbouring segments of one step."""
 
     step_index: int
@@ -64,7 +64,7 @@ class Run:
         if step.strategy.has_versions and isinstance(step, Compact):
             of_watermarks = compare_watermarks(read_watermarks(attempt.files, step), mapped.offset_map)
             of_records = compare(attempt.files, step, step.segments, mapped.offset_map)
-            compared = Compared.joined([of_records, of_watermarks])
+            compared = Comparison.joined([of_records, of_watermarks])
             latest, beaten = compared.settled(len(mapped.offset_map)), compared.beaten_keys()
         rewritten = self._rewritten(attempt, step, step.segments, latest)
         path = None
@@ -74,22 +74,20 @@ class Run:
         found = {"end_offset": step.end_offset, "keys": latest.winners, "malformed": mapped.malformed}
         return self._described(rewritten) | found | {"watermarks_path": path}
 
-    def _mapped(self, files: Files) -> tuple[CleanStep, Mapped]:
+    def _mapped(self, files: Files) -> tuple[CleanStep, DirtyMap]:
         """The step as far as its map reaches, and the map."""
         if isinstance(self.step, Expire):
-            return self.step, Mapped(OffsetMap.empty(self.step.strategy), self.step.end_offset, 0)
+            return self.step, DirtyMap(OffsetMap.empty(self.step.strategy), self.step.end_offset, 0)
         mapped = map_dirty(files, self.step, self.step.dirty, mapped_keys(self.step))
         return self.step.ended_at(mapped.end_offset), mapped
 
-    def _rewritten(
-        self, attempt: Attempt, step: CleanStep, segments: Sequence[Segment], latest: Latest
-    ) -> RewrittenRun:
+    def _rewritten(self, attempt: Attempt, step: CleanStep, segments: Sequence[Segment], latest: Latest) -> RunRewrite:
         def path_for(base_offset: int) -> str:
             return attempt.segment(self.location, step.topic_partition, base_offset)
 
         return rewrite_run(attempt.files, step, segments, latest, Output(path_for, self.row_group_bytes))
 
-    def _described(self, rewritten: RewrittenRun) -> dict[str, Any]:
+    def _described(self, rewritten: RunRewrite) -> dict[str, Any]:
         return {
             "step_index": self.step_index,
             "removed": [dataclasses.asdict(segment) for segment in rewritten.removed],

@@ -19,8 +19,8 @@ import pyarrow as pa
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import contiguous_runs
 from keptlog.engine.jobs import Jobs, Result
-from keptlog.engine.latest import ListAt
-from keptlog.engine.segment_run import Run
+from keptlog.engine.latest import StoredList
+from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes
 from keptlog.kernels.key_shuffle import BEATEN_WATERMARKS, EmitTask, settle, write_lists
 from keptlog.log.segment import total_bytes
@@ -56,7 +56,7 @@ class KeyShuffle:
         return write_lists(batches, attempt.files, lambda run: attempt.staged(self.location, f"list-{run}"))
 
 
-def judged_by_shuffle(jobs: Jobs, step: Compact, runs: Sequence[Run], sizes: Sizes) -> list[Run]:
+def judged_by_shuffle(jobs: Jobs, step: Compact, runs: Sequence[SegmentRun], sizes: Sizes) -> list[SegmentRun]:
     """The runs of the step, each with the list of what the shuffle found out about its records.
 
     Raises:
@@ -79,7 +79,8 @@ def judged_by_shuffle(jobs: Jobs, step: Compact, runs: Sequence[Run], sizes: Siz
     keys, malformed = sum(result["keys"] for result in found), sum(result["malformed"] for result in found)
     beaten_path = paths.get(BEATEN_WATERMARKS)
     return [
-        replace(run, latest=ListAt(paths.get(number), beaten_path, keys, malformed)) for number, run in enumerate(runs)
+        replace(run, latest=StoredList(paths.get(number), beaten_path, keys, malformed))
+        for number, run in enumerate(runs)
     ]
 
 

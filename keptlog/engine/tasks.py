@@ -41,9 +41,9 @@ from typing import Any
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled, contiguous_runs
-from keptlog.engine.latest import ComparedAt, MapAt, MapKnown
+from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
 from keptlog.engine.map_tasks import CompareTask, MapTask
-from keptlog.engine.segment_run import Run, mapped_keys, may_be_full
+from keptlog.engine.segment_run import SegmentRun, mapped_keys, may_be_full
 from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.segment import Segment, total_bytes
@@ -83,7 +83,7 @@ class Sizes:
 class RewriteTask:
     """Runs that one task does one after the other; what those of one log need to know is read once."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[SegmentRun, ...]
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         results: list[dict[str, Any]] = []
@@ -115,7 +115,7 @@ def is_mapped_in_runs(step: Compact, cores: int, sizes: Sizes) -> bool:
     return dirty_records * cores <= sizes.mapped_in_runs_records and not may_be_full(step)
 
 
-def map_tasks(run: Run, step: Compact, cores: int, sizes: Sizes) -> list[MapTask]:
+def map_tasks(run: SegmentRun, step: Compact, cores: int, sizes: Sizes) -> list[MapTask]:
     """The tasks that map the dirty section of a step that is cut; none if it has none."""
     dirty = step.dirty
     if not dirty:
@@ -127,7 +127,7 @@ def map_tasks(run: Run, step: Compact, cores: int, sizes: Sizes) -> list[MapTask
     return [MapTask(run.step_index, step, part, run.location) for part in contiguous_runs(dirty, target_bytes)]
 
 
-def compare_tasks(runs: Sequence[tuple[Run, Compact, MapKnown]], cores: int) -> list[CompareTask]:
+def compare_tasks(runs: Sequence[tuple[SegmentRun, Compact, MapSource]], cores: int) -> list[CompareTask]:
     """The tasks that compare logs with their maps: clean segments above all, for their keys are looked up."""
     target_bytes = -(-sum(total_bytes(run.segments) for run, _, _ in runs) // cores)
     tasks = []
@@ -142,13 +142,13 @@ def compare_tasks(runs: Sequence[tuple[Run, Compact, MapKnown]], cores: int) -> 
     return tasks
 
 
-def cut_into_runs(cut: Sequence[Run], cores: int, sizes: Sizes) -> list[Run]:
+def cut_into_runs(cut: Sequence[SegmentRun], cores: int, sizes: Sizes) -> list[SegmentRun]:
     """The runs of all steps that are cut, in the order of their offsets: as few as keep every core busy."""
     if sum(total_bytes(run.segments) for run in cut) > cores * sizes.run_bytes:
         return [part for run in cut for part in _parts(run, contiguous_runs(run.segments, sizes.run_bytes))]
     work = {run.step_index: _work_to_rewrite(run) for run in cut}
     target = -(-sum(sum(of_run.values()) for of_run in work.values()) // cores)
-    parts: list[Run] = []
+    parts: list[SegmentRun] = []
     for run in cut:
         weight = work[run.step_index].__getitem__
         tasks = len(contiguous_runs(run.segments, target, weight))
@@ -159,7 +159,7 @@ def cut_into_runs(cut: Sequence[Run], cores: int, sizes: Sizes) -> list[Run]:
     return parts
 
 
-def _parts(run: Run, stretches: Iterable[tuple[Segment, ...]]) -> list[Run]:
+def _parts(run: SegmentRun, stretches: Iterable[tuple[Segment, ...]]) -> list[SegmentRun]:
     return [dataclasses.replace(run, segments=stretch, task=task) for task, stretch in enumerate(stretches)]
 
 
@@ -176,13 +176,13 @@ def _divided_by_age(
     return (), segments
 
 
-def _work_to_rewrite(run: Run) -> dict[Segment, int]:
+def _work_to_rewrite(run: SegmentRun) -> dict[Segment, int]:
     """By segment what a rewrite costs: to write costs about half as much again as to read.
 
     Of a dirty section one record a key is the latest, so hardly more than its last records, as many as there are keys,
     are written again. Clean records mostly are.
     """
-    to_write = run.latest.keys if isinstance(run.latest, MapAt | ComparedAt) else UNBOUNDED.max_keys
+    to_write = run.latest.keys if isinstance(run.latest, StoredMap | StoredComparison) else UNBOUNDED.max_keys
     work = {}
     for segment in reversed(run.segments):
         is_dirty = Between.dirty(run.step).holds(segment)
@@ -191,9 +191,11 @@ def _work_to_rewrite(run: Run) -> dict[Segment, int]:
     return work
 
 
-def rewrite_tasks(parts: Sequence[Run], whole: Sequence[Run], cores: int, sizes: Sizes) -> list[RewriteTask]:
+def rewrite_tasks(
+    parts: Sequence[SegmentRun], whole: Sequence[SegmentRun], cores: int, sizes: Sizes
+) -> list[RewriteTask]:
     """Tasks for the runs of cut steps and for whole ones, largest first, so that the last to end is a small one."""
-    of_task: dict[tuple[int, int], list[Run]] = defaultdict(list)
+    of_task: dict[tuple[int, int], list[SegmentRun]] = defaultdict(list)
     for part in parts:
         of_task[part.step_index, part.task].append(part)
     bundles = [tuple(runs) for runs in of_task.values()]
@@ -201,5 +203,5 @@ def rewrite_tasks(parts: Sequence[Run], whole: Sequence[Run], cores: int, sizes:
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
 
 
-def _bundle_bytes(runs: Sequence[Run]) -> int:
+def _bundle_bytes(runs: Sequence[SegmentRun]) -> int:
     return sum(total_bytes(run.segments) for run in runs)

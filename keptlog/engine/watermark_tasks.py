@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.jobs import Jobs, Result
-from keptlog.engine.latest import WatermarksTold
-from keptlog.engine.segment_run import Run
+from keptlog.engine.latest import BeatenSource
+from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes
 from keptlog.kernels.watermarks import NO_KEYS, no_watermarks, read_watermarks, store_watermarks
 from keptlog.log.counted import counted
@@ -36,7 +36,7 @@ class WatermarksTask:
     step_index: int
     step: CleanStep
     parts: tuple[str, ...]
-    latest: WatermarksTold
+    latest: BeatenSource
     location: str
 
     def run(self, attempt: Attempt) -> Result:
@@ -60,7 +60,7 @@ class WatermarksTask:
 
 
 def stored_watermarks(
-    jobs: Jobs, parts: Sequence[Run], results: Sequence[Result], sizes: Sizes
+    jobs: Jobs, parts: Sequence[SegmentRun], results: Sequence[Result], sizes: Sizes
 ) -> dict[int, str | None]:
     """Step index to the file of its log's watermarks after the pass; steps that have none at all may be missing.
 
@@ -79,7 +79,7 @@ def stored_watermarks(
     return {result["step_index"]: result["watermarks_path"] for result in with_path}
 
 
-def _tasks(parts: Sequence[Run], results: Iterable[Result]) -> list[WatermarksTask]:
+def _tasks(parts: Sequence[SegmentRun], results: Iterable[Result]) -> list[WatermarksTask]:
     """One task for each log that was cut and has watermarks, before the pass or after it."""
     left: dict[int, list[str]] = defaultdict(list)
     for result in results:
@@ -89,5 +89,5 @@ def _tasks(parts: Sequence[Run], results: Iterable[Result]) -> list[WatermarksTa
     return [
         WatermarksTask(index, run.step, tuple(left[index]), run.latest, run.location)
         for index, run in first_runs.items()
-        if isinstance(run.latest, WatermarksTold) and (left[index] or run.step.watermarks_path)
+        if isinstance(run.latest, BeatenSource) and (left[index] or run.step.watermarks_path)
     ]

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.kernels.inputs import Between, open_input
-from keptlog.kernels.judged_offsets import JudgedAs, JudgedOffsets
+from keptlog.kernels.judged_offsets import JudgedOffsets, Standing
 from keptlog.kernels.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
@@ -64,7 +64,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """A run of segments, judged. ``counts`` has all that survive as kept: stamps are counted when they are set."""
 
     survives: Sequence[pa.ChunkedArray | None]
@@ -96,7 +96,7 @@ def way_to_judge(step: CleanStep, segment: Segment, latest: Latest) -> Way:
     return Way.BY_HORIZON if segment.has_expired_tombstone(step.now_ms) else Way.UNREAD
 
 
-def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest) -> Judged:
+def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest) -> Judgement:
     """Judge a run of a step's segments.
 
     Raises:
@@ -129,31 +129,31 @@ def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: La
     # Without keys the unkeyed can't be told from the superseded one by one, but the metrics know how many they are.
     unkeyed = sum(segments[index].unkeyed_count for index in by_way[Way.BY_OFFSET])
     counts += Counts(superseded=-unkeyed, unkeyed=unkeyed)
-    return Judged(_joined(masks, len(segments)), _joined(expired, len(segments)), read, counts, winners_found)
+    return Judgement(_joined(masks, len(segments)), _joined(expired, len(segments)), read, counts, winners_found)
 
 
 @dataclass(frozen=True, slots=True)
-class _JudgedChunk:
+class _ChunkJudgement:
     survives: pa.ChunkedArray
     expired: pa.ChunkedArray
     counts: Counts
     winners_found: int = 0
 
 
-def _judge_chunk(table: pa.Table, step: CleanStep, latest: Latest, way: Way) -> _JudgedChunk:
+def _judge_chunk(table: pa.Table, step: CleanStep, latest: Latest, way: Way) -> _ChunkJudgement:
     due = _due(table, step)
     if way is Way.BY_HORIZON:
         survives = pc.invert(due)
-        return _JudgedChunk(survives, due, Counts(kept=_count(survives), expired=_count(due)))
+        return _ChunkJudgement(survives, due, Counts(kept=_count(survives), expired=_count(due)))
     if way is Way.BY_OFFSET and isinstance(latest, OffsetMap):
         is_winner = latest.has_offsets(table["offset"])
         survives, expired = pc.and_not(is_winner, due), pc.and_(is_winner, due)
         found, kept = _count(is_winner), _count(survives)
         counts = Counts(kept=kept, superseded=table.num_rows - found, expired=found - kept)
-        return _JudgedChunk(survives, expired, counts, found)
+        return _ChunkJudgement(survives, expired, counts, found)
     found = 0
     if isinstance(latest, JudgedOffsets):
-        is_winner, superseded, unkeyed = (latest.are(judged, table["offset"]) for judged in JudgedAs)
+        is_winner, superseded, unkeyed = (latest.are(judged, table["offset"]) for judged in Standing)
         found = _count(is_winner)
     elif way is Way.BY_KEY:
         superseded, unkeyed = latest.has_keys(table["key"]), pc.is_null(table["key"])
@@ -166,7 +166,7 @@ def _judge_chunk(table: pa.Table, step: CleanStep, latest: Latest, way: Way) -> 
     expired = pc.and_not(pc.and_not(due, superseded), unkeyed)
     survives = pc.invert(pc.or_(pc.or_(superseded, unkeyed), expired))
     counts = Counts(_count(survives), 0, _count(superseded), _count(expired), _count(unkeyed))
-    return _JudgedChunk(survives, expired, counts, found)
+    return _ChunkJudgement(survives, expired, counts, found)
 
 
 def _due(table: pa.Table, step: CleanStep) -> pa.ChunkedArray:

@@ -22,7 +22,7 @@ from keptlog.storage.files import Files
 JUDGED_SCHEMA = pa.schema([("offset", pa.int64()), ("judged", pa.int8())])
 
 
-class JudgedAs(IntEnum):
+class Standing(IntEnum):
     """What is known of a record."""
 
     LATEST = 0
@@ -32,7 +32,7 @@ class JudgedAs(IntEnum):
 
 @dataclass(frozen=True)
 class JudgedOffsets:
-    """Offsets of records of a run in three lists, one for each of ``JudgedAs``; each rises."""
+    """Offsets of records of a run in three lists, one for each of ``Standing``; each rises."""
 
     lists: tuple[npt.NDArray[np.int64], ...]
     winners: int
@@ -51,19 +51,19 @@ class JudgedOffsets:
     @classmethod
     def of(cls, table: pa.Table, winners: int) -> JudgedOffsets:
         """What a table of ``JUDGED_SCHEMA``, in any order, says."""
-        of_each = (table.filter(pc.field("judged") == int(judged))["offset"].to_numpy() for judged in JudgedAs)
+        of_each = (table.filter(pc.field("judged") == int(judged))["offset"].to_numpy() for judged in Standing)
         return cls(tuple(np.sort(offsets) for offsets in of_each), winners)
 
     def has_any_between(self, first_offset: int, last_offset: int) -> bool:
         """Whether something is known of a record in this range, both ends included."""
-        return any(len(self._between(judged, first_offset, last_offset)) for judged in JudgedAs)
+        return any(len(self._between(judged, first_offset, last_offset)) for judged in Standing)
 
-    def are(self, judged: JudgedAs, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
+    def are(self, judged: Standing, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each of these rising offsets, of which there is at least one, whether its record is judged so."""
         listed = self._between(judged, offsets[0].as_py(), offsets[-1].as_py())
         return are_listed(offsets, listed)
 
-    def _between(self, judged: JudgedAs, first_offset: int, last_offset: int) -> Any:
+    def _between(self, judged: Standing, first_offset: int, last_offset: int) -> Any:
         offsets = self.lists[judged]
         return offsets[np.searchsorted(offsets, first_offset) : np.searchsorted(offsets, last_offset, side="right")]
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.kernels.inputs import Between, read_keys
-from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, JudgedAs
+from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, Standing
 from keptlog.kernels.offset_map import next_joined
 from keptlog.kernels.watermarks import read_watermarks
 from keptlog.log.segment import Segment
@@ -52,7 +52,7 @@ SETTLED_TYPE = "run int, judged byte, offsets binary, key binary"
 BLOCK = 128
 BEATEN_WATERMARKS = -1
 """In place of a run: the key is that of a watermark which lost."""
-_MALFORMED = len(JudgedAs)
+_MALFORMED = len(Standing)
 _BEATEN_SCHEMA = pa.schema([("key", pa.binary())])
 _BATCH_RECORDS = 65_536
 
@@ -102,12 +102,12 @@ def settle(batches: Iterable[pa.RecordBatch], first_offsets: Sequence[int], step
     tables = (pa.Table.from_batches([batch]) for batch in batches)
     while records := next_joined(tables, undecided.num_rows):
         yield from _settled(records.filter(pc.field("is_malformed")), _MALFORMED, first_offsets)
-        yield from _settled(records.filter(pc.field("key").is_null()), JudgedAs.UNKEYED, first_offsets)
+        yield from _settled(records.filter(pc.field("key").is_null()), Standing.UNKEYED, first_offsets)
         keyed = records.filter(pc.field("key").is_valid()).select(columns)
         superseded, undecided = _divided(pa.concat_tables([undecided, keyed]))
-        yield from _settled(superseded, JudgedAs.SUPERSEDED, first_offsets)
+        yield from _settled(superseded, Standing.SUPERSEDED, first_offsets)
     winners = undecided.filter(pc.field("is_mapped") & (pc.field("offset") != NO_OFFSET))
-    yield from _settled(winners, JudgedAs.LATEST, first_offsets)
+    yield from _settled(winners, Standing.LATEST, first_offsets)
 
 
 def _divided(records: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -159,7 +159,7 @@ class _Listed:
         if judged == _MALFORMED:
             self.malformed += len(offsets)
             return
-        self.keys += len(offsets) if judged == JudgedAs.LATEST else 0
+        self.keys += len(offsets) if judged == Standing.LATEST else 0
         self.writer.write(pa.record_batch([offsets, np.full(len(offsets), judged, np.int8)], schema=JUDGED_SCHEMA))
 
 

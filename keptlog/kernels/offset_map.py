@@ -94,7 +94,7 @@ class OffsetMap:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class DirtyMap:
     """A part of the dirty section, mapped up to ``end_offset``, which is exclusive."""
 
     offset_map: OffsetMap
@@ -103,7 +103,7 @@ class Mapped:
     """Records whose version header holds no version."""
 
 
-def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys: int = UNBOUNDED.max_keys) -> Mapped:
+def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys: int = UNBOUNDED.max_keys) -> DirtyMap:
     """Map the dirty records of these segments in offset order, until the map is full.
 
     Raises:
@@ -111,7 +111,7 @@ def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys
     """
     tables = read_keys(files, step, segments, Between.dirty(step))
     if not step.strategy.has_versions and sum(segment.record_count for segment in segments) <= max_keys:
-        return Mapped(OffsetMap(latest_by_offset(tables)), step.end_offset, 0)
+        return DirtyMap(OffsetMap(latest_by_offset(tables)), step.end_offset, 0)
     latest, malformed = OffsetMap.empty(step.strategy).latest, 0
     previous_offset = step.first_dirty_offset - 1
     while records := next_joined(tables, latest.num_rows):
@@ -123,10 +123,10 @@ def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys
             bases = [segment.base_offset for segment in segments]
             end_offset = end_of_full_map(previous_offset, records["offset"][row].as_py(), bases)
             latest = latest_of_each_key([latest, _without_malformed(inside)])
-            return Mapped(OffsetMap(latest), end_offset, malformed + _malformed(inside))
+            return DirtyMap(OffsetMap(latest), end_offset, malformed + _malformed(inside))
         latest, malformed = folded, malformed + _malformed(records)
         previous_offset = records["offset"][-1].as_py()
-    return Mapped(OffsetMap(latest), step.end_offset, malformed)
+    return DirtyMap(OffsetMap(latest), step.end_offset, malformed)
 
 
 def fits_one_lookup(records: int) -> bool:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keptlog.kernels.inputs import open_input
-from keptlog.kernels.judge import Judged, Latest, judge
+from keptlog.kernels.judge import Judgement, Latest, judge
 from keptlog.kernels.watermarks import no_watermarks, watermarks_of
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
@@ -44,7 +44,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class RewrittenRun:
+class RunRewrite:
     """What a rewrite did to a run: which inputs the staged segments replace, and what was counted."""
 
     removed: tuple[Segment, ...]
@@ -57,7 +57,7 @@ class RewrittenRun:
 
 def rewrite_run(
     files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest, output: Output
-) -> RewrittenRun:
+) -> RunRewrite:
     """Judge neighbouring segments of a step and write those that change.
 
     Raises:
@@ -88,10 +88,10 @@ def rewrite_run(
             raise
         removed += [segments[index] for index in group]
     counts = judged.counts + Counts(kept=-stamped, stamped=stamped)
-    return RewrittenRun(tuple(removed), tuple(added), counts, judged.winners_found, pa.concat_tables(watermarks))
+    return RunRewrite(tuple(removed), tuple(added), counts, judged.winners_found, pa.concat_tables(watermarks))
 
 
-def _groups(step: CleanStep, segments: Sequence[Segment], judged: Judged) -> list[range]:
+def _groups(step: CleanStep, segments: Sequence[Segment], judged: Judgement) -> list[range]:
     changed = [judged.loses_records(index) or _must_change(step, segment) for index, segment in enumerate(segments)]
     if isinstance(step, Expire):
         return [range(index, index + 1) for index, change in enumerate(changed) if change]
@@ -105,7 +105,7 @@ def _must_change(step: CleanStep, segment: Segment) -> bool:
     return isinstance(step, Compact) and (step.must_rewrite(segment) or gets_horizons)
 
 
-def _divided(parquet: pq.ParquetFile, judged: Judged, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+def _divided(parquet: pq.ParquetFile, judged: Judgement, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """Of each row group what survives, and the tombstones that leave watermarks; not read if it has neither."""
     survives, expired, read = judged.survives[segment], judged.expired[segment], judged.read.pop(segment, None)
     position = 0

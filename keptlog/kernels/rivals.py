@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.kernels.inputs import Between, open_input, read_where
-from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, JudgedAs, JudgedOffsets
+from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, JudgedOffsets, Standing
 from keptlog.kernels.offset_map import OffsetMap, grouped_for_lookup
 from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
@@ -43,7 +43,7 @@ _MARKS = pa.schema([("key", pa.binary()), ("latest_dirty", pa.int64())])
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Some segments, or watermarks, of a log, compared with its offset map."""
 
     judged: pa.Table
@@ -53,7 +53,7 @@ class Compared:
     """The watermarks of mapped keys, each with the offset of its key's latest dirty record."""
 
     @classmethod
-    def joined(cls, parts: Sequence[Compared]) -> Compared:
+    def joined(cls, parts: Sequence[Comparison]) -> Comparison:
         """What is known from all parts of a log, in any order."""
         judged = [JUDGED_SCHEMA.empty_table(), *(part.judged for part in parts)]
         rivals = [_RIVALS.empty_table(), *(part.rivals for part in parts)]
@@ -67,8 +67,8 @@ class Compared:
         losers = pa.chunked_array([*best["beats"].chunks, *others["offset"].chunks], pa.int64())
         judged = [
             self.judged.filter(pc.invert(pc.is_in(self.judged["offset"], value_set=best["beats"]))),
-            _all_judged(of_records["offset"].to_numpy(), JudgedAs.LATEST),
-            _all_judged(losers.filter(pc.not_equal(losers, NO_OFFSET)).to_numpy(), JudgedAs.SUPERSEDED),
+            _all_judged(of_records["offset"].to_numpy(), Standing.LATEST),
+            _all_judged(losers.filter(pc.not_equal(losers, NO_OFFSET)).to_numpy(), Standing.SUPERSEDED),
         ]
         return JudgedOffsets.of(pa.concat_tables(judged), keys - best.num_rows + of_records.num_rows)
 
@@ -94,14 +94,14 @@ class Compared:
                     writer.write_table(table)
 
     @classmethod
-    def read(cls, files: Files, path: str) -> Compared:
+    def read(cls, files: Files, path: str) -> Comparison:
         """Read what ``write`` stored."""
         with files.open_input(path) as source:
             judged, rivals, marks = (pa.ipc.open_stream(source).read_all() for _ in range(3))
         return cls(judged, rivals, marks)
 
 
-def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
+def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Comparison:
     """Compare some segments of a step with the map of its dirty section.
 
     Raises:
@@ -119,13 +119,13 @@ def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map
     if by_offset:
         offsets = _read(files, step, by_offset, ["offset"])["offset"]
         is_latest = offset_map.has_offsets(offsets)
-        latest = _all_judged(offsets.filter(is_latest).to_numpy(), JudgedAs.LATEST)
-        superseded = _all_judged(offsets.filter(pc.invert(is_latest)).to_numpy(), JudgedAs.SUPERSEDED)
+        latest = _all_judged(offsets.filter(is_latest).to_numpy(), Standing.LATEST)
+        superseded = _all_judged(offsets.filter(pc.invert(is_latest)).to_numpy(), Standing.SUPERSEDED)
         parts += [_judged_only(latest), _judged_only(superseded)]
-    return Compared.joined(parts)
+    return Comparison.joined(parts)
 
 
-def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compared:
+def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Comparison:
     """Compare the watermarks of a log with the map of its dirty section."""
     rows, is_mapped = _rows_in(offset_map, watermarks["key"])
     mapped, rows = watermarks.filter(pa.array(is_mapped)), rows[is_mapped]
@@ -133,10 +133,10 @@ def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compared:
     offsets = np.full(len(rows), NO_OFFSET)
     rivals = _rivals(mapped["version"], offsets, latest_dirty, offset_map.latest["version"].take(pa.array(rows)))
     marks = pa.table([mapped["key"], latest_dirty], schema=_MARKS)
-    return Compared(JUDGED_SCHEMA.empty_table(), rivals, marks)
+    return Comparison(JUDGED_SCHEMA.empty_table(), rivals, marks)
 
 
-def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Compared:
+def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Comparison:
     records = _read(files, step, segments, ["key", "offset"])
     all_offsets = records["offset"].to_numpy()
     is_inside = all_offsets < step.end_offset
@@ -156,11 +156,11 @@ def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map
     is_superseded[np.searchsorted(offsets, rivals["offset"].to_numpy())] = False
     is_unkeyed = pc.is_null(records["key"]).to_numpy() & is_inside
     judged = (
-        _all_judged(offsets[is_latest], JudgedAs.LATEST),
-        _all_judged(offsets[is_superseded], JudgedAs.SUPERSEDED),
-        _all_judged(all_offsets[is_unkeyed], JudgedAs.UNKEYED),
+        _all_judged(offsets[is_latest], Standing.LATEST),
+        _all_judged(offsets[is_superseded], Standing.SUPERSEDED),
+        _all_judged(all_offsets[is_unkeyed], Standing.UNKEYED),
     )
-    return Compared(pa.concat_tables(judged), rivals, _MARKS.empty_table())
+    return Comparison(pa.concat_tables(judged), rivals, _MARKS.empty_table())
 
 
 def _rows_in(offset_map: OffsetMap, keys: pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.bool_]]:
@@ -198,9 +198,9 @@ def _read(files: Files, step: Compact, segments: Sequence[Segment], columns: Seq
     return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
 
 
-def _all_judged(offsets: Any, judged: JudgedAs) -> pa.Table:
+def _all_judged(offsets: Any, judged: Standing) -> pa.Table:
     return pa.table([offsets, np.full(len(offsets), judged, np.int8)], schema=JUDGED_SCHEMA)
 
 
-def _judged_only(judged: pa.Table) -> Compared:
-    return Compared(judged, _RIVALS.empty_table(), _MARKS.empty_table())
+def _judged_only(judged: pa.Table) -> Comparison:
+    return Comparison(judged, _RIVALS.empty_table(), _MARKS.empty_table())

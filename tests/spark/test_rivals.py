@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from keptlog.kernels.offset_map import map_dirty
-from keptlog.kernels.rivals import Compared, compare, compare_watermarks
+from keptlog.kernels.rivals import Comparison, compare, compare_watermarks
 from keptlog.log.record import Record
 from keptlog.log.strategy import Strategy, StrategyKind
 from tests.building import Clean
@@ -29,7 +29,7 @@ def test_the_rival_of_the_highest_version_wins_whatever_part_it_is_in(tmp_path: 
     parts = [compare(FILES, step, part, offset_map) for part in cut]
     parts.append(compare_watermarks(watermarks, offset_map))
     for in_any_order in permutations(parts):
-        compared = Compared.joined(in_any_order)
+        compared = Comparison.joined(in_any_order)
         judged = compared.settled(len(offset_map))
         latest, superseded, unkeyed = (offsets.tolist() for offsets in judged.lists)
         assert (latest, superseded, unkeyed) == ([1], [0, 2, 3, 4, 5, 6, 7], [])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled, contiguous_runs
-from keptlog.engine.latest import MapAt, Nothing
+from keptlog.engine.latest import NoMap, StoredMap
 from keptlog.engine.map_tasks import MapTask
-from keptlog.engine.segment_run import Run
+from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import (
     RewriteTask,
     Sizes,
@@ -38,10 +38,10 @@ def segments_of(sizes_bytes: Sequence[int], records_each: int = 10) -> list[Segm
     ]
 
 
-def run_of(sizes_bytes: Sequence[int], index: int = 0, records_each: int = 10) -> Run:
+def run_of(sizes_bytes: Sequence[int], index: int = 0, records_each: int = 10) -> SegmentRun:
     segments = segments_of(sizes_bytes, records_each)
     step = Clean(100, len(segments) * 100).step(segments)
-    return Run(index, step, step.segments, "folder")
+    return SegmentRun(index, step, step.segments, "folder")
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=30), st.integers(1, 400))
@@ -94,14 +94,14 @@ def test_what_a_task_has_to_know_is_read_once_for_all_its_runs_of_a_log(tmp_path
     reads = []
 
     @dataclass(frozen=True)
-    class Told(Nothing):
+    class Told(NoMap):
         def read(self, files: Files) -> OffsetMap:
             reads.append(self)
             return super().read(files)
 
     segments = segments_of([1] * 8)
     step = Clean(800, 800).expiry(segments)
-    run = Run(0, step, step.segments, str(tmp_path), Told(step.strategy))
+    run = SegmentRun(0, step, step.segments, str(tmp_path), Told(step.strategy))
     task = RewriteTask((replace(run, segments=run.segments[:2]), replace(run, segments=run.segments[6:])))
     results = task.run(Attempt(LocalFiles(), "run", 0, "attempt"))["runs"]
     assert len(results) == 2
@@ -111,14 +111,14 @@ def test_what_a_task_has_to_know_is_read_once_for_all_its_runs_of_a_log(tmp_path
 def test_where_few_dirty_records_are_the_latest_the_run_that_writes_them_has_fewer_segments_to_read() -> None:
     run = run_of([10] * 20, records_each=100)
     step = Clean(0, run.step.end_offset).step(run.segments)
-    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 200, step.end_offset, 0))
+    mapped = SegmentRun(0, step, step.segments, "folder", StoredMap(("map",), 200, step.end_offset, 0))
     assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes(newest_share=10**9))] == [11, 9]
 
 
 def test_where_all_dirty_records_may_be_the_latest_runs_have_equal_bytes() -> None:
     run = run_of([10] * 20, records_each=100)
     step = Clean(0, run.step.end_offset).step(run.segments)
-    mapped = Run(0, step, step.segments, "folder", MapAt(("map",), 2000, step.end_offset, 0))
+    mapped = SegmentRun(0, step, step.segments, "folder", StoredMap(("map",), 2000, step.end_offset, 0))
     assert [len(part.segments) for part in cut_into_runs([mapped], 2, Sizes(newest_share=10**9))] == [10, 10]
 
 
@@ -134,7 +134,7 @@ def test_a_run_is_never_larger_than_a_task_may_have_to_repeat() -> None:
     assert [len(run.segments) for run in runs] == [5] * 8
 
 
-def mapped(run: Run, sizes: Sizes) -> list[MapTask]:
+def mapped(run: SegmentRun, sizes: Sizes) -> list[MapTask]:
     assert isinstance(run.step, Compact)
     return map_tasks(run, run.step, 4, sizes)
 
@@ -148,7 +148,7 @@ def test_only_a_large_dirty_section_is_mapped_in_parts() -> None:
 
 def test_a_clean_without_a_dirty_record_maps_nothing() -> None:
     step = Clean(400, 400).step(segments_of([10] * 4))
-    assert map_tasks(Run(0, step, step.segments, "folder"), step, 4, Sizes()) == []
+    assert map_tasks(SegmentRun(0, step, step.segments, "folder"), step, 4, Sizes()) == []
 
 
 def test_descriptions_and_files_travel_by_pickle() -> None:
