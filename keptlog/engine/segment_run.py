@@ -13,7 +13,6 @@ from typing import Any
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.latest import KnownLatest
-from keptlog.kernels.judge import Latest
 from keptlog.kernels.offset_map import DirtyMap, OffsetMap, map_dirty
 from keptlog.kernels.rewrite import Output, RunRewrite, rewrite_run
 from keptlog.kernels.rivals import Comparison, compare, compare_watermarks
@@ -23,6 +22,7 @@ from keptlog.kernels.watermarks import (
     store_watermarks,
     write_watermarks,
 )
+from keptlog.kernels.ways import Latest
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, Expire

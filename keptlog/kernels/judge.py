@@ -24,34 +24,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.kernels.inputs import Between, open_input
-from keptlog.kernels.judged_offsets import JudgedOffsets, Standing
-from keptlog.kernels.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
+from keptlog.kernels.judged_offsets import JudgedOffsets
+from keptlog.kernels.offset_map import fits_one_lookup, grouped_for_lookup
+from keptlog.kernels.ways import ChunkJudgement, Latest, Way, judged_chunk
 from keptlog.log.result import Counts
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.storage.files import Files
-from keptlog.storage.schema import US_PER_MS
-
-Latest = OffsetMap | JudgedOffsets
-"""Which records are the latest of their keys: by key, or by offset where a shuffle has looked at the keys."""
-
-
-class Way(Enum):
-    """How a segment is judged."""
-
-    BY_OFFSET = auto()
-    BY_KEY = auto()
-    BY_KEY_AND_OFFSET = auto()
-    BY_LIST = auto()
-    BY_HORIZON = auto()
-    UNREAD = auto()
-
 
 _COLUMNS = {
     Way.BY_OFFSET: ("offset",),
@@ -105,80 +89,57 @@ def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: La
     by_way: dict[Way, list[int]] = defaultdict(list)
     for index, segment in enumerate(segments):
         by_way[way_to_judge(step, segment, latest)].append(index)
-    counts = Counts(kept=sum(segments[index].record_count for index in by_way.pop(Way.UNREAD, [])))
-    records = sum(segments[index].record_count for indexes in by_way.values() for index in indexes)
-    is_held = fits_one_lookup(records)
-    masks: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
-    expired: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
-    read: dict[int, list[pa.Table]] = defaultdict(list)
-    winners_found = 0
+    unread = by_way.pop(Way.UNREAD, [])
+    collected = _Collected(step, segments, [index for indexes in by_way.values() for index in indexes])
     for way, indexes in by_way.items():
-        pieces = _pieces(files, step, [(index, segments[index]) for index in indexes], way)
-        for chunk in grouped_for_lookup(pieces, lambda piece: piece[1].num_rows):
-            tables = pa.concat_tables((table for _, table in chunk), promote_options="default")
-            judged = _judge_chunk(tables, step, latest, way)
-            counts, winners_found = counts + judged.counts, winners_found + judged.winners_found
-            position = 0
-            for index, table in chunk:
-                masks[index].append(judged.survives.slice(position, table.num_rows))
-                if is_held:
-                    read[index].append(table)
-                if step.strategy.has_versions and segments[index].has_expired_tombstone(step.now_ms):
-                    expired[index].append(judged.expired.slice(position, table.num_rows))
-                position += table.num_rows
+        row_groups = _row_groups(files, step, [(index, segments[index]) for index in indexes], way)
+        for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group[1].num_rows):
+            columns = pa.concat_tables((table for _, table in chunk), promote_options="default")
+            collected.add(chunk, judged_chunk(columns, step, latest, way))
     # Without keys the unkeyed can't be told from the superseded one by one, but the metrics know how many they are.
     unkeyed = sum(segments[index].unkeyed_count for index in by_way[Way.BY_OFFSET])
-    counts += Counts(superseded=-unkeyed, unkeyed=unkeyed)
-    return Judgement(_joined(masks, len(segments)), _joined(expired, len(segments)), read, counts, winners_found)
+    unopened = sum(segments[index].record_count for index in unread)
+    return collected.judgement(Counts(kept=unopened, superseded=-unkeyed, unkeyed=unkeyed))
 
 
-@dataclass(frozen=True, slots=True)
-class _ChunkJudgement:
-    survives: pa.ChunkedArray
-    expired: pa.ChunkedArray
-    counts: Counts
-    winners_found: int = 0
+class _Collected:
+    """What is known of each segment of a run, while chunk after chunk is judged."""
+
+    def __init__(self, step: CleanStep, segments: Sequence[Segment], read: Iterable[int]) -> None:
+        self._segments = len(segments)
+        # What was read is only handed on where it is little: all of it is held until the run is rewritten.
+        self._is_held = fits_one_lookup(sum(segments[index].record_count for index in read))
+        self._leave_watermarks = {
+            index
+            for index, segment in enumerate(segments)
+            if step.strategy.has_versions and segment.has_expired_tombstone(step.now_ms)
+        }
+        self._survives: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
+        self._expired: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
+        self._read: dict[int, list[pa.Table]] = defaultdict(list)
+        self._counts = Counts()
+        self._winners_found = 0
+
+    def add(self, chunk: Iterable[tuple[int, pa.Table]], judged: ChunkJudgement) -> None:
+        """Give each row group of a chunk its part of the chunk's masks; row groups come in the order of their rows."""
+        self._counts += judged.counts
+        self._winners_found += judged.winners_found
+        position = 0
+        for index, table in chunk:
+            self._survives[index].append(judged.survives.slice(position, table.num_rows))
+            if self._is_held:
+                self._read[index].append(table)
+            if index in self._leave_watermarks:
+                self._expired[index].append(judged.expired.slice(position, table.num_rows))
+            position += table.num_rows
+
+    def judgement(self, others: Counts) -> Judgement:
+        """All of it; ``others`` are the counts of what was not looked at record by record."""
+        survives, expired = _joined(self._survives, self._segments), _joined(self._expired, self._segments)
+        return Judgement(survives, expired, self._read, self._counts + others, self._winners_found)
 
 
-def _judge_chunk(table: pa.Table, step: CleanStep, latest: Latest, way: Way) -> _ChunkJudgement:
-    due = _due(table, step)
-    if way is Way.BY_HORIZON:
-        survives = pc.invert(due)
-        return _ChunkJudgement(survives, due, Counts(kept=_count(survives), expired=_count(due)))
-    if way is Way.BY_OFFSET and isinstance(latest, OffsetMap):
-        is_winner = latest.has_offsets(table["offset"])
-        survives, expired = pc.and_not(is_winner, due), pc.and_(is_winner, due)
-        found, kept = _count(is_winner), _count(survives)
-        counts = Counts(kept=kept, superseded=table.num_rows - found, expired=found - kept)
-        return _ChunkJudgement(survives, expired, counts, found)
-    found = 0
-    if isinstance(latest, JudgedOffsets):
-        is_winner, superseded, unkeyed = (latest.are(judged, table["offset"]) for judged in Standing)
-        found = _count(is_winner)
-    elif way is Way.BY_KEY:
-        superseded, unkeyed = latest.has_keys(table["key"]), pc.is_null(table["key"])
-    else:
-        is_inside = pc.less(table["offset"], step.end_offset)
-        latest_offsets = latest.latest_offset_of(table["key"])
-        found = _count(pc.equal(table["offset"], latest_offsets))
-        superseded = pc.and_(_true(pc.not_equal(table["offset"], latest_offsets)), is_inside)
-        unkeyed = pc.and_(pc.is_null(table["key"]), is_inside)
-    expired = pc.and_not(pc.and_not(due, superseded), unkeyed)
-    survives = pc.invert(pc.or_(pc.or_(superseded, unkeyed), expired))
-    counts = Counts(_count(survives), 0, _count(superseded), _count(expired), _count(unkeyed))
-    return _ChunkJudgement(survives, expired, counts, found)
-
-
-def _due(table: pa.Table, step: CleanStep) -> pa.ChunkedArray:
-    """Tombstones whose horizon has passed, of the records before the end of the clean."""
-    if "delete_horizon" not in table.column_names:
-        return pa.chunked_array([pa.repeat(pa.scalar(value=False), table.num_rows)])
-    horizons = table["delete_horizon"]
-    due = _true(pc.less_equal(horizons.cast(pa.int64()), step.now_ms * US_PER_MS))
-    return pc.and_(due, pc.less(table["offset"], step.end_offset)) if "offset" in table.column_names else due
-
-
-def _pieces(
+def _row_groups(
     files: Files, step: CleanStep, segments: Iterable[tuple[int, Segment]], way: Way
 ) -> Iterator[tuple[int, pa.Table]]:
     """Row groups of the segments, each with the index of its segment."""
@@ -199,12 +160,3 @@ def _joined(masks: Mapping[int, list[pa.ChunkedArray]], segments: int) -> list[p
         else None
         for index in range(segments)
     ]
-
-
-def _true(mask: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The mask with null as false."""
-    return pc.fill_null(mask, fill_value=False)
-
-
-def _count(mask: pa.ChunkedArray) -> int:
-    return int(pc.sum(mask).as_py() or 0)

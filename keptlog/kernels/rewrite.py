@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keptlog.kernels.inputs import open_input
-from keptlog.kernels.judge import Judgement, Latest, judge
+from keptlog.kernels.judge import Judgement, judge
 from keptlog.kernels.watermarks import no_watermarks, watermarks_of
+from keptlog.kernels.ways import Latest
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.result import Counts

@@ -79,7 +79,11 @@ class Comparison:
         return self.marks["key"].filter(pc.invert(pc.is_in(self.marks["latest_dirty"], value_set=unbeaten)))
 
     def _divided_rivals(self) -> tuple[pa.Table, pa.Table]:
-        """The best rival of each key that has any, and the others."""
+        """The best rival of each key that has any, and the others.
+
+        Sorted by key, version and offset (``lexsort`` takes its last key first), the best of a key is its last: the one
+        behind which another key begins.
+        """
         beats, versions, offsets = (self.rivals[name].to_numpy() for name in _RIVALS.names)
         in_order = np.lexsort((offsets, versions, beats))
         ordered = beats[in_order]
@@ -137,34 +141,62 @@ def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compariso
 
 
 def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Comparison:
+    """Compare segments whose keys have to be looked up: clean ones, mixed ones, and those with unkeyed records."""
     records = _read(files, step, segments, ["key", "offset"])
     all_offsets = records["offset"].to_numpy()
     is_inside = all_offsets < step.end_offset
-    rows, is_mapped = _rows_in(offset_map, records["key"])
-    positions = np.flatnonzero(is_mapped & is_inside)
-    offsets, rows = all_offsets[positions], rows[positions]
-    latest_dirty = offset_map.latest["offset"].to_numpy()[rows]
-    has_a_say = (offsets >= step.log_start_offset) & (offsets < step.first_dirty_offset)
-    rivals = _rivals(
-        _versions_at(files, step, segments, positions[has_a_say]),
-        offsets[has_a_say],
-        latest_dirty[has_a_say],
-        offset_map.latest["version"].take(pa.array(rows[has_a_say])),
-    )
-    is_latest = offsets == latest_dirty
+    found = _found(records["key"], all_offsets, is_inside, offset_map)
+    rivals = _rivals_among(files, step, segments, found, offset_map)
+    is_latest = found.offsets == found.latest_dirty
     is_superseded = ~is_latest
-    is_superseded[np.searchsorted(offsets, rivals["offset"].to_numpy())] = False
+    # Rivals are among the offsets that were found, and these rise: so searching for one gives its place.
+    is_superseded[np.searchsorted(found.offsets, rivals["offset"].to_numpy())] = False
     is_unkeyed = pc.is_null(records["key"]).to_numpy() & is_inside
     judged = (
-        _all_judged(offsets[is_latest], Standing.LATEST),
-        _all_judged(offsets[is_superseded], Standing.SUPERSEDED),
+        _all_judged(found.offsets[is_latest], Standing.LATEST),
+        _all_judged(found.offsets[is_superseded], Standing.SUPERSEDED),
         _all_judged(all_offsets[is_unkeyed], Standing.UNKEYED),
     )
     return Comparison(pa.concat_tables(judged), rivals, _MARKS.empty_table())
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The records whose keys the map has; all arrays are int64, of one length, in offset order."""
+
+    positions: npt.NDArray[np.int64]
+    """Where they stand among all records of the segments that were read."""
+    offsets: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    """The rows of their keys in the map."""
+    latest_dirty: npt.NDArray[np.int64]
+    """The offsets of the latest dirty records of their keys."""
+
+
+def _found(
+    keys: pa.ChunkedArray, offsets: npt.NDArray[np.int64], is_inside: npt.NDArray[np.bool_], offset_map: OffsetMap
+) -> _Found:
+    rows, is_mapped = _rows_in(offset_map, keys)
+    positions = np.flatnonzero(is_mapped & is_inside)
+    rows = rows[positions]
+    return _Found(positions, offsets[positions], rows, offset_map.latest["offset"].to_numpy()[rows])
+
+
+def _rivals_among(
+    files: Files, step: Compact, segments: Sequence[Segment], found: _Found, offset_map: OffsetMap
+) -> pa.Table:
+    """The rivals, as a table of ``_RIVALS``: only clean records have a say, and only their versions are read."""
+    has_a_say = (found.offsets >= step.log_start_offset) & (found.offsets < step.first_dirty_offset)
+    return _rivals(
+        _versions_at(files, step, segments, found.positions[has_a_say]),
+        found.offsets[has_a_say],
+        found.latest_dirty[has_a_say],
+        offset_map.latest["version"].take(pa.array(found.rows[has_a_say])),
+    )
+
+
 def _rows_in(offset_map: OffsetMap, keys: pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.bool_]]:
-    """For each key its row in the map, and whether it has one."""
+    """For each key its row in the map (int64, -1 without one), and whether it has one (bool)."""
     rows = pc.fill_null(pc.index_in(keys, value_set=offset_map.latest["key"]), -1).to_numpy()
     return rows, rows >= 0
 
@@ -176,8 +208,14 @@ def _rivals(versions: pa.ChunkedArray, offsets: Any, latest_dirty: Any, dirty_ve
     return pa.table([latest_dirty, versions, offsets], schema=_RIVALS).filter(is_rival)
 
 
-def _versions_at(files: Files, step: Compact, segments: Sequence[Segment], positions: Any) -> pa.ChunkedArray:
-    """The versions of the records of the segments that stand at these rising positions."""
+def _versions_at(
+    files: Files, step: Compact, segments: Sequence[Segment], positions: npt.NDArray[np.int64]
+) -> pa.ChunkedArray:
+    """The versions (int64, null for none) of the records of the segments that stand at these rising positions.
+
+    Positions count through all segments, so those of a segment lie between where it starts and where it ends; less its
+    start they are the rows of its file.
+    """
     columns, start, chunks = version_columns(step.strategy), 0, []
     for segment in segments:
         end = start + segment.record_count

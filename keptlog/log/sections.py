@@ -57,32 +57,45 @@ class Sections:
 def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Sections:
     """Divide a log as it may be cleaned at ``now_ms``; ``active`` are its active segments if the caller knows them."""
     first_dirty_offset, reset = _first_dirty_offset(log)
-    clean = tuple(s for s in log.segments if s.base_offset < first_dirty_offset)
     dirty = tuple(s for s in log.segments if s.last_offset >= first_dirty_offset)
     if active is None:
-        # A segment that a pass has cleaned in part was closed by then, however small it has become.
-        appended = tuple(
-            s for s in dirty if s.base_offset >= first_dirty_offset or log.checkpoint != first_dirty_offset
-        )
-        active = active_segments(appended, log.config, now_ms)
-    in_dirty = set(dirty) if active else set()
-    active = [segment for segment in active if segment in in_dirty]
+        active = _active(log, dirty, first_dirty_offset, now_ms)
+    elif active:
+        in_dirty = set(dirty)
+        active = tuple(segment for segment in active if segment in in_dirty)
     closed = dirty[: len(dirty) - len(active)]
     young = _first_young(closed, log.config.min_compaction_lag_ms, now_ms)
-    undecided = _first_undecided(closed, active, log)
-    waiting = dirty[min(young, undecided) :]
-    bounds = [dirty[index].base_offset for index in (young, len(closed)) if index < len(dirty)]
-    bounds += [offset for offset in (log.last_stable_offset, log.log_end_offset) if offset is not None]
+    waits = min(young, _first_undecided(closed, active, log))
     return Sections(
-        clean=clean,
-        cleanable=closed[: min(young, undecided)],
-        uncleanable=closed[min(young, undecided) :],
+        clean=tuple(s for s in log.segments if s.base_offset < first_dirty_offset),
+        cleanable=closed[:waits],
+        uncleanable=closed[waits:],
         active=tuple(active),
         first_dirty_offset=first_dirty_offset,
-        first_uncleanable_offset=waiting[0].base_offset if waiting else log.log_end_offset,
-        first_uncleanable_dirty_offset=max(first_dirty_offset, min(bounds)),
+        first_uncleanable_offset=dirty[waits].base_offset if waits < len(dirty) else log.log_end_offset,
+        first_uncleanable_dirty_offset=max(first_dirty_offset, _unrounded(log, dirty, young, len(closed))),
         checkpoint_reset=reset,
     )
+
+
+def _active(log: Log, dirty: Sequence[Segment], first_dirty_offset: int, now_ms: int) -> tuple[Segment, ...]:
+    """The dirty segments that Kafka would not have closed yet.
+
+    One that a pass has cleaned in part was closed by then, however small it has become.
+    """
+    was_cleaned_in_part = log.checkpoint == first_dirty_offset
+    appended = [s for s in dirty if s.base_offset >= first_dirty_offset or not was_cleaned_in_part]
+    return active_segments(appended, log.config, now_ms)
+
+
+def _unrounded(log: Log, dirty: Sequence[Segment], young: int, closed: int) -> int:
+    """The smallest of the bounds of a clean, before it is rounded down to a segment.
+
+    ``young`` is the index of the first dirty segment that is too young, ``closed`` that of the first active one.
+    """
+    bounds = [dirty[index].base_offset for index in (young, closed) if index < len(dirty)]
+    bounds += [offset for offset in (log.last_stable_offset, log.log_end_offset) if offset is not None]
+    return min(bounds)
 
 
 def _first_dirty_offset(log: Log) -> tuple[int, str | None]:

@@ -15,6 +15,7 @@ found, and of these the ones that no other of the same record follows:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -36,32 +37,46 @@ def version_columns(strategy: Strategy) -> tuple[str, ...]:
             return ("timestamp",)
         case StrategyKind.HEADER:
             return ("headers",)
+        case untaught:
+            assert_never(untaught)
 
 
 def with_versions(table: pa.Table, strategy: Strategy) -> pa.Table:
     """The table with the columns ``version`` (int64) and ``is_malformed``: the header is there, but no version in it.
 
-    The strategy must have versions, and the table ``version_columns``.
+    The strategy must have versions, and the table ``version_columns``: ``timestamp`` (timestamp in us, UTC) or
+    ``headers`` (list of key and value), one row a record.
+
+    Raises:
+        AssertionError: nobody has taught this module where a strategy's versions are.
     """
-    if strategy.kind is StrategyKind.TIMESTAMP:
-        times_us = table["timestamp"].cast(pa.int64()).to_numpy()
-        versions = pa.array(times_us // US_PER_MS, pa.int64())
-        is_malformed = pa.array(np.zeros(len(versions), dtype=bool))
-    else:
-        versions, is_malformed = _header_versions(table["headers"].combine_chunks(), strategy.header)
+    match strategy.kind:
+        case StrategyKind.TIMESTAMP:
+            times_us = table["timestamp"].cast(pa.int64()).to_numpy()
+            versions = pa.array(times_us // US_PER_MS, pa.int64())
+            is_malformed = pa.array(np.zeros(len(versions), dtype=bool))
+        case StrategyKind.HEADER:
+            versions, is_malformed = _header_versions(table["headers"].combine_chunks(), strategy.header)
+        case StrategyKind.OFFSET:
+            raise AssertionError("records that are compared by offset have no versions")
+        case untaught:
+            assert_never(untaught)
     return table.append_column("version", versions).append_column("is_malformed", is_malformed)
 
 
 def _header_versions(headers: pa.ListArray, name: str) -> tuple[pa.Array, pa.Array]:
+    """``version`` and ``is_malformed`` of ``len(headers)`` records, as the module head shows."""
     entries = pc.list_flatten(headers)
     is_named = pc.equal(pc.struct_field(entries, "key"), name)
     values = pc.struct_field(entries, "value").filter(is_named)
+    # For each entry of that name the record it belongs to (int64, rising): where the next one differs, it is the last.
     records = pc.list_parent_indices(headers).filter(is_named).to_numpy()
     is_last = np.append(records[1:] != records[:-1], values=True)[: len(records)]
     records, values = records[is_last], values.filter(pa.array(is_last))
     is_long = pc.fill_null(pc.equal(pc.binary_length(values), _LONG_BYTES), fill_value=False)
     longs = values.filter(is_long).cast(pa.binary(_LONG_BYTES))
     with_long = records[is_long.to_numpy(zero_copy_only=False)]
+    # Eight bytes a value without gaps, from the array's own offset on, read as big-endian numbers where they lie.
     versions, has_none = np.zeros(len(headers), dtype=np.int64), np.ones(len(headers), dtype=bool)
     versions[with_long] = np.frombuffer(longs.buffers()[1], ">i8", len(longs), longs.offset * _LONG_BYTES)
     has_none[with_long] = False
@@ -79,6 +94,7 @@ def ranks(records: pa.Table) -> pa.ChunkedArray:
         return records["offset"]
     versions = records["version"]
     filled = pc.fill_null(versions, 0).to_numpy()
+    # lexsort sorts by its last key first: has a version, then the version, then the offset.
     in_order = np.lexsort((records["offset"].to_numpy(), filled, pc.is_valid(versions).to_numpy()))
     rank = np.empty(len(in_order), dtype=np.int64)
     rank[in_order] = np.arange(len(in_order))
@@ -96,6 +112,7 @@ def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
     rank = ranks(records).to_numpy()
     ranked = pa.table({"key": records["key"], "rank": rank})
     highest = pa.TableGroupBy(ranked, ["key"], use_threads=False).aggregate([("rank", "max")])
+    # Ranks are 0 to n - 1, each once, so they can be turned round into rows.
     row_of_rank = np.empty(len(rank), dtype=np.int64)
     row_of_rank[rank] = np.arange(len(rank))
     rows = row_of_rank[highest["rank_max"].to_numpy()]
