@@ -13,10 +13,12 @@ import gc
 import importlib
 import os
 import sys
+from typing import NoReturn
 
 import click
 
 from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
+from keptlog.extras import missing_extra
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -54,8 +56,22 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, attribute = _COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        try:
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            return _without_its_extra(cmd_name, error)
         return command
+
+
+def _without_its_extra(name: str, error: ModuleNotFoundError) -> click.Command:
+    """Stands in for a command that can't be imported, so that the help shows all the others."""
+
+    def refuse() -> NoReturn:
+        raise error
+
+    takes_anything: dict[str, object] = {"ignore_unknown_options": True, "allow_extra_args": True}
+    help_line = f"({missing_extra(error) or error})"
+    return click.Command(name, takes_anything, refuse, short_help=help_line, add_help_option=False)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -94,6 +110,11 @@ def main() -> None:
         _fail(str(error), EXIT_BAD_INPUT)
     except KeptlogError as error:
         _fail(str(error), EXIT_FAILED)
+    except ModuleNotFoundError as error:
+        told = missing_extra(error)
+        if told is None:
+            raise
+        _fail(told, EXIT_BAD_INPUT)
     except BrokenPipeError:
         _drop_stdout()
         sys.exit(EXIT_FAILED)

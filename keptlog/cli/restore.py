@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -13,8 +13,11 @@ from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_st
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.passes.restore import Restore, Restored, restore_to_json_lines, restore_to_parquet
+from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
+
+if TYPE_CHECKING:
+    from keptlog.passes.restore import Restored
 
 _STDOUT = "-"
 _ONLY_KAFKA = {
@@ -83,6 +86,8 @@ def _refuse(options: _Options, names: dict[str, str]) -> None:
 
 
 def _to_kafka(topic: str, options: _Options) -> None:
+    from keptlog.passes.restore import Restore  # noqa: PLC0415  # files need no Kafka client
+
     home = open_home()
     settings = client_settings(home.path).at(options.bootstrap)
     run = Restore(home.store, settings, clock_ms, progress_to_stderr(quiet=options.quiet)).run

@@ -14,13 +14,14 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from confluent_kafka import KafkaError
+from typing import TYPE_CHECKING, Any
 
 from keptlog.errors import InvalidConfig
 
-ErrorCallback = Callable[[KafkaError], None]
+if TYPE_CHECKING:  # settings are text, and are read where no broker is asked
+    from confluent_kafka import KafkaError
+
+ErrorCallback = Callable[["KafkaError"], None]
 ENVIRONMENT_PREFIX = "KEPTLOG_KAFKA_"
 BOOTSTRAP = "bootstrap.servers"
 

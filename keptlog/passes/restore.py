@@ -1,8 +1,6 @@
-"""State out: the log as it is here, into a file or into a topic of a Kafka broker.
+"""State out: the log as it is here, into a topic of a Kafka broker; ``restore_to_file`` does files.
 
-A file gets one snapshot, partition by partition, in order, with tombstones and headers, in bounded memory.
-
-A topic gets the same, each record in the partition of its number, exactly once however often a restore is killed and
+A topic gets every record, in order, in the partition of its number, exactly once however often a restore is killed and
 run again. How far it has got is committed with the records (``keptlog.sinks.kafka_broker.writer``), as an offset here:
 
     first run       [ 0 ............ 80 ) killed            sent from the log as it was then
@@ -24,7 +22,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -38,49 +35,13 @@ from keptlog.log.topic_partition import valid_topic_name
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Pair, Position, Writer, open_writer
-from keptlog.sinks.parquet_file import write_parquet
-from keptlog.sources.json_lines import to_json
 from keptlog.storage.schema import from_arrow
 from keptlog.table.read import Reader
 from keptlog.table.store import LogStore
 
-_PROGRESS_EVERY = 100_000
 _ROWS_AT_ONCE = 10_000
 _TRIES = 4
 """With a client of its own each, after what was being written to was lost; a broker needs some seconds to start."""
-
-
-def restore_to_json_lines(reader: Reader, sink: BinaryIO, progress: Progress, *, latest: bool = False) -> int:
-    """Write all records as JSON lines, in the form that ``keptlog append`` takes; gives their number.
-
-    ``latest`` leaves only the latest record of each key, and none for a deleted key.
-
-    Raises:
-        StorageUnavailable: a segment was purged meanwhile, or storage can't be reached.
-    """
-    count = 0
-    for partition, record in reader.records(0, latest=latest):
-        sink.write(to_json(partition, record).encode() + b"\n")
-        count += 1
-        if count % _PROGRESS_EVERY == 0:
-            progress(f"wrote {counted(count, 'record')}")
-    return count
-
-
-def restore_to_parquet(reader: Reader, sink: BinaryIO, progress: Progress, *, latest: bool = False) -> int:
-    """The same as a Parquet file (``keptlog.sinks.parquet_file``)."""
-    count = 0
-
-    def told(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        nonlocal count
-        for table in tables:
-            yield table
-            before, count = count, count + table.num_rows
-            if before // _PROGRESS_EVERY < count // _PROGRESS_EVERY:
-                progress(f"wrote {counted(count, 'record')}")
-
-    write_parquet(sink, told(table for log in reader.logs for table in reader.tables(log, latest=latest)))
-    return count
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from keptlog.errors import InvalidConfig
+from keptlog.extras import missing_extra
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
 from keptlog.table.files import make_folder
 from keptlog.table.reach import one_line, reaching
@@ -108,7 +109,8 @@ def _configured(properties: dict[str, Any]) -> Catalog:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
             return load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | properties)
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
-        raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {one_line(error)}") from error
+        why = missing_extra(error.__cause__) or one_line(error)
+        raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error
 
 
 def metadata_locations(catalog: SqlCatalog) -> dict[str, str]:

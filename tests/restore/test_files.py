@@ -12,7 +12,7 @@ import pytest
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
-from keptlog.passes.restore import restore_to_json_lines, restore_to_parquet
+from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
 from keptlog.sources.json_lines import from_json
 from keptlog.table.store import LogStore
@@ -136,7 +136,7 @@ def test_a_disk_that_is_full_is_one_clear_error(tmp_path: Path) -> None:
 def test_progress_is_told_by_the_record_and_not_by_the_segment(
     store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[..., int]
 ) -> None:
-    monkeypatch.setattr("keptlog.passes.restore._PROGRESS_EVERY", 6)
+    monkeypatch.setattr("keptlog.passes.restore_to_file._PROGRESS_EVERY", 6)
     lines: list[str] = []
     with (tmp_path / "file").open("wb") as sink:
         write(store.reader("t"), sink, lines.append)
