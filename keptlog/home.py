@@ -1,4 +1,4 @@
-"""A home: where the topics are, and what the broker settings say.
+"""A home: where the topics are, what the broker settings say, and what a program can do with it (docs/library.md).
 
 ``KEPTLOG_HOME`` (default ``./.keptlog``) is a folder with an embedded catalog, enough for one machine. A PyIceberg
 catalog named ``keptlog``, configured PyIceberg's own way, takes its place when there is one.
@@ -16,23 +16,30 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.engine.tasks import Sizes
+from keptlog.errors import UnknownTopic
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.plan import Plan
+from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
-from keptlog.passes.clean import Cleaner
+from keptlog.passes.clean import Cleaner, Pass, select_logs
+from keptlog.passes.verify import CheckResult, verify_log
 from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
+from keptlog.spark.session import start_session
 from keptlog.storage.throttle import Throttle
+from keptlog.table.append import AppendResult
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
+from keptlog.table.topics import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,11 +50,112 @@ _LEAST_ROW_GROUP_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """An opened home."""
+    """An opened home: its topics, and what can be done with them.
+
+    A name is a topic (``users``) or one of its topic-partitions (``users-0``). Times are ms since 1970 UTC; where
+    ``now_ms`` is left out it is the wall clock's. All of it raises StorageUnavailable if catalog or storage can't be
+    reached, and UnknownTopic, before anything is done, if a name means nothing.
+    """
 
     path: Path
     broker: BrokerConfig
     store: LogStore
+    """What is below: segments, snapshots, sources, purges."""
+
+    def topics(self) -> list[str]:
+        """Names of all topics, sorted."""
+        return self.store.topics()
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> Topic:
+        """Create a topic of so many logs; ``config`` holds its settings under Kafka's names, values as text.
+
+        Raises:
+            InvalidConfig: name, partitions or a setting is not allowed, or the topic exists.
+        """
+        return self.store.create_topic(name, partitions, config or {})
+
+    def describe_topic(self, name: str) -> Topic:
+        """A topic: ``partitions``, ``raw_config`` as it was given, ``config`` with every default resolved."""
+        return self.store.describe_topic(name)
+
+    def alter_topic(self, name: str, to_set: Mapping[str, str], unset: Sequence[str] = ()) -> Topic:
+        """Change a topic's settings; all of them or, if one is refused, none.
+
+        Raises:
+            InvalidConfig: the configuration would not be valid.
+        """
+        return self.store.alter_topic(name, to_set, unset)
+
+    def delete_topic(self, name: str) -> int:
+        """Delete a topic and all its records for good; gives the number of files that went."""
+        return self.store.delete_topic(name)
+
+    def append(self, topic: str, records: Iterable[NewRecord], *, now_ms: int | None = None) -> AppendResult:
+        """Append a batch in one commit, all of it or, if it raises, nothing; memory is bounded, whatever its length.
+
+        Gives ``records`` and ``bytes``, and by partition the offsets from ``base_offset`` to ``last_offset``, both
+        included. ``now_ms`` is the records' timestamp where the topic has message.timestamp.type=LogAppendTime.
+
+        Raises:
+            InvalidRecord: one can't be appended; says which, counted from 1.
+            InvalidConfig: the topic is ingested from a source.
+            StalePlan: the commit lost every race against others; append again.
+            CommitStateUnknown: the catalog did not say whether it landed; read before you append again.
+        """
+        return self.store.append(topic, records, new_id(), now_ms if now_ms is not None else wall_clock_ms())
+
+    def read(
+        self, topic: str, partition: int | None = None, from_offset: int = 0, *, latest: bool = False
+    ) -> Iterator[tuple[int, Record]]:
+        """Pairs of partition and record, by partition and offset, from one snapshot, whatever is committed meanwhile.
+
+        ``latest`` leaves the latest record of each key, none for a deleted key; then memory is that of the keys.
+
+        Raises:
+            StorageUnavailable: while iterating: a purge deleted a segment of this snapshot; read again.
+        """
+        return self.store.read(topic, partition, from_offset, latest=latest)
+
+    def plan(self, *names: str, now_ms: int | None = None) -> Plan:
+        """What ``clean`` of the same names would do: ``steps``, most urgent first; ``left_alone`` says why the others are.
+
+        Only file metrics are read; nothing is changed, and no Spark is started.
+        """
+        now_ms = now_ms if now_ms is not None else wall_clock_ms()
+        return self.cleaner().plan(names, now_ms=now_ms, requested=bool(names))
+
+    def clean(self, *names: str, now_ms: int | None = None) -> Pass:
+        """Clean on Spark what is due or, with names, whatever is cleanable in those; one commit a topic.
+
+        Spark is started when there is something to rewrite, at ``KEPTLOG_SPARK_MASTER`` (default ``local[*]``), and
+        stays for the next clean. What cleans is shown in ``committed``: for each log its ``step``, the records by
+        verdict in ``counts``, the segments ``removed`` and ``added``. A log that fails stops no other: ``failed`` has
+        its error by topic-partition, and it is marked uncleanable and left alone for a while.
+
+        Raises:
+            InvalidConfig: Java is missing or too old.
+            StorageUnavailable: Spark can't be started.
+        """
+        cleaner = self.cleaner(spark_session)
+        now_ms = now_ms if now_ms is not None else wall_clock_ms()
+        planned = cleaner.begin(names, new_id(), now_ms=now_ms, requested=bool(names))
+        for error in planned.failed.values():
+            if isinstance(error, UnknownTopic):
+                raise error
+        return cleaner.commit(cleaner.stage(planned))
+
+    def verify(self, *names: str, now_ms: int | None = None) -> dict[str, list[CheckResult]]:
+        """Read the stored logs back and check G1 to G5 on them: topic-partition to one result a check.
+
+        A result has the check's ``name``, ``passed``, a ``description`` and numbers in ``metadata``. Keys and offsets
+        are read, values are not.
+
+        Raises:
+            LogCorrupt: what a topic says of its logs contradicts itself.
+        """
+        now_ms = now_ms if now_ms is not None else wall_clock_ms()
+        logs = select_logs(self.store, names).require_all().logs
+        return {str(log.topic_partition): verify_log(self.store, log, now_ms) for log in logs}
 
     def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before.
@@ -97,6 +205,21 @@ def sizes_of(broker: BrokerConfig) -> Sizes:
 
 def _no_session() -> NoReturn:
     raise AssertionError("only rewriting needs a Spark session")
+
+
+def spark_session() -> SparkSession:
+    """The Spark session of this process, on the master that ``KEPTLOG_SPARK_MASTER`` names; started if there is none.
+
+    Raises:
+        InvalidConfig: Java is missing or too old.
+        StorageUnavailable: the master can't be reached.
+    """
+    return start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
+
+
+def wall_clock_ms() -> int:
+    """Now, in ms since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 def monotonic_ms() -> int:

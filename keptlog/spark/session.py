@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-import keptlog
 from keptlog.errors import InvalidConfig, StorageUnavailable
 
 CONNECT_PORT = 15002
@@ -56,7 +55,7 @@ _LOCAL: Mapping[str, str] = {
     # Over TCP each task waits 40 ms for an acknowledgement that the kernel delays.
     "spark.python.unix.domain.socket.enabled": "true",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
-    "spark.executorEnv.PYTHONPATH": str(Path(keptlog.__file__).parents[1]),
+    "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
     # glibc gives each thread an arena of its own and keeps what was freed in them.
     "spark.executorEnv.MALLOC_ARENA_MAX": "2",
 }
