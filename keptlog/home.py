@@ -117,7 +117,7 @@ class Home:
         return self.store.read(topic, partition, from_offset, latest=latest)
 
     def plan(self, *names: str, now_ms: int | None = None) -> Plan:
-        """What ``clean`` of the same names would do: ``steps``, most urgent first; ``left_alone`` says why the others are.
+        """What ``clean`` of the same names would do: ``steps``, most urgent first, and why others are ``left_alone``.
 
         Only file metrics are read; nothing is changed, and no Spark is started.
         """
@@ -170,14 +170,14 @@ class Home:
         return Ingest(self.store, spark_engine(session, self.store.files))
 
 
-def open_home(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Home:
-    """Open a home; nothing is created on disk before a topic is.
+def open_home(path: Path | str | None = None, environment: Mapping[str, str] = os.environ) -> Home:
+    """Open a home, by default ``KEPTLOG_HOME`` or ``./.keptlog``; nothing is created on disk before a topic is.
 
     Raises:
         InvalidConfig: a broker setting is unknown or out of range.
         StorageUnavailable: the catalog can't be opened.
     """
-    path = path or home_path(environment)
+    path = Path(path).expanduser().absolute() if path else home_path(environment)
     settings = broker_settings(path / BROKER_FILE, environment)
     store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
     return Home(path, BrokerConfig.of(settings), store)

@@ -1,0 +1,84 @@
+"""What programs may rely on, written out by hand: a change here is a change for them."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import keptlog
+from keptlog.home import Home
+
+NAMES = {
+    "open_home",
+    "Home",
+    "NewRecord",
+    "Record",
+    "KeptlogError",
+    "InvalidConfig",
+    "InvalidRecord",
+    "UnknownTopic",
+    "StalePlan",
+    "CommitStateUnknown",
+    "StorageUnavailable",
+    "LogCorrupt",
+    "InvariantViolated",
+    "__version__",
+}
+HEAVY = ("click", "confluent_kafka", "dagster", "numpy", "pandas", "pyarrow", "pyiceberg", "pyspark")
+CALLS = {
+    "topics": "(self) -> 'list[str]'",
+    "create_topic": "(self, name: 'str', partitions: 'int' = 1, config: 'Mapping[str, str] | None' = None) -> 'Topic'",
+    "describe_topic": "(self, name: 'str') -> 'Topic'",
+    "alter_topic": "(self, name: 'str', to_set: 'Mapping[str, str]', unset: 'Sequence[str]' = ()) -> 'Topic'",
+    "delete_topic": "(self, name: 'str') -> 'int'",
+    "append": "(self, topic: 'str', records: 'Iterable[NewRecord]', *, now_ms: 'int | None' = None) -> 'AppendResult'",
+    "read": (
+        "(self, topic: 'str', partition: 'int | None' = None, from_offset: 'int' = 0, *, latest: 'bool' = False)"
+        " -> 'Iterator[tuple[int, Record]]'"
+    ),
+    "plan": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'Plan'",
+    "clean": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'Pass'",
+    "verify": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'dict[str, list[CheckResult]]'",
+}
+
+
+def run(code: str) -> str:
+    """What a Python of its own prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_these_names_are_exported_and_are_there() -> None:
+    assert set(keptlog.__all__) == NAMES == set(dir(keptlog))
+    assert all(getattr(keptlog, name) is not None for name in NAMES)
+
+
+def test_all_errors_are_exported() -> None:
+    assert {kind.__name__ for kind in keptlog.KeptlogError.__subclasses__()} < NAMES
+
+
+def test_a_home_takes_these_calls() -> None:
+    assert {name: str(inspect.signature(getattr(Home, name))) for name in CALLS} == CALLS
+
+
+def test_all_of_it_says_what_it_is() -> None:
+    documented = [getattr(keptlog, name) for name in NAMES - {"__version__"}] + [getattr(Home, name) for name in CALLS]
+    assert [each for each in documented if not inspect.getdoc(each)] == []
+
+
+def test_importing_keptlog_imports_nothing_that_takes_time() -> None:
+    assert run(f"import sys, keptlog; print([name for name in {HEAVY} if name in sys.modules])") == "[]"
+
+
+def test_names_are_loaded_when_they_are_used() -> None:
+    code = "import sys, keptlog; keptlog.NewRecord, keptlog.StalePlan; print('pyarrow' in sys.modules)"
+    assert run(code) == "False"
+    assert run("from keptlog import *; print(open_home.__module__, Home.__module__)") == "keptlog.home keptlog.home"
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    assert not hasattr(keptlog, "nothing_of_that_name")
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert run("from importlib.metadata import version; print(version('keptlog'))") == keptlog.__version__
