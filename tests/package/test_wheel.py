@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -166,6 +167,18 @@ def test_a_project_with_packages_of_the_same_names_loads_beside_it(python: Path,
     assert [Path(file).parent for file in ours] == [project / name for name in ("assets", "resources", "orchestration")]
     assert all(file.startswith(installed) for file in theirs)
     assert (told["ours"], told["theirs"]) == (["orders"], ["no_topics_yet"])
+
+
+def test_dagster_loads_both_from_one_workspace(python: Path, project: Path) -> None:
+    """Each in a process of its own, keptlog as docs/dagster.md says."""
+    page = (ROOT / "docs" / "dagster.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"^```yaml workspace\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (project / "workspace.yaml").write_text(f"{shown}  - python_module: orchestration.definitions\n")
+    shutil.copy(ROOT / "dagster.yaml", project)
+    validate = (python, "-m", "dagster", "definitions", "validate", "--load-with-grpc", "--workspace", "workspace.yaml")
+    said = run(*validate, cwd=project, KEPTLOG_HOME=str(project / "home"), DAGSTER_HOME=str(project))
+    for module in ("keptlog.dagster.orchestration.definitions", "orchestration.definitions"):
+        assert f"Validation successful for code location {module}." in said
 
 
 def test_a_project_without_such_packages_gets_none_from_keptlog(python: Path, tmp_path: Path) -> None:
