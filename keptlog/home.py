@@ -26,7 +26,7 @@ from keptlog.errors import UnknownTopic
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.plan import Plan
+from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
 from keptlog.passes.clean import Cleaner, Pass, select_logs
@@ -116,7 +116,7 @@ class Home:
         """
         return self.store.read(topic, partition, from_offset, latest=latest)
 
-    def plan(self, *names: str, now_ms: int | None = None) -> Plan:
+    def plan(self, *names: str, now_ms: int | None = None) -> CleanPlan:
         """What ``clean`` of the same names would do: ``steps``, most urgent first, and why others are ``left_alone``.
 
         Only file metrics are read; nothing is changed, and no Spark is started.

@@ -37,7 +37,7 @@ CALLS = {
         "(self, topic: 'str', partition: 'int | None' = None, from_offset: 'int' = 0, *, latest: 'bool' = False)"
         " -> 'Iterator[tuple[int, Record]]'"
     ),
-    "plan": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'Plan'",
+    "plan": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'CleanPlan'",
     "clean": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'Pass'",
     "verify": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'dict[str, list[CheckResult]]'",
 }
