@@ -22,7 +22,7 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.ingest.kafka_brokers import WantedTopics
-from keptlog.log.source import Source
+from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.topics import Topic
 
@@ -57,7 +57,7 @@ def dirty_section(topic: Topic, group: str, description: str = "", deps: Sequenc
     )
 
 
-def source_section(topic: Topic, group: str, source: Source) -> dg.AssetSpec:
+def source_section(topic: Topic, group: str, source: SourceIdentity) -> dg.AssetSpec:
     """The broker's topic that a topic is ingested from; the sensor on consumer lag observes it."""
     return dg.AssetSpec(
         source_key(topic.name),
@@ -68,7 +68,7 @@ def source_section(topic: Topic, group: str, source: Source) -> dg.AssetSpec:
     )
 
 
-def ingested_section(topic: Topic, name: str, source: Source) -> dg.AssetsDefinition:
+def ingested_section(topic: Topic, name: str, source: SourceIdentity) -> dg.AssetsDefinition:
     """The dirty section of a topic that has a broker's topic as its source. ``name`` makes op and group."""
     description = (
         f"Records of {topic.name} that were ingested from {source.topic} at {source.bootstrap} and not cleaned yet. "

@@ -23,7 +23,7 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import spark_resource
 from keptlog.errors import KeptlogError
-from keptlog.log.source import Source
+from keptlog.log.source import SourceIdentity
 from keptlog.table.topics import Topic
 
 
@@ -68,7 +68,7 @@ def topic_assets(log_store: LogStoreResource) -> list[dg.AssetSpec | dg.AssetsDe
     return [asset for topic, source in topics for asset in _assets_of(topic, names[topic.name], source)]
 
 
-def _assets_of(topic: Topic, name: str, source: Source | None) -> list[dg.AssetSpec | dg.AssetsDefinition]:
+def _assets_of(topic: Topic, name: str, source: SourceIdentity | None) -> list[dg.AssetSpec | dg.AssetsDefinition]:
     if source is None or source.bootstrap is None:
         return [dirty_section(topic, name), clean_section(topic, name)]
     return [source_section(topic, name, source), ingested_section(topic, name, source), clean_section(topic, name)]

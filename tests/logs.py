@@ -20,7 +20,7 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
-from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
@@ -132,9 +132,9 @@ class RealTwin:
         """What a source has in [from, end), as one segment."""
         position = self.store.source_of(self.topic).positions[self.partition]
         segments = tuple(staged(self.store, self.topic, self.partition, records))
-        arrived = Arrived(OffsetRange(self.partition, position, from_offset, end_offset), segments)
+        arrived = Arrival(OffsetRange(self.partition, position, from_offset, end_offset), segments)
         partitions = len(self.store.logs(self.topic))
-        self.store.ingest(self.topic, [arrived], Source("there"), partitions, new_id())
+        self.store.ingest(self.topic, [arrived], SourceIdentity("there"), partitions, new_id())
 
     def clean(self, now_ms: int) -> None:
         plan = self.cleaner.plan([self.name], now_ms=now_ms, requested=True)

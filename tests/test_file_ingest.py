@@ -13,7 +13,7 @@ from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.ingest import offset_files as file_ingest
 from keptlog.ingest.offset_files import FileIngest, Ingested
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.source import Source, SourceLog, SourceTopic, plan_ingest
+from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic, plan_ingest
 from keptlog.sources.files import FileSet, Reading
 from keptlog.table.store import LogStore
 from tests.table.stores import NOW_MS, TOPIC, create, files_below, new_id, values
@@ -44,7 +44,7 @@ def files(*paths: str, partition: int | None = None) -> FileSet:
 
 
 def ingest(store: LogStore, what: FileSet, *, skip_existing: bool = False, source: str = "there") -> list[Ingested]:
-    return FileIngest(store, TOPIC, Source(source), new_id(), new_id, skip_existing).run(what)
+    return FileIngest(store, TOPIC, SourceIdentity(source), new_id(), new_id, skip_existing).run(what)
 
 
 def test_rows_keep_offsets_with_their_gaps_and_new_partitions_come_up(store: LogStore, tmp_path: Path) -> None:
@@ -66,13 +66,13 @@ def test_rows_keep_offsets_with_their_gaps_and_new_partitions_come_up(store: Log
         (3, 0, 1, 2),
     ]
     stored = store.source_of(TOPIC)
-    assert stored.source == Source("there")
+    assert stored.source == SourceIdentity("there")
     assert stored.positions[0] == 13
 
 
 def test_a_broker_goes_on_behind_what_files_have_brought(store: LogStore, tmp_path: Path) -> None:
     ingest(store, files(write(tmp_path / "1.parquet", (0, 5), (0, 12))))
-    there = SourceTopic(Source("there", "its id", "broker:9092"), (SourceLog(0, 9, 20), SourceLog(1, 3, 4)))
+    there = SourceTopic(SourceIdentity("there", "its id", "broker:9092"), (SourceLog(0, 9, 20), SourceLog(1, 3, 4)))
     stored = store.source_of(TOPIC)
     plan = plan_ingest(TOPIC, stored.source, stored.positions, there)
     assert [(each.partition, each.from_offset, each.end_offset) for each in plan.ranges] == [(0, 13, 20), (1, 3, 4)]

@@ -14,7 +14,7 @@ import keptlog.passes.verify
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.segment import Log
-from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.verify import CHECKS, verify_log
 from keptlog.storage.schema import SCHEMA
@@ -101,8 +101,8 @@ def ingested(tmp_path: Path) -> Home:
     home = open_home(tmp_path / "ingested")
     home.store.create_topic("users", 1, {"cleanup.policy": "compact"})
     segments = staged(home.store, "users", 0, [Record(offset, b"k", b"v", NOW_MS) for offset in (40, 42, 47)])
-    arrived = [Arrived(OffsetRange(0, None, 40, 50), tuple(segments))]
-    home.store.ingest("users", arrived, Source("users"), 1, "ingest")
+    arrived = [Arrival(OffsetRange(0, None, 40, 50), tuple(segments))]
+    home.store.ingest("users", arrived, SourceIdentity("users"), 1, "ingest")
     return home
 
 

@@ -12,7 +12,7 @@ from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
 from keptlog.ingest.offset_files import FileIngest, Ingested
 from keptlog.log.counted import counted
-from keptlog.log.source import Source
+from keptlog.log.source import SourceIdentity
 from keptlog.sources.files import FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
 from keptlog.table.append import AppendResult
@@ -105,7 +105,7 @@ def append(  # noqa: PLR0913
     store = open_home().store
     try:
         if keeps_offsets:
-            ingest = FileIngest(store, topic, Source(source_topic or topic), new_id(), new_id, skip_existing)
+            ingest = FileIngest(store, topic, SourceIdentity(source_topic or topic), new_id(), new_id, skip_existing)
             _print_ingested(topic, ingest.run(files), as_json=as_json)
         else:
             _print_appended(store.append(topic, files.records(), new_id(), reading.now_ms), as_json=as_json)

@@ -31,7 +31,7 @@ from keptlog.engine.jobs import Jobs, TaskOutcome, run_each
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
 from keptlog.log.counted import counted
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.source import Arrived, IngestPlan, OffsetRange, SourceTopic, plan_ingest
+from keptlog.log.source import Arrival, IngestPlan, OffsetRange, SourceTopic, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
 from keptlog.table.store import LogStore
@@ -186,7 +186,7 @@ class _Run:
         self.failed |= broken
         if not landing and (broken or plan.stopped):
             return
-        arrived = [Arrived(each.range, each.segments) for each in landing]
+        arrived = [Arrival(each.range, each.segments) for each in landing]
         try:
             if landing:
                 ingest.confirm()

@@ -24,7 +24,7 @@ from keptlog.engine.jobs import Jobs, run_each
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest.ingest_pass import Ingest, IngestResult, TopicIngest
 from keptlog.log.counted import counted
-from keptlog.log.source import IngestPlan, OffsetRange, Source, SourceLog, SourceTopic
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress
 from keptlog.sources.kafka_log.batches import LogSegment
@@ -93,9 +93,9 @@ class _Import:
     wanted: WantedLogs
     failed: dict[str, KeptlogError] = field(default_factory=dict)
 
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, SourceIdentity]:
         """The source of each topic here."""
-        sources: dict[str, Source] = {}
+        sources: dict[str, SourceIdentity] = {}
         for topic, logs in self.wanted.logs.items():
             try:
                 sources[topic] = _source_of(logs)
@@ -103,7 +103,7 @@ class _Import:
                 self.failed[topic] = error
         return sources
 
-    def scan(self, jobs: Jobs, topics: Mapping[str, Source]) -> Scanned:
+    def scan(self, jobs: Jobs, topics: Mapping[str, SourceIdentity]) -> Scanned:
         """Every log of these topics that can be read to its end, by topic and partition."""
         tasks: dict[TopicPartition, ScanTask] = {}
         for topic in topics:
@@ -125,7 +125,7 @@ class _Import:
         return scanned
 
     def plans(
-        self, sources: Mapping[str, Source], scanned: Mapping[str, Mapping[int, _ScannedLog]]
+        self, sources: Mapping[str, SourceIdentity], scanned: Mapping[str, Mapping[int, _ScannedLog]]
     ) -> list[IngestPlan]:
         """What to read of each topic."""
         plans: list[IngestPlan] = []
@@ -162,7 +162,7 @@ class _Import:
         return [TopicIngest(plan, tuple(parts[plan.topic]), self.wanted.config) for plan in plans]
 
 
-def _source_of(logs: Sequence[LogDirectory]) -> Source:
+def _source_of(logs: Sequence[LogDirectory]) -> SourceIdentity:
     """The topic there.
 
     Raises:
@@ -176,7 +176,7 @@ def _source_of(logs: Sequence[LogDirectory]) -> Source:
             f"the partitions of {topic} in {logs[0].folder.parent} are not of one topic: {found}; move those away that "
             "are left of a topic that was deleted"
         )
-    return Source(topic, next(iter(with_id), None))
+    return SourceIdentity(topic, next(iter(with_id), None))
 
 
 def _segments_in(log: _ScannedLog, read: OffsetRange) -> list[LogSegment]:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.log.record import TimestampType
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.sources.files import FileSet
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_writer import SegmentWriter
@@ -63,11 +63,11 @@ class Ingested:
     def bytes(self) -> int:
         return total_bytes(self.segments)
 
-    def as_arrived(self) -> Arrived:
+    def as_arrived(self) -> Arrival:
         """For the commit: a partition that is new here begins at its first offset, any other at its position."""
         first, last = self.segments[0].base_offset, self.segments[-1].last_offset
         from_offset = first if self.position is None else self.position
-        return Arrived(OffsetRange(self.partition, self.position, from_offset, last + 1), self.segments)
+        return Arrival(OffsetRange(self.partition, self.position, from_offset, last + 1), self.segments)
 
 
 @dataclass
@@ -113,7 +113,7 @@ class FileIngest:
 
     store: LogStore
     topic: str
-    source: Source
+    source: SourceIdentity
     run_id: str
     new_id: Callable[[], str]
     skip_existing: bool = False

@@ -28,7 +28,7 @@ from keptlog.log.segment import Segment
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceIdentity:
     """Where a topic's records come from; stored with it. A topic has at most one source."""
 
     topic: str
@@ -38,21 +38,21 @@ class Source:
     bootstrap: str | None = None
     """The broker's address, for those who come back by themselves; null for a directory."""
 
-    def may_be(self, other: Source) -> bool:
+    def may_be(self, other: SourceIdentity) -> bool:
         """Whether nothing that is known of both says that they are two topics."""
         known_ids = {self.topic_id, other.topic_id} - {None}
         return self.topic == other.topic and len(known_ids) < 2
 
-    def updated(self, found: Source) -> Source:
+    def updated(self, found: SourceIdentity) -> SourceIdentity:
         """What is stored once ``found`` was read: an id that was not known is kept, the newest address counts."""
-        return Source(self.topic, self.topic_id or found.topic_id, found.bootstrap or self.bootstrap)
+        return SourceIdentity(self.topic, self.topic_id or found.topic_id, found.bootstrap or self.bootstrap)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSource:
     """What a topic here remembers of where its records come from."""
 
-    source: Source | None
+    source: SourceIdentity | None
     """Null if it has none: its records were appended, or it has none yet."""
     positions: tuple[int | None, ...]
     """The log end offset of each partition; null if nothing was ever read or appended there."""
@@ -72,7 +72,7 @@ class SourceLog:
 class SourceTopic:
     """A topic as it is at its source, partition by partition."""
 
-    source: Source
+    source: SourceIdentity
     logs: tuple[SourceLog, ...]
 
 
@@ -97,14 +97,14 @@ class IngestPlan:
 
     topic: str
     """The topic here."""
-    source: Source
+    source: SourceIdentity
     partitions: int
     ranges: tuple[OffsetRange, ...]
     stopped: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrival:
     """What was read and staged of one range. The log ends at ``range.end_offset`` once it is committed."""
 
     range: OffsetRange
@@ -112,7 +112,12 @@ class Arrived:
 
 
 def plan_ingest(
-    topic: str, stored: Source | None, positions: Sequence[int | None], found: SourceTopic, *, skip_lost: bool = False
+    topic: str,
+    stored: SourceIdentity | None,
+    positions: Sequence[int | None],
+    found: SourceTopic,
+    *,
+    skip_lost: bool = False,
 ) -> IngestPlan:
     """What to read, from the positions of all partitions here, none if the topic is new.
 

@@ -22,7 +22,7 @@ from dataclasses import astuple, dataclass
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan
-from keptlog.log.source import Arrived, Source, StoredSource
+from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
@@ -36,29 +36,29 @@ class Ingestion:
     """What one run has read for one topic, on its way to be live."""
 
     topic: str
-    arrived: Sequence[Arrived]
+    arrivals: Sequence[Arrival]
     """At most one for each partition."""
-    source: Source
+    source: SourceIdentity
     partitions: int
     run_id: str
 
-    def run(self, committer: Committer, files: TableFiles) -> None:
+    def commit(self, committer: Committer, files: TableFiles) -> None:
         """Check and commit; nothing to commit if nothing arrived and nothing new is known of the source.
 
         Raises:
             StalePlan: a position or the source moved meanwhile, or a staged file is gone; nothing landed.
             InvariantViolated: segments that do not belong to their range.
         """
-        for each in self.arrived:
+        for each in self.arrivals:
             self._require_sound(each)
-        numbers = [each.range.partition for each in self.arrived]
+        numbers = [each.range.partition for each in self.arrivals]
         if len(set(numbers)) < len(numbers):
             raise self._broken(f"partitions {numbers} arrived, one of them twice")
 
         def prepare(fresh: Table) -> Land | None:
             stored = read_source(self.topic, fresh.properties)
             self._require_fresh(stored)
-            require_staged(files, (segment.path for each in self.arrived for segment in each.segments))
+            require_staged(files, (segment.path for each in self.arrivals for segment in each.segments))
             state = self._state(stored)
             if state.items() <= fresh.properties.items():
                 return None
@@ -69,19 +69,19 @@ class Ingestion:
     @property
     def _commit_id(self) -> str:
         """Of the run and of its ranges: a run that is tried again, and finds more at the source, commits again."""
-        ranges = repr(sorted(astuple(each.range) for each in self.arrived))
+        ranges = repr(sorted(astuple(each.range) for each in self.arrivals))
         return f"{self.run_id}/{hashlib.sha256(ranges.encode()).hexdigest()}"
 
-    def _require_sound(self, arrived: Arrived) -> None:
+    def _require_sound(self, arrival: Arrival) -> None:
         """The segments of a range rise inside of it, behind the position."""
-        read = arrived.range
+        read = arrival.range
         where = f"{self.topic}-{read.partition}"
         if not 0 <= read.partition < self.partitions:
             raise self._broken(f"{where} arrived, of a topic with {self.partitions} partitions")
         if not (read.position or 0) <= read.from_offset <= read.end_offset:
             raise self._broken(f"{where}: [{read.from_offset}, {read.end_offset}) was read at {read.position}")
         lowest = read.from_offset
-        for segment in arrived.segments:
+        for segment in arrival.segments:
             if not lowest <= segment.base_offset <= segment.last_offset < read.end_offset:
                 raise self._broken(
                     f"{where}: {segment.path} has offsets [{segment.base_offset}, {segment.last_offset}] outside of "
@@ -98,7 +98,7 @@ class Ingestion:
         if len(stored.positions) > self.partitions:
             raise self._stale(f"it has {len(stored.positions)} partitions, planned were {self.partitions}")
         positions = dict(enumerate(stored.positions))
-        for each in self.arrived:
+        for each in self.arrivals:
             partition, planned, now = each.range.partition, each.range.position, positions.get(each.range.partition)
             if now != planned:
                 raise self._stale(f"the position of partition {partition} was {planned}, now it is {now}")
@@ -107,7 +107,7 @@ class Ingestion:
         """The properties as they are afterwards."""
         source = stored.source.updated(self.source) if stored.source else self.source
         state = {PARTITIONS: str(self.partitions), SOURCE: source_to_json(source)}
-        for each in self.arrived:
+        for each in self.arrivals:
             state[log_end_offset(each.range.partition)] = str(each.range.end_offset)
             if each.range.is_first:
                 state[log_start_offset(each.range.partition)] = str(each.range.from_offset)
@@ -115,7 +115,7 @@ class Ingestion:
 
     def _land(self, table: Table, state: dict[str, str]) -> None:
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "ingest"}
-        added = [data_file_of(each.range.partition, segment) for each in self.arrived for segment in each.segments]
+        added = [data_file_of(each.range.partition, segment) for each in self.arrivals for segment in each.segments]
         FileChange(summary, state, added).land(table)
 
     def _stale(self, what: str) -> StalePlan:

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.metrics import LastPass
-from keptlog.log.source import Source, StoredSource
+from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.uncleanable import Uncleanable
 
 PARTITIONS = "log.partitions"
@@ -110,7 +110,7 @@ def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) ->
         raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no record of a clean; remove it") from None
 
 
-def source_to_json(source: Source) -> str:
+def source_to_json(source: SourceIdentity) -> str:
     """As it is stored."""
     return json.dumps(asdict(source), separators=(",", ":"))
 
@@ -127,7 +127,7 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     if text is None:
         return StoredSource(None, positions)
     try:
-        return StoredSource(Source(**json.loads(text)), positions)
+        return StoredSource(SourceIdentity(**json.loads(text)), positions)
     except (TypeError, ValueError):
         raise LogCorrupt(
             f"topic {topic}: property {SOURCE}={text!r} is no source; set it back to its last right value"

@@ -18,7 +18,7 @@ from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import Rewritten
 from keptlog.log.segment import Log
-from keptlog.log.source import Arrived, Source, StoredSource
+from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
@@ -203,10 +203,12 @@ class LogStore:
         """
         return read_source(topic, self._load(topic).properties)
 
-    def ingest(self, topic: str, arrived: Sequence[Arrived], source: Source, partitions: int, run_id: str) -> None:
+    def ingest(
+        self, topic: str, arrivals: Sequence[Arrival], source: SourceIdentity, partitions: int, run_id: str
+    ) -> None:
         """Make live what was read from a source: all topic-partitions of the topic in one commit.
 
-        ``arrived`` has at most one range for each partition, each from the position as it is stored; ``partitions`` is
+        ``arrivals`` has at most one range for each partition, each from the position as it is stored; ``partitions`` is
         how many the topic has from now on. The same ranges of the same run are not ingested twice.
 
         Raises:
@@ -214,7 +216,7 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: segments that do not belong to their range; nothing landed.
         """
-        Ingestion(topic, arrived, source, partitions, run_id).run(self._committer, self.files)
+        Ingestion(topic, arrivals, source, partitions, run_id).commit(self._committer, self.files)
 
     def swap(
         self,

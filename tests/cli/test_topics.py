@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.home import open_home
-from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from tests.cli.conftest import Run
 
 
@@ -49,8 +49,8 @@ def test_describe_shows_the_brokers_own_settings_and_what_has_no_meaning_here(ke
 def test_describe_shows_where_an_ingested_topic_comes_from_and_how_far_it_was_read(keptlog: Run) -> None:
     keptlog("topic", "create", "t", "--partitions", "2")
     assert keptlog("topic", "describe", "t", "--json").json["source"] is None
-    source = Source("there", "4QDcFYv2", "broker:9092")
-    open_home().store.ingest("t", [Arrived(OffsetRange(0, None, 40, 55), ())], source, 2, "run")
+    source = SourceIdentity("there", "4QDcFYv2", "broker:9092")
+    open_home().store.ingest("t", [Arrival(OffsetRange(0, None, 40, 55), ())], source, 2, "run")
     described = keptlog("topic", "describe", "t", "--json").json
     assert described["source"] == {"topic": "there", "topic_id": "4QDcFYv2", "bootstrap": "broker:9092"}
     assert [(log["log start"], log["log end"]) for log in described["logs"]] == [(40, 55), (0, 0)]

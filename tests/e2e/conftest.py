@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.record import NewRecord
-from keptlog.log.source import Source
+from keptlog.log.source import SourceIdentity
 from keptlog.table.store import LogStore
 from tests.mock_broker import MockBroker, mock_broker
 
@@ -120,7 +120,7 @@ def dagster_dev(tmp_path_factory: pytest.TempPathFactory, kafka: MockBroker) -> 
         dev.store.create_topic(topic, 1, settings)
         dev.append(topic, ("a", "1"), ("b", "1"), ("a", "2"))
     dev.store.create_topic("profiles", 1, {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)})
-    dev.store.ingest("profiles", [], Source("crm.profiles", None, kafka.bootstrap), 1, "remember its source")
+    dev.store.ingest("profiles", [], SourceIdentity("crm.profiles", None, kafka.bootstrap), 1, "remember its source")
     environment = {
         **os.environ,
         "DAGSTER_HOME": str(folder),

@@ -15,7 +15,7 @@ from keptlog.ingest import kafka_logs as module
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_logs import WantedLogs, import_logs
 from keptlog.log.reference import latest_values
-from keptlog.log.source import Source
+from keptlog.log.source import SourceIdentity
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.verify import verify_log
 from keptlog.sources.kafka_log.directory import log_directories
@@ -69,7 +69,7 @@ def test_a_topic_holds_what_kafka_reads_from_its_log(store: LogStore, directory:
         topic = log.topic_partition.topic
         assert records_of(store, topic) == read_expected(log.folder.with_name(f"{log.folder.name}.jsonl")), topic
         assert store.logs(topic)[0].log_start_offset == read_log(log.folder, log.log_start_offset).scan.log_start_offset
-        assert store.source_of(topic).source == Source(topic, log.topic_id)
+        assert store.source_of(topic).source == SourceIdentity(topic, log.topic_id)
 
 
 @pytest.mark.skipif(not FOREIGN.is_dir(), reason=f"there is no {FOREIGN}; KEPTLOG_KAFKA_LOG_DIR may name another")

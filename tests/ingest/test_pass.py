@@ -14,7 +14,7 @@ from keptlog.engine.ingest_tasks import Skip
 from keptlog.errors import CommitStateUnknown, InvalidConfig, InvariantViolated, LogCorrupt, StalePlan
 from keptlog.ingest.ingest_pass import Ingest, IngestResult, TopicIngest
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.source import Source, SourceLog, SourceTopic
+from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.schema import to_arrow
@@ -57,7 +57,9 @@ def ingest(tmp_path: Path) -> Ingest:
 
 
 def topic_there(topic: str, *ends: int) -> SourceTopic:
-    return SourceTopic(Source(topic, f"id-of-{topic}"), tuple(SourceLog(n, 0, end) for n, end in enumerate(ends)))
+    return SourceTopic(
+        SourceIdentity(topic, f"id-of-{topic}"), tuple(SourceLog(n, 0, end) for n, end in enumerate(ends))
+    )
 
 
 def work(ingest: Ingest, there: SourceTopic, part_offsets: int = 1000, broken_at: int | None = None) -> TopicIngest:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.source import IngestPlan, OffsetRange, Source, SourceLog, SourceTopic, plan_ingest
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, plan_ingest
 
-USERS = Source("users", "id-1", "broker:9092")
+USERS = SourceIdentity("users", "id-1", "broker:9092")
 
 
-def found(*logs: tuple[int, int], source: Source = USERS) -> SourceTopic:
+def found(*logs: tuple[int, int], source: SourceIdentity = USERS) -> SourceTopic:
     """A topic at its source, its partitions from 0 on with log start and end."""
     return SourceTopic(source, tuple(SourceLog(number, *bounds) for number, bounds in enumerate(logs)))
 
@@ -86,7 +86,7 @@ def test_a_log_that_ends_before_the_position_stops(skip_lost: bool) -> None:
 
 
 def test_a_topic_that_was_created_again_stops_as_a_whole() -> None:
-    again = plan_ingest("t", USERS, [0, 120], found((0, 200), (0, 200), (0, 3), source=Source("users", "id-2")))
+    again = plan_ingest("t", USERS, [0, 120], found((0, 200), (0, 200), (0, 3), source=SourceIdentity("users", "id-2")))
     assert again.ranges == ()
     assert again.partitions == 2
     assert list(again.stopped) == [0, 1]
@@ -94,9 +94,14 @@ def test_a_topic_that_was_created_again_stops_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "now"), [(Source("users"), USERS), (USERS, Source("users")), (Source("users"), Source("users"))]
+    ("stored", "now"),
+    [
+        (SourceIdentity("users"), USERS),
+        (USERS, SourceIdentity("users")),
+        (SourceIdentity("users"), SourceIdentity("users")),
+    ],
 )
-def test_an_id_that_one_of_them_does_not_know_stops_nothing(stored: Source, now: Source) -> None:
+def test_an_id_that_one_of_them_does_not_know_stops_nothing(stored: SourceIdentity, now: SourceIdentity) -> None:
     assert plan_ingest("t", stored, [3], found((0, 9), source=now)).ranges == (OffsetRange(0, 3, 3, 9),)
 
 
@@ -107,20 +112,25 @@ def test_a_topic_with_records_of_its_own_takes_no_source() -> None:
 
 def test_a_topic_has_one_source() -> None:
     with pytest.raises(InvalidConfig, match="topic t comes from users, not from orders"):
-        plan_ingest("t", USERS, [3], found((0, 9), source=Source("orders")))
+        plan_ingest("t", USERS, [3], found((0, 9), source=SourceIdentity("orders")))
 
 
 def test_what_is_stored_learns_the_id_and_follows_the_address() -> None:
-    assert Source("users").updated(USERS) == USERS
-    assert USERS.updated(Source("users")) == USERS
-    assert USERS.updated(Source("users", "id-1", "other:9092")) == Source("users", "id-1", "other:9092")
+    assert SourceIdentity("users").updated(USERS) == USERS
+    assert USERS.updated(SourceIdentity("users")) == USERS
+    assert USERS.updated(SourceIdentity("users", "id-1", "other:9092")) == SourceIdentity("users", "id-1", "other:9092")
 
 
 @pytest.mark.parametrize(
     ("other", "may_be"),
-    [(USERS, True), (Source("users"), True), (Source("users", "id-2"), False), (Source("orders", "id-1"), False)],
+    [
+        (USERS, True),
+        (SourceIdentity("users"), True),
+        (SourceIdentity("users", "id-2"), False),
+        (SourceIdentity("orders", "id-1"), False),
+    ],
 )
-def test_sources_are_told_apart_by_name_and_by_the_ids_that_are_known(other: Source, may_be: bool) -> None:
+def test_sources_are_told_apart_by_name_and_by_the_ids_that_are_known(other: SourceIdentity, may_be: bool) -> None:
     assert USERS.may_be(other) is may_be
     assert other.may_be(USERS) is may_be
 

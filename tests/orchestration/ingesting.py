@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.log.segment import Log
-from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from tests.in_process_session import InProcessSession
 from tests.mock_broker import MockBroker, mock_broker
 from tests.orchestration.conftest import DAY_MS, World
@@ -43,8 +43,8 @@ class IngestWorld:
     def knows(self, topic: str, *positions: int, there: str | None = None, bootstrap: str | None = None) -> None:
         """Let a topic come from the broker, or from another, with each of these offsets read and empty."""
         self.world.topic(topic, len(positions))
-        source = Source(there or topic, None, bootstrap or self.broker.bootstrap)
-        arrived = [Arrived(OffsetRange(number, None, 0, end), ()) for number, end in enumerate(positions)]
+        source = SourceIdentity(there or topic, None, bootstrap or self.broker.bootstrap)
+        arrived = [Arrival(OffsetRange(number, None, 0, end), ()) for number, end in enumerate(positions)]
         self.world.store.ingest(topic, arrived, source, len(positions), f"knows-{topic}")
 
     def ingest(self, **config: Any) -> dg.ExecuteInProcessResult:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
 from keptlog.log.record import Record
-from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import MAX_LOST_RACES, MAX_OUTAGES
 from keptlog.table.store import LogStore
@@ -91,7 +91,7 @@ def test_a_swap_that_meets_a_fault_lands_once(store: LogStore, faulty: FaultyCat
 def test_an_ingest_that_meets_a_fault_lands_once(store: LogStore, faulty: FaultyCatalog, fault: object) -> None:
     segments = staged(store, TOPIC, 0, [Record(7, b"a", b"1", NOW_MS)])
     faulty.faults = [fault]  # type: ignore[list-item]
-    store.ingest(TOPIC, [Arrived(OffsetRange(0, None, 5, 9), tuple(segments))], Source("users"), 1, "run")
+    store.ingest(TOPIC, [Arrival(OffsetRange(0, None, 5, 9), tuple(segments))], SourceIdentity("users"), 1, "run")
     assert values(store) == [(0, 7, b"1")]
     assert store.source_of(TOPIC).positions == (9,)
 

@@ -14,7 +14,7 @@ from keptlog.errors import InvalidConfig, InvariantViolated, LogCorrupt, StalePl
 from keptlog.log.assessment import assess
 from keptlog.log.plan import make_retention_plan
 from keptlog.log.record import Record
-from keptlog.log.source import Arrived, OffsetRange, Source, StoredSource
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
@@ -36,7 +36,7 @@ from tests.table.stores import (
     values,
 )
 
-SOURCE = Source("users", "id-1", "broker:9092")
+SOURCE = SourceIdentity("users", "id-1", "broker:9092")
 DAY_MS = 24 * 3_600_000
 LATER_MS = NOW_MS + 30 * DAY_MS
 
@@ -46,7 +46,7 @@ def store(tmp_path: Path) -> LogStore:
     return create(tmp_path)
 
 
-def arrived(store: LogStore, read: OffsetRange, *segments: Sequence[int]) -> Arrived:
+def arrived(store: LogStore, read: OffsetRange, *segments: Sequence[int]) -> Arrival:
     """A range of which these offsets were there, staged in these segments; the key is that of the offset's last digit.
 
     The value is the offset.
@@ -55,16 +55,16 @@ def arrived(store: LogStore, read: OffsetRange, *segments: Sequence[int]) -> Arr
         staged(store, TOPIC, read.partition, [Record(n, b"%d" % (n % 10), b"%d" % n, NOW_MS) for n in offsets])
         for offsets in segments
     ]
-    return Arrived(read, tuple(segment for each in made for segment in each))
+    return Arrival(read, tuple(segment for each in made for segment in each))
 
 
 def ingest(
-    store: LogStore, *ranges: Arrived, run_id: str | None = None, source: Source = SOURCE, partitions: int = 1
+    store: LogStore, *ranges: Arrival, run_id: str | None = None, source: SourceIdentity = SOURCE, partitions: int = 1
 ) -> None:
     store.ingest(TOPIC, ranges, source, partitions, run_id or new_id())
 
 
-def first(store: LogStore) -> Arrived:
+def first(store: LogStore) -> Arrival:
     """Offsets 40, 42 and 50 of [40, 55) that begin a log, in two segments."""
     return arrived(store, OffsetRange(0, None, 40, 55), [40, 42], [50])
 
@@ -148,11 +148,11 @@ def test_nothing_is_committed_where_nothing_moved(store: LogStore) -> None:
 
 
 def test_an_id_that_was_learned_is_stored_and_the_newest_address_counts(store: LogStore) -> None:
-    ingest(store, first(store), source=Source("users"))
+    ingest(store, first(store), source=SourceIdentity("users"))
     ingest(store, source=SOURCE)
     assert store.source_of(TOPIC).source == SOURCE
-    ingest(store, source=Source("users", None, "other:9092"))
-    assert store.source_of(TOPIC).source == Source("users", "id-1", "other:9092")
+    ingest(store, source=SourceIdentity("users", None, "other:9092"))
+    assert store.source_of(TOPIC).source == SourceIdentity("users", "id-1", "other:9092")
 
 
 @pytest.mark.parametrize("offsets", [[], [[40, 42], [50]]])
@@ -214,13 +214,13 @@ def test_an_append_to_a_topic_with_a_source_is_refused_and_stages_nothing(store:
 @pytest.mark.parametrize(
     ("source", "partitions", "said"),
     [
-        (Source("orders", "id-1"), 2, "it comes from .*users.* not from .*orders"),
-        (Source("users", "id-2"), 2, "it comes from .*id-1.* not from .*id-2"),
+        (SourceIdentity("orders", "id-1"), 2, "it comes from .*users.* not from .*orders"),
+        (SourceIdentity("users", "id-2"), 2, "it comes from .*id-1.* not from .*id-2"),
         (SOURCE, 1, "it has 2 partitions, planned were 1"),
     ],
 )
 def test_a_source_that_is_another_by_now_lands_nothing(
-    store: LogStore, source: Source, partitions: int, said: str
+    store: LogStore, source: SourceIdentity, partitions: int, said: str
 ) -> None:
     ingest(store, first(store), partitions=2)
     with pytest.raises(StalePlan, match=said):
@@ -256,9 +256,9 @@ def test_segments_outside_of_their_range_are_a_bug(store: LogStore) -> None:
         (OffsetRange(-1, None, 40, 55), good.segments),
     ]:
         with pytest.raises(InvariantViolated, match="please report this"):
-            ingest(store, Arrived(read, segments))
+            ingest(store, Arrival(read, segments))
     with pytest.raises(InvariantViolated, match="one of them twice"):
-        ingest(store, good, Arrived(OffsetRange(0, None, 55, 60), ()))
+        ingest(store, good, Arrival(OffsetRange(0, None, 55, 60), ()))
     assert commits(store) == 0
 
 

@@ -26,7 +26,7 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
 from keptlog.log.counted import counted
-from keptlog.log.source import Source, SourceLog, SourceTopic
+from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")
@@ -99,7 +99,7 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
         ends = _offsets(answers, positions, OffsetSpec.latest())
     found = {
         name: SourceTopic(
-            Source(name, ids.get(name), settings.bootstrap),
+            SourceIdentity(name, ids.get(name), settings.bootstrap),
             tuple(SourceLog(number, starts[name, number], ends[name, number]) for number in numbers),
         )
         for name, numbers in partitions.items()

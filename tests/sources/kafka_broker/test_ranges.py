@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.source import IngestPlan, OffsetRange, Source
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity
 from keptlog.sources.kafka_broker.ranges import LEAST_OFFSETS, MOST_OFFSETS, broker_parts
 
 SETTINGS = ClientSettings.load({"bootstrap.servers": "a:1"}, {})
@@ -13,7 +13,7 @@ SETTINGS = ClientSettings.load({"bootstrap.servers": "a:1"}, {})
 
 def plan(*ranges: tuple[int, int]) -> IngestPlan:
     read = tuple(OffsetRange(number, None, start, end) for number, (start, end) in enumerate(ranges))
-    return IngestPlan("here", Source("there"), len(ranges), read)
+    return IngestPlan("here", SourceIdentity("there"), len(ranges), read)
 
 
 @pytest.mark.parametrize(

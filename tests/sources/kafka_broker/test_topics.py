@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 
 from keptlog.errors import StorageUnavailable, UnknownTopic
 from keptlog.log.record import Record
-from keptlog.log.source import Source, SourceLog
+from keptlog.log.source import SourceIdentity, SourceLog
 from keptlog.sources.kafka_broker.topics import look_at_topics
 from tests.sources.kafka_broker.conftest import Mock
 
@@ -17,7 +17,7 @@ def test_topics_are_found_with_where_they_begin_and_may_be_read_to(mock: Mock) -
     found = look_at_topics(mock.settings, ["looked-at"])
     assert not found.missing
     topic = found.topics["looked-at"]
-    assert topic.source == Source("looked-at", None, mock.settings.bootstrap)
+    assert topic.source == SourceIdentity("looked-at", None, mock.settings.bootstrap)
     assert topic.logs == (SourceLog(0, 0, 3), SourceLog(1, 0, 0), SourceLog(2, 0, 0), SourceLog(3, 0, 0))
 
 
