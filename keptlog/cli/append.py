@@ -10,7 +10,7 @@ import click
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
-from keptlog.ingest.offset_files import FileIngest, Ingested
+from keptlog.ingest.offset_files import FileIngest, FileIntake
 from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity
 from keptlog.sources.files import FileSet, Format, Reading, files_below
@@ -106,7 +106,7 @@ def append(  # noqa: PLR0913
     try:
         if keeps_offsets:
             ingest = FileIngest(store, topic, SourceIdentity(source_topic or topic), new_id(), new_id, skip_existing)
-            _print_ingested(topic, ingest.run(files), as_json=as_json)
+            _print_intakes(topic, ingest.ingest(files), as_json=as_json)
         else:
             _print_appended(store.append(topic, files.records(), new_id(), reading.now_ms), as_json=as_json)
     except InvalidRecord as error:
@@ -146,15 +146,15 @@ def _print_appended(result: AppendResult, *, as_json: bool) -> None:
         click.echo(f"  {result.topic}-{each.partition}: offsets {each.base_offset}..{each.last_offset}")
 
 
-def _print_ingested(topic: str, ingested: Sequence[Ingested], *, as_json: bool) -> None:
-    records, skipped, size_bytes = (sum(getattr(each, name) for each in ingested) for name in _SUMS)
+def _print_intakes(topic: str, intakes: Sequence[FileIntake], *, as_json: bool) -> None:
+    records, skipped, size_bytes = (sum(getattr(each, name) for each in intakes) for name in _SUMS)
     if as_json:
-        rows = [{name: getattr(each, name) for name in (*_SHOWN, *_SUMS)} for each in ingested]
+        rows = [{name: getattr(each, name) for name in (*_SHOWN, *_SUMS)} for each in intakes]
         print_json({"topic": topic, "records": records, "skipped": skipped, "bytes": size_bytes, "partitions": rows})
         return
     there = f"; {skipped} were there already" if skipped else ""
     click.echo(f"appended {counted(records, 'record')} ({size(size_bytes)}) to {topic} at their own offsets{there}")
-    for each in ingested:
+    for each in intakes:
         if each.records:
             behind = "" if each.position is None else f", behind {each.position}"
             click.echo(f"  {topic}-{each.partition}: offsets {each.first_offset}..{each.last_offset}{behind}")

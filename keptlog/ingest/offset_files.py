@@ -9,11 +9,16 @@ The topic is then ingested from a source, as if a broker had been read: the log 
 
 Offsets must rise within each partition, over all files in their order. They may have gaps, as compaction leaves them,
 so nobody can tell a gap from a file that was forgotten.
+
+This is no ``Source`` (``keptlog.ingest.source``): up to where files go, and whether they may come in, is known only
+when the last row was read, so there is nothing to survey and to cut before. They are read once, in this process and
+without Spark, and come in whole or not at all. So rows are staged as an append stages records, with the same writers
+(``keptlog.table.partition_writers``), and committed as an ingest commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,16 +32,17 @@ from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.sources.files import FileSet
 from keptlog.storage.schema import SCHEMA, US_PER_MS
-from keptlog.storage.segment_writer import SegmentWriter
-from keptlog.table.staging import HELD_BYTES, SegmentPaths
+from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.store import LogStore
 from keptlog.table.topics import MAX_PARTITIONS
 
 Longs = npt.NDArray[np.int64]
+Places = npt.NDArray[np.intp]
+"""Indices of rows in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class FileIntake:
     """What one partition got: records at offsets in [first, last], behind the position at which it stood before.
 
     ``skipped`` rows were there already. Without records the offsets are null.
@@ -63,7 +69,7 @@ class Ingested:
     def bytes(self) -> int:
         return total_bytes(self.segments)
 
-    def as_arrived(self) -> Arrival:
+    def as_arrival(self) -> Arrival:
         """For the commit: a partition that is new here begins at its first offset, any other at its position."""
         first, last = self.segments[0].base_offset, self.segments[-1].last_offset
         from_offset = first if self.position is None else self.position
@@ -71,12 +77,11 @@ class Ingested:
 
 
 @dataclass
-class _Incoming:
-    """One partition while its rows come in."""
+class _PartitionOrder:
+    """How far one partition has come while its rows come in."""
 
     partition: int
     position: int | None
-    writer: SegmentWriter
     last_offset: int = -1
     skipped: int = 0
 
@@ -99,12 +104,12 @@ class _Incoming:
             "leave out what is there (--skip-existing)"
         )
 
-    def take(self, rows: pa.RecordBatch, offsets: Longs) -> None:
-        """Stage rows that were checked, but for those that are there."""
+    def advance(self, rows: pa.RecordBatch, offsets: Longs) -> pa.RecordBatch:
+        """Rows that were checked, without those that are there."""
         start = int(np.searchsorted(offsets, self.position or 0))
         self.skipped += start
         self.last_offset = int(offsets[-1])
-        self.writer.write(_as_records(rows.slice(start), self.partition))
+        return rows.slice(start)
 
 
 @dataclass
@@ -117,10 +122,8 @@ class FileIngest:
     run_id: str
     new_id: Callable[[], str]
     skip_existing: bool = False
-    _incoming: dict[int, _Incoming] = field(default_factory=dict)
-    _written_paths: list[str] = field(default_factory=list)
 
-    def run(self, files: FileSet) -> list[Ingested]:
+    def ingest(self, files: FileSet) -> list[FileIntake]:
         """Stage all rows, then commit them together; what each partition got, that has a row in the files.
 
         Raises:
@@ -128,32 +131,16 @@ class FileIngest:
             InvalidRecord: what is wrong with the row at the files' place; nothing was ingested.
             StalePlan, CommitStateUnknown, StorageUnavailable: the commit did not land, or nobody knows.
         """
-        described = self.store.describe_topic(self.topic)
-        positions = self._positions()
-        paths = SegmentPaths(described.data_location, self.run_id, self.new_id)
-
-        def incoming(partition: int) -> _Incoming:
-            if partition not in self._incoming:
-                path_for = self._remembered(paths.for_partition(partition))
-                writer = SegmentWriter(self.store.files, path_for, described.config.segment_bytes)
-                self._incoming[partition] = _Incoming(partition, positions.get(partition), writer)
-            return self._incoming[partition]
-
-        try:
-            for rows in files.batches():
-                self._take(rows, files, incoming, needs_key=described.config.is_compacted)
-            ingested = [
-                Ingested(number, each.position, each.skipped, tuple(each.writer.finish()))
-                for number, each in sorted(self._incoming.items())
-            ]
-        except BaseException:
-            self._discard()
-            raise
-        arrived = [each.as_arrived() for each in ingested if each.segments]
-        if arrived:
-            partitions = max(described.partitions, arrived[-1].range.partition + 1)
-            self.store.ingest(self.topic, arrived, self.source, partitions, self.run_id)
-        return ingested
+        topic = self.store.describe_topic(self.topic)
+        paths = SegmentPaths(topic.data_location, self.run_id, self.new_id)
+        writers = PartitionWriters(self.store.files, paths, topic.config.segment_bytes)
+        staging = _Staging(self._positions(), writers, topic.config.is_compacted, self.skip_existing)
+        intakes = staging.stage(files)
+        arrivals = [each.as_arrival() for each in intakes if each.segments]
+        if arrivals:
+            partitions = max(topic.partitions, arrivals[-1].range.partition + 1)
+            self.store.ingest(self.topic, arrivals, self.source, partitions, self.run_id)
+        return intakes
 
     def _positions(self) -> dict[int, int | None]:
         stored = self.store.source_of(self.topic)
@@ -169,47 +156,55 @@ class FileIngest:
             )
         return dict(enumerate(stored.positions))
 
-    def _take(
-        self, rows: pa.RecordBatch, files: FileSet, incoming: Callable[[int], _Incoming], *, needs_key: bool
-    ) -> None:
-        before = files.place.number
+
+@dataclass
+class _Staging:
+    """The rows of a set of files on their way to staged segments."""
+
+    positions: Mapping[int, int | None]
+    writers: PartitionWriters
+    needs_key: bool
+    skip_existing: bool
+    orders: dict[int, _PartitionOrder] = field(default_factory=dict)
+
+    def stage(self, files: FileSet) -> list[FileIntake]:
+        """What every partition with a row in the files gets; nothing is left of it if a row is bad."""
+        try:
+            for rows in files.batches():
+                self._take(rows, files)
+            segments = self.writers.finish()
+        except BaseException:
+            self.writers.discard()
+            raise
+        return [
+            FileIntake(number, order.position, order.skipped, segments[number])
+            for number, order in sorted(self.orders.items())
+        ]
+
+    def _take(self, rows: pa.RecordBatch, files: FileSet) -> None:
+        """Stage a batch, or refuse it at its first bad row."""
         partitions = _partitions(rows, files.reading.partition)
         offsets = rows.column("offset").to_numpy()
         places = {int(number): np.flatnonzero(partitions == number) for number in np.unique(partitions)}
-        bad = _bad_rows(rows, partitions, needs_key=needs_key)
-        for number, at in places.items():
-            if 0 <= number < MAX_PARTITIONS:
-                found = incoming(number).first_bad(offsets[at], skip_existing=self.skip_existing)
-                bad += [(int(at[found[0]]), found[1])] if found else []
+        bad = _bad_rows(rows, partitions, needs_key=self.needs_key) + self._out_of_order(offsets, places)
         if bad:
             index, why = min(bad)
-            files.place.number = before + index + 1
+            files.place.number += index + 1
             raise InvalidRecord(f"{why}; nothing was appended")
         for number, at in places.items():
-            incoming(number).take(rows if len(places) == 1 else rows.take(pa.array(at)), offsets[at])
-        self._let_go()
+            own = rows if len(places) == 1 else rows.take(pa.array(at))
+            fresh = self.orders[number].advance(own, offsets[at])
+            self.writers.write(number, _as_records(fresh, number))
 
-    def _let_go(self) -> None:
-        """Write row groups until what waits, of all partitions together, is bounded."""
-        by_size = sorted((each.writer for each in self._incoming.values()), key=lambda writer: writer.waiting_bytes)
-        held_bytes = sum(writer.waiting_bytes for writer in by_size)
-        while held_bytes >= HELD_BYTES:
-            held_bytes -= by_size[-1].waiting_bytes
-            by_size.pop().flush()
-
-    def _remembered(self, path_for: Callable[[int], str]) -> Callable[[int], str]:
-        def remembered(base_offset: int) -> str:
-            path = path_for(base_offset)
-            self._written_paths.append(path)
-            return path
-
-        return remembered
-
-    def _discard(self) -> None:
-        for each in self._incoming.values():
-            each.writer.abandon()
-        for path in self._written_paths:
-            self.store.files.delete(path)
+    def _out_of_order(self, offsets: Longs, places: Mapping[int, Places]) -> list[tuple[int, str]]:
+        """The first row of each partition whose offset can't follow, and why."""
+        bad: list[tuple[int, str]] = []
+        for number, at in places.items():
+            if 0 <= number < MAX_PARTITIONS:
+                order = self.orders.setdefault(number, _PartitionOrder(number, self.positions.get(number)))
+                found = order.first_bad(offsets[at], skip_existing=self.skip_existing)
+                bad += [(int(at[found[0]]), found[1])] if found else []
+        return bad
 
 
 def _partitions(rows: pa.RecordBatch, otherwise: int | None) -> Longs:

@@ -21,7 +21,8 @@ from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged
 from keptlog.table.manifests import FileChange
-from keptlog.table.staging import SegmentPaths, Staged, Stager, shifted
+from keptlog.table.partition_writers import SegmentPaths
+from keptlog.table.staging import Staged, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
 from keptlog.table.topics import Topic
 

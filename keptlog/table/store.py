@@ -31,11 +31,11 @@ from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
 from keptlog.table.logs import ObservedTopic, StoredTopic, last_passes_of, raw_config
 from keptlog.table.mark import Failure, mark_uncleanable
+from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.retain import Deleted, DeleteRecords, Retention
-from keptlog.table.staging import SegmentPaths
 from keptlog.table.state import CONFIG_PREFIX, read_source
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (

@@ -12,7 +12,7 @@ import pytest
 from keptlog.errors import InvalidRecord
 from keptlog.log.partitioner import partition_for_key
 from keptlog.log.record import NewRecord, TimestampType
-from keptlog.table import staging
+from keptlog.table import partition_writers
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -128,7 +128,7 @@ def test_the_time_of_the_append_is_never_too_far_away(tmp_path: Path) -> None:
 def test_a_source_that_fails_in_the_middle_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "HELD_BYTES", 10_000)
+    monkeypatch.setattr(partition_writers, "HELD_BYTES", 10_000)
 
     def failing() -> Iterator[NewRecord]:
         for number in range(1000):
@@ -157,7 +157,7 @@ def test_a_segment_that_can_not_be_written_while_others_are_closed_leaves_none_b
 def test_a_batch_larger_than_what_may_be_held_comes_through_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "HELD_BYTES", 20_000)
+    monkeypatch.setattr(partition_writers, "HELD_BYTES", 20_000)
     store = create(tmp_path, partitions=4)
     batch = [NewRecord(b"k%d" % (number % 97), b"%d" % number, NOW_MS) for number in range(5000)]
     assert store.append(TOPIC, batch, "run", NOW_MS).records == 5000

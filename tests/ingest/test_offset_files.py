@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from keptlog.errors import InvalidConfig, InvalidRecord
-from keptlog.ingest import offset_files as file_ingest
-from keptlog.ingest.offset_files import FileIngest, Ingested
+from keptlog.ingest.offset_files import FileIngest, FileIntake
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic, plan_ingest
 from keptlog.sources.files import FileSet, Reading
+from keptlog.table import partition_writers
 from keptlog.table.store import LogStore
 from tests.table.stores import NOW_MS, TOPIC, create, files_below, new_id, values
 
@@ -43,8 +43,8 @@ def files(*paths: str, partition: int | None = None) -> FileSet:
     return FileSet(paths, Reading(NOW_MS, columns=COLUMNS, partition=partition))
 
 
-def ingest(store: LogStore, what: FileSet, *, skip_existing: bool = False, source: str = "there") -> list[Ingested]:
-    return FileIngest(store, TOPIC, SourceIdentity(source), new_id(), new_id, skip_existing).run(what)
+def ingest(store: LogStore, what: FileSet, *, skip_existing: bool = False, source: str = "there") -> list[FileIntake]:
+    return FileIngest(store, TOPIC, SourceIdentity(source), new_id(), new_id, skip_existing).ingest(what)
 
 
 def test_rows_keep_offsets_with_their_gaps_and_new_partitions_come_up(store: LogStore, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_bad_row_of_the_second_file_is_named_and_nothing_is_left_of_the_first(
 def test_what_was_written_already_is_deleted_if_a_later_row_is_bad(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_ingest, "HELD_BYTES", 1)
+    monkeypatch.setattr(partition_writers, "HELD_BYTES", 1)
     store = create(tmp_path, partitions=2, config={"internal.segment.bytes": "1"})
     good = write(tmp_path / "1.parquet", *((number % 2, number) for number in range(50)))
     with pytest.raises(InvalidRecord, match="does not rise"):
