@@ -74,6 +74,8 @@ class SourceTopic:
 
     source: SourceIdentity
     logs: tuple[SourceLog, ...]
+    is_whole: bool = True
+    """Whether these are all of its partitions; of the others, which are elsewhere, a plan says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,36 @@ def plan_ingest(
     Raises:
         InvalidConfig: the topic here has another source, or records of its own.
     """
-    source = found.source
+    _require_one_source(topic, stored, positions, found.source)
+    logs = {log.partition: log for log in found.logs}
+    if stored is not None and not stored.may_be(found.source):
+        why = _why_another_topic(topic, stored, found.source)
+        partitions = [number for number in range(len(positions)) if found.is_whole or number in logs]
+        return IngestPlan(topic, found.source, len(positions), (), dict.fromkeys(partitions, why))
+    ranges: list[OffsetRange] = []
+    stopped: dict[int, str] = {}
+    partition_count = max([len(positions), *(partition + 1 for partition in logs)])
+    for partition in range(partition_count):
+        position = positions[partition] if partition < len(positions) else None
+        log = logs.get(partition)
+        if log is None and not found.is_whole:
+            continue
+        if why_stopped := _why_stopped(topic, position, log, skip_lost=skip_lost):
+            stopped[partition] = why_stopped
+        elif log and (position is None or position < log.end_offset):
+            from_offset = max(position or 0, log.log_start_offset)
+            ranges.append(OffsetRange(partition, position, from_offset, log.end_offset))
+    return IngestPlan(topic, found.source, partition_count, tuple(ranges), stopped)
+
+
+def _require_one_source(
+    topic: str, stored: SourceIdentity | None, positions: Sequence[int | None], source: SourceIdentity
+) -> None:
+    """Whether a topic here may come from there, by the names.
+
+    Raises:
+        InvalidConfig: it has another source, or records of its own.
+    """
     if stored is None and any(positions):
         raise InvalidConfig(
             f"topic {topic} has records of its own, whose offsets are not those of {source.topic}: "
@@ -136,26 +167,15 @@ def plan_ingest(
         raise InvalidConfig(
             f"topic {topic} comes from {stored.topic}, not from {source.topic}: ingest it into another topic (--into)"
         )
-    partitions = max([len(positions), *(log.partition + 1 for log in found.logs)])
-    if stored and stored.topic_id and source.topic_id and stored.topic_id != source.topic_id:
-        reason = (
-            f"{source.topic} was deleted and created again (its id was {stored.topic_id} and is {source.topic_id}), so "
-            f"that its offsets mean other records now: ingest it into another topic (--into {topic}-2), or delete the "
-            f"one here first (keptlog topic delete {topic})"
-        )
-        return IngestPlan(topic, source, len(positions), (), dict.fromkeys(range(len(positions)), reason))
-    ranges: list[OffsetRange] = []
-    stopped: dict[int, str] = {}
-    logs = {log.partition: log for log in found.logs}
-    for partition, position in enumerate([*positions, *[None] * (partitions - len(positions))]):
-        log = logs.get(partition)
-        why = _why_stopped(topic, position, log, skip_lost=skip_lost)
-        if why:
-            stopped[partition] = why
-        elif log and (position is None or position < log.end_offset):
-            first_offset = max(position or 0, log.log_start_offset)
-            ranges.append(OffsetRange(partition, position, first_offset, log.end_offset))
-    return IngestPlan(topic, source, partitions, tuple(ranges), stopped)
+
+
+def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentity) -> str:
+    """Why nothing must be read of a topic that has the name of the stored one, and another id."""
+    return (
+        f"{source.topic} was deleted and created again (its id was {stored.topic_id} and is {source.topic_id}), so "
+        f"that its offsets mean other records now: ingest it into another topic (--into {topic}-2), or delete the "
+        f"one here first (keptlog topic delete {topic})"
+    )
 
 
 def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, skip_lost: bool) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,14 @@ def test_partitions_never_shrink() -> None:
     assert [each.partition for each in shrunk.ranges] == [0]
     assert list(shrunk.stopped) == [1]
     assert "does not have this partition any more" in shrunk.stopped[1]
+
+
+def test_partitions_that_are_elsewhere_neither_stop_nor_are_read() -> None:
+    partial = replace(found((40, 210)), is_whole=False)
+    here = plan_ingest("t", USERS, [200, 5, None], partial)
+    assert (here.partitions, here.ranges, dict(here.stopped)) == (3, (OffsetRange(0, 200, 200, 210),), {})
+    another = replace(partial, source=SourceIdentity("users", "id-2"))
+    assert list(plan_ingest("t", USERS, [200, 5, None], another).stopped) == [0]
 
 
 def test_records_that_are_lost_stop_their_partition_alone() -> None:
