@@ -1,6 +1,6 @@
 """One ingest as a Dagster run: what the job and the dirty section's asset have in common.
 
-Both look at the brokers, read and commit with the library, and then tell Dagster: a materialization of the dirty
+Both plan, read and commit with the library, and then tell Dagster: a materialization of the dirty
 section for each topic-partition that got something, with its numbers, whether the asset graph knows the partition yet
 or not. The run fails last, when all else has landed, and names what did not come in, why, and what the choices are.
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 import dagster as dg
 
@@ -20,8 +19,9 @@ from keptlog.dagster.assets.names import dirty_key, source_key
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.report import FAILED_TAG, Context, run_id_of
 from keptlog.errors import KeptlogError
-from keptlog.ingest.ingest_pass import Ingested, IngestResult
-from keptlog.ingest.kafka_brokers import BrokerIngest, WantedTopics
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.plans import IngestPlans
+from keptlog.ingest.result import IngestResult, Intake
 from keptlog.log.counted import counted
 from keptlog.log.source import SourceLog
 from keptlog.log.topic_partition import TopicPartition
@@ -32,50 +32,41 @@ FAILED_AT_TAG = "keptlog/ingest_failed_at"
 _NAMES_IN_LINE = 3
 
 
-def run_ingest(
-    context: Context,
-    broker: BrokerIngest,
-    wanted: WantedTopics,
-    now_ms: int,
-    only: Collection[TopicPartition] | None = None,
-) -> None:
-    """Ingest what is wanted, or ``only`` some topic-partitions of it, and report it.
+def run_ingest(context: Context, ingest: Ingest, plans: IngestPlans, now_ms: int) -> None:
+    """Ingest what is planned, whatever its source, and report it.
 
     Raises:
         Failure: a topic or topic-partition did not come in; all others did.
-        InvalidConfig: nobody has named a broker.
+        InvalidConfig: nobody has said where the source is.
         StorageUnavailable: Spark can't be started, or fails; nothing was committed.
     """
-    looked = broker.look(wanted)
-    if only is not None:
-        looked = looked.only(only)
-    for topic in looked.topics:
+    for topic in plans.topics:
         for name, reason in topic.left_out.items():
             context.log.info("%s: %s is left out: %s", topic.plan.topic, name, reason)
-    result = broker.run(looked, run_id_of(context), context.log.info)
-    lag = _lag_afterwards(broker, wanted, result)
-    for ingested in result.committed:
-        context.log_event(ingest_materialization(ingested, lag.get(ingested.topic_partition)))
-    _fail_if_any_failed(context, broker.ingest.store, result, now_ms)
+    result = ingest.carry_out(plans, run_id_of(context), context.log.info)
+    lag = _lag_afterwards(ingest, plans, result)
+    for intake in result.committed:
+        context.log_event(ingest_materialization(intake, lag.get(intake.topic_partition)))
+    _fail_if_any_failed(context, ingest.store, result, now_ms)
     records = sum(each.records for each in result.committed)
     context.log.info("%d records into %d topic-partitions", records, len(result.committed))
 
 
-def ingest_materialization(ingested: Ingested, consumer_lag: int | None) -> dg.AssetMaterialization:
+def ingest_materialization(intake: Intake, consumer_lag: int | None) -> dg.AssetMaterialization:
     """What one topic-partition got; ``consumer_lag`` in offsets afterwards, null if nobody could tell."""
-    name, read = ingested.topic_partition, ingested.range
+    name, read = intake.topic_partition, intake.range
     numbers: Metadata = {
-        "records_ingested": ingested.records,
-        "tombstones_ingested": ingested.tombstones,
-        "bytes_written": ingested.bytes,
-        "files_new": len(ingested.segments),
+        "records_ingested": intake.records,
+        "tombstones_ingested": intake.tombstones,
+        "bytes_written": intake.bytes,
+        "files_new": len(intake.segments),
         "from_offset": read.from_offset,
         "log_end_offset": read.end_offset,
     }
     if consumer_lag is not None:
         numbers["consumer_lag"] = consumer_lag
     description = (
-        f"{counted(ingested.records, 'record')} ingested, of offsets {read.from_offset} to {read.end_offset - 1}"
+        f"{counted(intake.records, 'record')} ingested, of offsets {read.from_offset} to {read.end_offset - 1}"
     )
     return dg.AssetMaterialization(
         dirty_key(name.topic), description=description, partition=str(name), metadata=numbers
@@ -116,13 +107,10 @@ def _first_of(names: list[str]) -> str:
     return ", ".join(names[:_NAMES_IN_LINE]) + (f" and {more} more" if more > 0 else "")
 
 
-def _lag_afterwards(broker: BrokerIngest, wanted: WantedTopics, result: IngestResult) -> dict[TopicPartition, int]:
-    """Of what landed, as far as the brokers tell."""
+def _lag_afterwards(ingest: Ingest, plans: IngestPlans, result: IngestResult) -> dict[TopicPartition, int]:
+    """Of what landed, as far as the source tells."""
     landed = {each.topic_partition.topic for each in result.committed}
-    if not landed:
-        return {}
-    topics = {topic: there for topic, there in wanted.topics.items() if topic in landed}
-    return broker.look(replace(wanted, topics=topics)).lag
+    return ingest.plan(plans.source, sorted(landed)).lag if landed else {}
 
 
 def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult, now_ms: int) -> None:

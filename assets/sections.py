@@ -21,7 +21,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
-from keptlog.ingest.kafka_brokers import WantedTopics
+from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.topics import Topic
@@ -86,9 +86,10 @@ def ingested_section(topic: Topic, name: str, source: SourceIdentity) -> dg.Asse
             raise dg.Failure("no topic-partition is selected: the range of partitions is empty", allow_retries=False)
         stored = kafka.log_store.store.source_of(topic.name)
         known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
-        wanted = WantedTopics({topic.name: stored.source.topic if stored.source else source.topic})
-        broker = kafka.ingest(session_of(spark))
-        run_ingest(context, broker, wanted, clock.read_ms(), None if names >= known else names)
+        there = stored.source.topic if stored.source else source.topic
+        ingest = kafka.log_store.ingest(session_of(spark))
+        plans = ingest.plan(KafkaBrokers(kafka.settings, {topic.name: there}))
+        run_ingest(context, ingest, plans if names >= known else plans.only(names), clock.read_ms())
 
     return ingest
 

@@ -31,7 +31,7 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks.processes import Measured
 from examples.kafka_broker import kafka_broker
 from keptlog.home import new_id, open_home
-from keptlog.ingest.kafka_brokers import BrokerIngest, WantedTopics
+from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.spark.session import start_session
 
@@ -79,8 +79,8 @@ class Bench:
         """Bring all into a new topic."""
         with Measured() as cost:
             home = open_home(self.home)
-            broker = BrokerIngest(home.ingest(lambda: start_session(f"local[{self.cores}]")), self.settings)
-            result = broker.run(broker.look(WantedTopics({into: TOPIC})), new_id(), lambda _: None)
+            ingest = home.ingest(lambda: start_session(f"local[{self.cores}]"))
+            result = ingest.carry_out(ingest.plan(KafkaBrokers(self.settings, {into: TOPIC})), new_id())
         brought = sum(each.records for each in result.committed)
         if result.failed or brought != self.records:
             sys.exit(f"{brought} of {self.records} records came in: {result.failed}")

@@ -14,7 +14,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import InvalidConfig
-from keptlog.ingest.kafka_brokers import WantedTopics, topics_from_brokers
+from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
 from keptlog.table.store import LogStore
@@ -51,15 +51,16 @@ def ingest(
     clock: ClockResource,
 ) -> None:
     only = {TopicPartition.parse(name) for name in config.topic_partitions}
-    wanted = WantedTopics(
+    source = KafkaBrokers(
+        kafka.settings,
         _topics(config, only, kafka.log_store.store),
         config.bootstrap,
         _topic_settings(config),
         with_broker_config=config.broker_config,
-        skip_lost=config.skip_lost,
     )
-    broker = kafka.ingest(session_of(spark))
-    run_ingest(context, broker, wanted, clock.read_ms(), only or None)
+    ingest = kafka.log_store.ingest(session_of(spark))
+    plans = ingest.plan(source, skip_lost=config.skip_lost)
+    run_ingest(context, ingest, plans.only(only) if only else plans, clock.read_ms())
 
 
 def _topics(config: IngestConfig, only: set[TopicPartition], store: LogStore) -> dict[str, str]:

@@ -24,7 +24,7 @@ from keptlog.errors import KeptlogError
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_broker.topics import Found, look_at_topics
+from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.table.store import LogStore
 
 WAIT_SECONDS = 5
@@ -147,7 +147,7 @@ class LagScanner:
         topics: list[IngestedTopic] = []
         for topic, (location, stored) in sorted(sources.items()):
             answer = found[stored.source.bootstrap] if stored.source else None
-            if stored.source is None or not isinstance(answer, Found):
+            if stored.source is None or not isinstance(answer, BrokerTopics):
                 continue
             if stored.source.topic in answer.missing:
                 unanswered.append(f"{topic}: {answer.missing[stored.source.topic]}")
@@ -194,7 +194,9 @@ class LagScanner:
             return StoredSource(None, ())
 
 
-def _ask(settings: ClientSettings, clusters: Mapping[str | None, set[str]]) -> dict[str | None, Found | KeptlogError]:
+def _ask(
+    settings: ClientSettings, clusters: Mapping[str | None, set[str]]
+) -> dict[str | None, BrokerTopics | KeptlogError]:
     """What each cluster says of its topics, or why it says nothing."""
     if not clusters:
         return {}
@@ -203,7 +205,7 @@ def _ask(settings: ClientSettings, clusters: Mapping[str | None, set[str]]) -> d
         return {where: answer.result() for where, answer in asked.items()}
 
 
-def _look(settings: ClientSettings, names: set[str]) -> Found | KeptlogError:
+def _look(settings: ClientSettings, names: set[str]) -> BrokerTopics | KeptlogError:
     try:
         return look_at_topics(settings, sorted(names), WAIT_SECONDS)
     except KeptlogError as error:

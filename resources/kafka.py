@@ -11,8 +11,6 @@ is enough to be worth a run, but not for ever.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
@@ -20,11 +18,7 @@ from pydantic import Field
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings
-from keptlog.ingest.kafka_brokers import BrokerIngest
 from keptlog.kafka_client.settings import ClientSettings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MIN_LAG = "KEPTLOG_INGEST_MIN_LAG"
 MAX_WAIT_MS = "KEPTLOG_INGEST_MAX_WAIT_MS"
@@ -57,10 +51,6 @@ class KafkaResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             InvalidConfig: a setting is refused, or the file can't be read.
         """
         return client_settings(self.log_store.path)
-
-    def ingest(self, session: Callable[[], SparkSession]) -> BrokerIngest:
-        """An ingest from brokers; raises what ``settings`` and ``LogStoreResource.store`` do."""
-        return BrokerIngest(self.log_store.ingest(session), self.settings)
 
 
 def _number(variable: str, default: int, *, minimum: int) -> int:

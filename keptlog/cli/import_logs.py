@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
-from keptlog.ingest.kafka_logs import WantedLogs, import_logs
+from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.sources.kafka_log.directory import LogDirectory, log_directories
@@ -71,8 +72,9 @@ def kafka_logs(  # noqa: PLR0913
         progress(f"{cleaned} logs were cleaned by their broker; here all of it is dirty until the first clean")
     if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
-    wanted = WantedLogs(chosen, config, skip_corrupt=skip_corrupt, skip_lost=skip_lost)
-    result = import_logs(home.ingest(spark_session), wanted, new_id(), progress)
+    ingest, run_id = home.ingest(spark_session), new_id()
+    source = KafkaLogs(chosen, config, partial(ingest.engine.start_jobs, run_id, progress), skip_corrupt)
+    result = ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id, progress)
     refuse_if_nothing_can_be_done(result, list(chosen))
     report(result, dict.fromkeys(chosen, config), {"left_out": left_out}, as_json=as_json)
 

@@ -13,7 +13,8 @@ from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, client_settings, new_id, open_home
-from keptlog.ingest.kafka_brokers import BrokerIngest, Looked, WantedTopics, topics_from_brokers
+from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
+from keptlog.ingest.plans import IngestPlans
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 
@@ -66,16 +67,17 @@ def kafka(  # noqa: PLR0913
     topics = _topics(home, names, into)
     if configs and (existing := sorted(topics.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
-    broker = BrokerIngest(home.ingest(spark_session), client_settings(home.path, file))
-    wanted = WantedTopics(topics, bootstrap, config, with_broker_config=broker_config, skip_lost=skip_lost)
-    looked = broker.look(wanted)
-    refuse_unknown(looked.failed)
-    for line in _left_out(looked):
+    settings = client_settings(home.path, file)
+    source = KafkaBrokers(settings, topics, bootstrap, config, with_broker_config=broker_config)
+    ingest = home.ingest(spark_session)
+    plans = ingest.plan(source, skip_lost=skip_lost)
+    refuse_unknown(plans.failed)
+    for line in _left_out(plans):
         progress(line)
-    result = broker.run(looked, new_id(), progress)
+    result = ingest.carry_out(plans, new_id(), progress)
     refuse_if_nothing_can_be_done(result, list(topics))
-    left_out = {each.plan.topic: dict(each.left_out) for each in looked.topics if each.left_out}
-    new_configs = {each.plan.topic: each.config for each in looked.topics}
+    left_out = {each.plan.topic: dict(each.left_out) for each in plans.topics if each.left_out}
+    new_configs = {each.plan.topic: each.config for each in plans.topics}
     report(result, new_configs, {"left_out_settings": left_out}, as_json=as_json)
 
 
@@ -95,9 +97,9 @@ def _topics(home: Home, names: Sequence[str], into: str | None) -> dict[str, str
     return topics
 
 
-def _left_out(looked: Looked) -> list[str]:
+def _left_out(plans: IngestPlans) -> list[str]:
     return [
         f"{each.plan.topic}: {name} is left out: {reason}"
-        for each in looked.topics
+        for each in plans.topics
         for name, reason in each.left_out.items()
     ]

@@ -8,7 +8,7 @@ import click
 
 from keptlog.cli.output import exit_if_failed, print_json, print_table, size
 from keptlog.errors import InvalidConfig
-from keptlog.ingest.ingest_pass import Ingested, IngestResult
+from keptlog.ingest.result import IngestResult, Intake
 
 
 def report(
@@ -45,17 +45,17 @@ def refuse_if_nothing_can_be_done(result: IngestResult, topics: Sequence[str]) -
         raise error
 
 
-def _row(ingested: Ingested) -> dict[str, object]:
+def _row(intake: Intake) -> dict[str, object]:
     return {
-        "topic_partition": str(ingested.topic_partition),
-        "records": ingested.records,
-        "tombstones": ingested.tombstones,
-        "unkeyed": ingested.unkeyed,
-        "from_offset": ingested.range.from_offset,
-        "end_offset": ingested.range.end_offset,
-        "segments": len(ingested.segments),
-        "bytes": ingested.bytes,
-        "skipped": list(ingested.skipped),
+        "topic_partition": str(intake.topic_partition),
+        "records": intake.records,
+        "tombstones": intake.tombstones,
+        "unkeyed": intake.unkeyed,
+        "from_offset": intake.range.from_offset,
+        "end_offset": intake.range.end_offset,
+        "segments": len(intake.segments),
+        "bytes": intake.bytes,
+        "skipped": list(intake.skipped),
     }
 
 

@@ -1,9 +1,9 @@
-"""One ingest: what sources hold, into topics here; whatever kind of source it is.
+"""One ingest: what a source holds, into topics here; whatever kind of source it is (``keptlog.ingest.source``).
 
-    plan --> parts --Spark tasks--> staged segments --one commit a topic--> live
-      |        |                        |
-      |        cut by the source        invisible
-      data; changes nothing
+    survey --> plans --> parts --Spark tasks--> staged segments --confirm, one commit a topic--> live
+               |         |                      |
+               |         cut by the source      invisible
+               data; changes nothing
 
 What is to be read is planned from the positions here and what is there (``keptlog.log.source``). The source cuts each
 offset range into **parts** and knows how to read one; the tasks of all topics run in one Spark job and write segments
@@ -16,81 +16,33 @@ A part that can't be read stops its topic-partition there, and nobody else:
     orders-1    [ part ][ part ]                        lands
 
 A run that is killed, or tried again, or runs twice at once, brings every record once: a commit goes only from the
-position that was planned from.
+position that was planned from. Positions are read before the source is surveyed: so none of them can lie behind what
+the survey saw because another ingest was faster in between.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.engine.engine import Engine
 from keptlog.engine.ingest_tasks import IngestTask, Part
 from keptlog.engine.jobs import Jobs, TaskOutcome, run_each
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
+from keptlog.ingest.plans import IngestPlans, PlannedTopic
+from keptlog.ingest.result import IngestResult, Intake
+from keptlog.ingest.source import Source
 from keptlog.log.counted import counted
-from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.source import Arrival, IngestPlan, OffsetRange, SourceTopic, plan_ingest
+from keptlog.log.segment import Segment
+from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
 from keptlog.table.store import LogStore
 
-__all__ = ["Ingest", "IngestResult", "Ingested", "Part", "TopicIngest"]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicIngest:
-    """What is to be done to one topic: its plan, and the parts that cover the plan's ranges."""
-
-    plan: IngestPlan
-    parts: tuple[Part, ...]
-    config: Mapping[str, str] = field(default_factory=dict)
-    """The topic's settings, if it does not exist yet."""
-    confirm: Callable[[], None] = lambda: None
-    """Called between reading and commit; raises a KeptlogError if what was read must not land."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """What one topic-partition got; its log ends at the end of ``range`` now."""
-
-    topic_partition: TopicPartition
-    range: OffsetRange
-    segments: tuple[Segment, ...]
-    skipped: tuple[str, ...]
-    """What was broken at the source and is left out, a line each."""
-
-    @property
-    def records(self) -> int:
-        return sum(segment.record_count for segment in self.segments)
-
-    @property
-    def tombstones(self) -> int:
-        return sum(segment.tombstone_count for segment in self.segments)
-
-    @property
-    def unkeyed(self) -> int:
-        return sum(segment.unkeyed_count for segment in self.segments)
-
-    @property
-    def bytes(self) -> int:
-        """Of the files that were written."""
-        return total_bytes(self.segments)
-
-
-@dataclass(frozen=True, slots=True)
-class IngestResult:
-    """What a run did. A topic-partition may be in both: some of it landed, and then something failed."""
-
-    run_id: str
-    created: tuple[str, ...]
-    """The topics that were seen for the first time."""
-    committed: tuple[Ingested, ...]
-    failed: dict[str, KeptlogError]
-    """Topic-partition, or topic if none of it could be begun, to the error; nothing of it is lost."""
-    warnings: tuple[str, ...] = ()
-    """What stopped nothing and should be known, a line each."""
+_log = logging.getLogger(__name__)
+"""What a result tells anyway is information here, and no warning: or people would be told twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,36 +52,63 @@ class Ingest:
     store: LogStore
     engine: Engine
 
-    def plan(self, topic: str, found: SourceTopic, *, skip_lost: bool = False) -> IngestPlan:
-        """What to read for a topic here, which need not exist; changes nothing.
+    def plan(self, source: Source, topics: Collection[str] | None = None, *, skip_lost: bool = False) -> IngestPlans:
+        """What to read for a source's topics, or for some of them; changes nothing. A topic that can't be had fails.
+
+        ``skip_lost`` goes on where a log begins there, although records before that were never read.
 
         Raises:
-            InvalidConfig: the topic has another source, or records of its own.
+            InvalidConfig: nobody has said where the source is.
+            StorageUnavailable: the catalog can't be reached, or the source needs Spark to look and it fails.
         """
-        if topic not in self.store.topics():
-            return plan_ingest(topic, None, (), found, skip_lost=skip_lost)
-        stored = self.store.source_of(topic)
-        return plan_ingest(topic, stored.source, stored.positions, found, skip_lost=skip_lost)
+        stored, failed = self._stored(source.topics if topics is None else topics)
+        survey = source.survey(stored)
+        failed |= survey.failed
+        planned: list[PlannedTopic] = []
+        for each in survey.topics:
+            known = stored[each.topic] or StoredSource(None, ())
+            try:
+                plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
+            except KeptlogError as error:
+                failed[each.topic] = error
+            else:
+                planned.append(PlannedTopic(plan, each.config, each.left_out))
+        return IngestPlans(source, tuple(planned), failed, survey.warnings)
 
-    def run(self, ingests: Sequence[TopicIngest], run_id: str, progress: Progress = silent) -> IngestResult:
-        """Carry plans out, one for each topic; a topic-partition or topic that fails stops no other.
+    def carry_out(self, plans: IngestPlans, run_id: str, progress: Progress = silent) -> IngestResult:
+        """Read and commit what was planned; a topic-partition or topic that fails stops no other.
 
         Raises:
             StorageUnavailable: Spark can't be started, or fails; nothing was committed.
-            InvariantViolated: parts don't cover their plan's ranges.
+            InvariantViolated: the source's parts don't cover the plans' ranges; nothing was committed.
         """
-        run = _Run(self.store, run_id, progress)
         # Before anything is created: without Spark nothing can be read.
-        jobs = self.engine.start_jobs(run_id, progress) if any(ingest.parts for ingest in ingests) else None
-        for ingest in ingests:
-            _require_covered(ingest)
-        for ingest in ingests:
-            run.begin(ingest)
+        jobs = self.engine.start_jobs(run_id, progress) if any(plans.lag.values()) else None
+        cut = plans.source.cut([each.plan for each in plans.topics], jobs.cores if jobs else 1)
+        topics = list(zip(plans.topics, cut, strict=True))
+        for topic, parts in topics:
+            _require_covered(topic.plan, parts)
+        run = _Run(self.store, plans.source, run_id, progress)
+        for topic, parts in topics:
+            run.begin(topic, parts)
         if jobs:
             run.write(jobs)
-        for ingest in run.begun:
-            run.land(ingest)
-        return IngestResult(run_id, tuple(run.created), tuple(run.committed), run.failed, tuple(run.warnings))
+        for plan in run.begun:
+            run.land(plan)
+        failed, warnings = plans.failed | run.failed, (*plans.warnings, *run.warnings)
+        return IngestResult(run_id, tuple(run.created), tuple(run.committed), failed, warnings)
+
+    def _stored(self, topics: Collection[str]) -> tuple[dict[str, StoredSource | None], dict[str, KeptlogError]]:
+        """What each topic here remembers, null for one that does not exist; and those that can't be read."""
+        existing = set(self.store.topics())
+        stored: dict[str, StoredSource | None] = {}
+        failed: dict[str, KeptlogError] = {}
+        for topic in topics:
+            try:
+                stored[topic] = self.store.source_of(topic) if topic in existing else None
+            except KeptlogError as error:
+                failed[topic] = error
+        return stored, failed
 
 
 @dataclass
@@ -137,25 +116,26 @@ class _Run:
     """A run on its way: begin every topic, write all their parts, land every topic."""
 
     store: LogStore
+    source: Source
     run_id: str
     progress: Progress
-    begun: list[TopicIngest] = field(default_factory=list)
+    begun: list[IngestPlan] = field(default_factory=list)
     tasks: list[IngestTask] = field(default_factory=list)
     outcomes: dict[TopicPartition, list[tuple[Part, TaskOutcome]]] = field(default_factory=lambda: defaultdict(list))
     created: list[str] = field(default_factory=list)
-    committed: list[Ingested] = field(default_factory=list)
+    committed: list[Intake] = field(default_factory=list)
     failed: dict[str, KeptlogError] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     compacted: set[str] = field(default_factory=set)
     """Topics, whose cleans remove records without a key."""
 
-    def begin(self, ingest: TopicIngest) -> None:
+    def begin(self, planned: PlannedTopic, parts: Sequence[Part]) -> None:
         """Let the topic exist, and queue its parts."""
-        plan = ingest.plan
+        plan = planned.plan
         for partition, reason in plan.stopped.items():
             self.failed[str(TopicPartition(plan.topic, partition))] = InvalidConfig(reason)
         try:
-            self._create(ingest)
+            self._create(planned)
             topic = self.store.describe_topic(plan.topic)
         except KeptlogError as error:
             self.failed[plan.topic] = error
@@ -163,8 +143,8 @@ class _Run:
         if topic.config.is_compacted:
             self.compacted.add(topic.name)
         location, segment_bytes = topic.data_location, topic.config.segment_bytes
-        self.tasks += [IngestTask(part, location, segment_bytes) for part in ingest.parts]
-        self.begun.append(ingest)
+        self.tasks += [IngestTask(part, location, segment_bytes) for part in parts]
+        self.begun.append(plan)
 
     def write(self, jobs: Jobs) -> None:
         """Stage all parts in one job."""
@@ -173,49 +153,67 @@ class _Run:
         for task, outcome in zip(self.tasks, outcomes, strict=True):
             self.outcomes[task.part.topic_partition].append((task.part, outcome))
 
-    def land(self, ingest: TopicIngest) -> None:
+    def land(self, plan: IngestPlan) -> None:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
-        plan = ingest.plan
-        landing: list[Ingested] = []
+        intakes, broken = self._read(plan)
+        for name, error in broken.items():
+            _log.info("%s was not read to its end: %s", name, error)
+        self.failed |= broken
+        if not intakes and (broken or plan.stopped):
+            return
+        try:
+            self._commit(plan, intakes)
+        except KeptlogError as error:
+            _log.info("what was read of %s did not land: %s", plan.topic, error)
+            self.failed |= {str(each.topic_partition): error for each in intakes} or {plan.topic: error}
+        else:
+            self._report(plan.topic, intakes)
+
+    def _read(self, plan: IngestPlan) -> tuple[list[Intake], dict[str, KeptlogError]]:
+        """What can be committed of each range, and why it is not more, by topic-partition."""
+        intakes: list[Intake] = []
         broken: dict[str, KeptlogError] = {}
         for each in plan.ranges:
             name = TopicPartition(plan.topic, each.partition)
-            landed, error = _landed(name, each, self.outcomes[name])
-            landing += [landed] if landed else []
-            broken |= {str(name): error} if error else {}
-        self.failed |= broken
-        if not landing and (broken or plan.stopped):
-            return
-        arrived = [Arrival(each.range, each.segments) for each in landing]
-        try:
-            if landing:
-                ingest.confirm()
-            self.store.ingest(plan.topic, arrived, plan.source, plan.partitions, self.run_id)
-        except KeptlogError as error:
-            self.failed |= {str(each.topic_partition): error for each in landing} or {plan.topic: error}
-            return
-        self.committed += landing
-        self.warnings += [_unkeyed(each) for each in landing if each.unkeyed and plan.topic in self.compacted]
-        if records := sum(each.records for each in landing):
-            self.progress(f"{plan.topic}: {counted(records, 'record')} in")
+            intake, error = _read_of(name, each, self.outcomes[name])
+            if intake:
+                intakes.append(intake)
+            if error:
+                broken[str(name)] = error
+        return intakes, broken
 
-    def _create(self, ingest: TopicIngest) -> None:
-        topic = ingest.plan.topic
+    def _commit(self, plan: IngestPlan, intakes: Sequence[Intake]) -> None:
+        """One commit, also without anything read: it remembers the source."""
+        if intakes:
+            self.source.confirm(plan)
+        arrivals = [each.as_arrival() for each in intakes]
+        self.store.ingest(plan.topic, arrivals, plan.source, plan.partitions, self.run_id)
+
+    def _report(self, topic: str, intakes: Sequence[Intake]) -> None:
+        self.committed += intakes
+        if topic in self.compacted:
+            self.warnings += [_unkeyed(each) for each in intakes if each.unkeyed]
+        if records := sum(each.records for each in intakes):
+            self.progress(f"{topic}: {counted(records, 'record')} in")
+
+    def _create(self, planned: PlannedTopic) -> None:
+        topic = planned.plan.topic
         if topic in self.store.topics():
             return
         try:
-            self.store.create_topic(topic, ingest.plan.partitions, ingest.config)
+            self.store.create_topic(topic, planned.plan.partitions, planned.config)
         except InvalidConfig:
             # Another run may have been faster; whether it has the same source is seen at the commit.
             if topic not in self.store.topics():
                 raise
+            _log.info("topic %s was created by another run at this moment; going on with it", topic)
         else:
             self.created.append(topic)
 
 
-def _landed(
+def _read_of(
     name: TopicPartition, planned: OffsetRange, outcomes: Sequence[tuple[Part, TaskOutcome]]
-) -> tuple[Ingested | None, KeptlogError | None]:
+) -> tuple[Intake | None, KeptlogError | None]:
     """What of a range can be committed: all of it, or what lies before the first part that failed, and why it did."""
     segments: list[Segment] = []
     skipped: list[str] = []
@@ -224,33 +222,33 @@ def _landed(
             if part.from_offset == planned.from_offset:
                 return None, outcome
             before = replace(planned, end_offset=part.from_offset)
-            return Ingested(name, before, tuple(segments), tuple(skipped)), outcome
+            return Intake(name, before, tuple(segments), tuple(skipped)), outcome
         segments += [Segment(**segment) for segment in outcome["segments"]]
         skipped += outcome["skipped"]
-    return Ingested(name, planned, tuple(segments), tuple(skipped)), None
+    return Intake(name, planned, tuple(segments), tuple(skipped)), None
 
 
-def _unkeyed(ingested: Ingested) -> str:
-    name, topic = ingested.topic_partition, ingested.topic_partition.topic
+def _unkeyed(intake: Intake) -> str:
+    name, topic = intake.topic_partition, intake.topic_partition.topic
     return (
-        f"{name}: {ingested.unkeyed} of {ingested.records} records have no key, and cleans remove those from a "
+        f"{name}: {intake.unkeyed} of {intake.records} records have no key, and cleans remove those from a "
         f"compacted topic: keep them with keptlog topic alter {topic} --config cleanup.policy=delete"
     )
 
 
-def _require_covered(ingest: TopicIngest) -> None:
+def _require_covered(plan: IngestPlan, parts: Sequence[Part]) -> None:
     """Whether the parts, in their order, are the ranges of the plan; a gap would be records that nobody reads.
 
     Raises:
         InvariantViolated: they are not.
     """
-    ends = {TopicPartition(ingest.plan.topic, each.partition): each.from_offset for each in ingest.plan.ranges}
-    for part in ingest.parts:
+    ends = {TopicPartition(plan.topic, each.partition): each.from_offset for each in plan.ranges}
+    for part in parts:
         if ends.get(part.topic_partition) != part.from_offset:
             raise _uncovered(part.topic_partition, part.from_offset)
         ends[part.topic_partition] = part.end_offset
-    for each in ingest.plan.ranges:
-        name = TopicPartition(ingest.plan.topic, each.partition)
+    for each in plan.ranges:
+        name = TopicPartition(plan.topic, each.partition)
         if ends[name] != each.end_offset:
             raise _uncovered(name, ends[name])
 

@@ -1,9 +1,9 @@
-"""Kafka's log directories into topics here, read without a broker.
+"""Kafka's log directories as a source, read without a broker.
 
-    logs --scan, job 1--> where each ends, what is aborted --plan--> ranges --cut--> parts --ingest, job 2--> live
-
-Both jobs work on many logs at once. A log is cut between its segments, into parts that keep all cores busy and are not
-tiny; a segment is never cut, for only its beginning is known.
+    survey     one job scans every log: where it ends, what is aborted
+    cut        between segments, into parts that keep all cores busy and are not tiny; a segment is never cut, for only
+               its beginning is known
+    confirm    nothing: what was scanned is what is read
 
 A directory is one broker's, which may hold only some partitions of a topic: the others are left as they are, and may
 come from another directory. A topic's id, if the directory notes it, is stored with the topic: so an import can go on
@@ -16,17 +16,16 @@ What the broker's cleaner noted is not taken over: all that arrives is dirty, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from keptlog.engine.bundles import contiguous_runs
 from keptlog.engine.jobs import Jobs, run_each
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.ingest.ingest_pass import Ingest, IngestResult, TopicIngest
+from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.counted import counted
-from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.progress import Progress
 from keptlog.sources.kafka_log.batches import LogSegment
 from keptlog.sources.kafka_log.directory import LogDirectory
 from keptlog.sources.kafka_log.segments import segments_to_read
@@ -41,20 +40,6 @@ _MOST_PART_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class WantedLogs:
-    """What to import, and how."""
-
-    logs: Mapping[str, Sequence[LogDirectory]]
-    """The topic here, which need not exist, to the logs of one topic there."""
-    config: Mapping[str, str]
-    """The settings of topics that don't exist yet."""
-    skip_corrupt: bool = False
-    """Leave out what is broken in the middle of a log, rather than stop there."""
-    skip_lost: bool = False
-    """Go on where a log begins now, although records before that were never read."""
-
-
-@dataclass(frozen=True, slots=True)
 class _ScannedLog:
     """One log, looked at."""
 
@@ -64,105 +49,101 @@ class _ScannedLog:
     scan: LogScan
 
 
-Scanned = Mapping[str, Mapping[int, _ScannedLog]]
-"""The logs by topic and partition here."""
-
-
-def import_logs(ingest: Ingest, wanted: WantedLogs, run_id: str, progress: Progress) -> IngestResult:
-    """Scan, plan, read and commit; a topic or topic-partition that fails stops no other.
-
-    Raises:
-        StorageUnavailable: Spark can't be started, or fails; nothing was committed.
-    """
-    run = _Import(ingest, wanted)
-    sources = run.sources()
-    if not sources:
-        return IngestResult(run_id, (), (), run.failed)
-    jobs = ingest.engine.start_jobs(run_id, progress)
-    scanned = run.scan(jobs, sources)
-    result = ingest.run(run.cut(run.plans(sources, scanned), scanned, jobs.cores), run_id, progress)
-    warnings = [line for logs in scanned.values() for log in logs.values() for line in _warnings(log)]
-    return replace(result, failed=run.failed | result.failed, warnings=(*warnings, *result.warnings))
-
-
 @dataclass
-class _Import:
-    """An import on its way. ``failed`` takes topics and topic-partitions that can't be had, with the error."""
+class KafkaLogs:
+    """Logs in the directories of brokers. To scan them takes a job; nothing is started before there is one to scan."""
 
-    ingest: Ingest
-    wanted: WantedLogs
-    failed: dict[str, KeptlogError] = field(default_factory=dict)
+    logs: Mapping[str, Sequence[LogDirectory]]
+    """The topic here to the logs of one topic there."""
+    config: Mapping[str, str]
+    """The settings of topics that don't exist yet."""
+    start_jobs: Callable[[], Jobs]
+    skip_corrupt: bool = False
+    """Leave out what is broken in the middle of a log, rather than stop there."""
+    _scanned: dict[TopicPartition, _ScannedLog] = field(default_factory=dict)
 
-    def sources(self) -> dict[str, SourceIdentity]:
-        """The source of each topic here."""
-        sources: dict[str, SourceIdentity] = {}
-        for topic, logs in self.wanted.logs.items():
+    @property
+    def topics(self) -> Collection[str]:
+        return self.logs.keys()
+
+    def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
+        """As ``Source`` says; a log that can't be read to its end fails alone."""
+        failed: dict[str, KeptlogError] = {}
+        identities: dict[str, SourceIdentity] = {}
+        for topic in stored:
             try:
-                sources[topic] = _source_of(logs)
+                identities[topic] = _identity_of(self.logs[topic])
             except InvalidConfig as error:
-                self.failed[topic] = error
-        return sources
+                failed[topic] = error
+        if not identities:
+            return Survey((), failed)
+        tasks, unlisted = self._scan_tasks(identities)
+        scanned, unread = _scans(self.start_jobs(), tasks)
+        self._scanned |= {log.name: log for log in scanned}
+        by_topic: dict[str, list[_ScannedLog]] = defaultdict(list)
+        for log in scanned:
+            by_topic[log.name.topic].append(log)
+        topics = [TopicSurvey(topic, _found(identities[topic], logs), self.config) for topic, logs in by_topic.items()]
+        warnings = [line for log in scanned for line in _warnings(log)]
+        return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
-    def scan(self, jobs: Jobs, topics: Mapping[str, SourceIdentity]) -> Scanned:
-        """Every log of these topics that can be read to its end, by topic and partition."""
-        tasks: dict[TopicPartition, ScanTask] = {}
-        for topic in topics:
-            for log in self.wanted.logs[topic]:
-                name = TopicPartition(topic, log.topic_partition.partition)
-                try:
-                    segments = tuple(segments_to_read(log.folder))
-                    tasks[name] = ScanTask(segments, log.log_start_offset, self.wanted.skip_corrupt)
-                except KeptlogError as error:
-                    self.failed[str(name)] = error
-        weights = [task.weight for task in tasks.values()]
-        outcomes = run_each(jobs, list(tasks.values()), weights, f"looking at {counted(len(tasks), 'log')}")
-        scanned: dict[str, dict[int, _ScannedLog]] = defaultdict(dict)
-        for (name, task), outcome in zip(tasks.items(), outcomes, strict=True):
-            if isinstance(outcome, KeptlogError):
-                self.failed[str(name)] = outcome
-            else:
-                scanned[name.topic][name.partition] = _ScannedLog(name, task.segments, scan_from(outcome))
-        return scanned
-
-    def plans(
-        self, sources: Mapping[str, SourceIdentity], scanned: Mapping[str, Mapping[int, _ScannedLog]]
-    ) -> list[IngestPlan]:
-        """What to read of each topic."""
-        plans: list[IngestPlan] = []
-        for topic, logs in scanned.items():
-            found = [
-                SourceLog(partition, log.scan.log_start_offset, log.scan.last_stable_offset)
-                for partition, log in logs.items()
-            ]
-            there = SourceTopic(sources[topic], tuple(found))
-            try:
-                plan = self.ingest.plan(topic, there, skip_lost=self.wanted.skip_lost)
-            except KeptlogError as error:
-                self.failed[topic] = error
-                continue
-            # Other partitions are in other brokers' directories.
-            stopped = {partition: why for partition, why in plan.stopped.items() if partition in logs}
-            plans.append(replace(plan, stopped=stopped))
-        return plans
-
-    def cut(self, plans: Sequence[IngestPlan], scanned: Scanned, cores: int) -> list[TopicIngest]:
-        """The plans with their parts."""
-        to_read = [
-            (plan, each, scanned[plan.topic][each.partition])
+    def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[LogPart, ...]]:
+        """As ``Source`` says."""
+        to_read = {
+            TopicPartition(plan.topic, each.partition): each
             for plan in plans
             for each in plan.ranges
             if each.from_offset < each.end_offset
-        ]
-        total_bytes = sum(segment.size_bytes for _, each, log in to_read for segment in _segments_in(log, each))
+        }
+        total_bytes = sum(
+            segment.size_bytes for name, each in to_read.items() for segment in _segments_in(self._scanned[name], each)
+        )
         even_bytes = -(-total_bytes // (cores * _PARTS_PER_CORE))
         target_bytes = min(max(even_bytes, _LEAST_PART_BYTES), _MOST_PART_BYTES)
         parts: dict[str, list[LogPart]] = defaultdict(list)
-        for plan, each, log in to_read:
-            parts[plan.topic] += _parts(log, each, target_bytes, skip_corrupt=self.wanted.skip_corrupt)
-        return [TopicIngest(plan, tuple(parts[plan.topic]), self.wanted.config) for plan in plans]
+        for name, each in to_read.items():
+            parts[name.topic] += _parts(self._scanned[name], each, target_bytes, skip_corrupt=self.skip_corrupt)
+        return [tuple(parts[plan.topic]) for plan in plans]
+
+    def confirm(self, plan: IngestPlan) -> None:
+        """Nothing can have changed that a part did not notice."""
+
+    def _scan_tasks(self, topics: Iterable[str]) -> tuple[dict[TopicPartition, ScanTask], dict[str, KeptlogError]]:
+        """A task for each log of these topics, and the logs whose folder can't be listed."""
+        tasks: dict[TopicPartition, ScanTask] = {}
+        failed: dict[str, KeptlogError] = {}
+        for topic in topics:
+            for log in self.logs[topic]:
+                name = TopicPartition(topic, log.topic_partition.partition)
+                try:
+                    segments = tuple(segments_to_read(log.folder))
+                    tasks[name] = ScanTask(segments, log.log_start_offset, self.skip_corrupt)
+                except KeptlogError as error:
+                    failed[str(name)] = error
+        return tasks, failed
 
 
-def _source_of(logs: Sequence[LogDirectory]) -> SourceIdentity:
+def _scans(jobs: Jobs, tasks: Mapping[TopicPartition, ScanTask]) -> tuple[list[_ScannedLog], dict[str, KeptlogError]]:
+    """Every log that can be read to its end, and why the others can't."""
+    scanned: list[_ScannedLog] = []
+    failed: dict[str, KeptlogError] = {}
+    weights = [task.weight for task in tasks.values()]
+    outcomes = run_each(jobs, list(tasks.values()), weights, f"looking at {counted(len(tasks), 'log')}")
+    for (name, task), outcome in zip(tasks.items(), outcomes, strict=True):
+        if isinstance(outcome, KeptlogError):
+            failed[str(name)] = outcome
+        else:
+            scanned.append(_ScannedLog(name, task.segments, scan_from(outcome)))
+    return scanned, failed
+
+
+def _found(identity: SourceIdentity, logs: Sequence[_ScannedLog]) -> SourceTopic:
+    """A topic as these of its logs show it; other partitions are in other brokers' directories."""
+    found = [SourceLog(log.name.partition, log.scan.log_start_offset, log.scan.last_stable_offset) for log in logs]
+    return SourceTopic(identity, tuple(found), is_whole=False)
+
+
+def _identity_of(logs: Sequence[LogDirectory]) -> SourceIdentity:
     """The topic there.
 
     Raises:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keptlog.home import new_id
-from keptlog.ingest.ingest_pass import Ingest, IngestResult
-from keptlog.ingest.kafka_brokers import BrokerIngest, Looked, WantedTopics
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.kafka_brokers import KafkaBrokers
+from keptlog.ingest.plans import IngestPlans
+from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import NewRecord, Record
 from keptlog.table.store import LogStore
@@ -31,10 +33,15 @@ class Ingesting:
         return open_store(self.home)
 
     @property
-    def ingest(self) -> BrokerIngest:
+    def ingest(self) -> Ingest:
         store = self.store
+        return Ingest(store, in_process_engine(store.files))
+
+    @property
+    def source(self) -> KafkaBrokers:
+        """The topic at the broker."""
         settings = ClientSettings.load({"bootstrap.servers": self.broker.bootstrap}, {})
-        return BrokerIngest(Ingest(store, in_process_engine(store.files)), settings)
+        return KafkaBrokers(settings, {self.topic: self.topic})
 
     def create(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         self.broker.create_topic(self.topic, partitions, config or {})
@@ -43,14 +50,14 @@ class Ingesting:
         """Records of partition 0."""
         self.broker.produce(self.topic, [NewRecord(b"key", value, 1_700_000_000_000, 0) for value in values])
 
-    def look(self, *, skip_lost: bool = False) -> Looked:
-        looked = self.ingest.look(WantedTopics({self.topic: self.topic}, skip_lost=skip_lost))
-        assert not looked.failed
-        return looked
+    def plan(self, *, skip_lost: bool = False) -> IngestPlans:
+        plans = self.ingest.plan(self.source, skip_lost=skip_lost)
+        assert not plans.failed
+        return plans
 
-    def bring(self, looked: Looked | None = None, *, skip_lost: bool = False) -> IngestResult:
-        """Ingest what is there now, or what was looked at."""
-        return self.ingest.run(looked or self.look(skip_lost=skip_lost), new_id(), lambda _: None)
+    def bring(self, plans: IngestPlans | None = None, *, skip_lost: bool = False) -> IngestResult:
+        """Ingest what is there now, or what was planned."""
+        return self.ingest.carry_out(plans or self.plan(skip_lost=skip_lost), new_id())
 
     def bring_all(self) -> None:
         """Ingest, and nothing must fail."""

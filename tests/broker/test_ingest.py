@@ -12,7 +12,6 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from keptlog.errors import InvalidConfig, StalePlan, UnknownTopic
-from keptlog.ingest.kafka_brokers import WantedTopics
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import TimestampType
 from keptlog.log.topic_partition import TopicPartition as Name
@@ -41,7 +40,7 @@ def test_every_committed_record_comes_as_it_was_produced(there: Ingesting, monke
     assert there.records() == generated.expected()
     assert sum(map(len, generated.expected().values())) > RECORDS / 2
     assert there.end_offsets() == list(there.broker.end_offsets(there.topic, 3).values())
-    assert not any(there.look().lag.values())
+    assert not any(there.plan().lag.values())
 
 
 def test_an_open_transaction_holds_back_what_follows_until_it_is_decided(there: Ingesting) -> None:
@@ -127,10 +126,10 @@ def test_records_that_retention_took_first_stop_the_log_until_their_loss_is_acce
     assert not there.bring(skip_lost=True).failed
     assert there.values() == [b"1", b"2", b"5"]
     there.produce(b"6")
-    looked = there.look()
+    plans = there.plan()
     there.produce(b"7")
     delete_records(there, 8)
-    [error] = there.bring(looked).failed.values()
+    [error] = there.bring(plans).failed.values()
     assert isinstance(error, StalePlan)
     assert "does not have offset 6 any more" in str(error)
 
@@ -143,8 +142,8 @@ def test_a_topic_that_was_deleted_and_created_again_is_another_one(there: Ingest
     admin.delete_topics([there.topic])[there.topic].result(DEADLINE_SECONDS)
     while there.topic in admin.list_topics(timeout=DEADLINE_SECONDS).topics:
         threading.Event().wait(0.05)
-    looked = there.ingest.look(WantedTopics({there.topic: there.topic}))
-    assert isinstance(looked.failed[there.topic], UnknownTopic)
+    plans = there.ingest.plan(there.source)
+    assert isinstance(plans.failed[there.topic], UnknownTopic)
     there.create()
     there.produce(b"new", b"newer")
     [error] = there.bring().failed.values()
@@ -156,14 +155,14 @@ def test_a_topic_that_was_deleted_and_created_again_is_another_one(there: Ingest
 def test_a_topic_that_is_created_again_while_it_is_read_does_not_get_in(there: Ingesting) -> None:
     there.create()
     there.produce(b"old")
-    looked = there.look()
+    plans = there.plan()
     admin = there.broker.admin
     admin.delete_topics([there.topic])[there.topic].result(DEADLINE_SECONDS)
     while there.topic in admin.list_topics(timeout=DEADLINE_SECONDS).topics:
         threading.Event().wait(0.05)
     there.create()
     there.produce(b"new", b"newer")
-    [error] = there.bring(looked).failed.values()
+    [error] = there.bring(plans).failed.values()
     assert isinstance(error, StalePlan)
     assert "was deleted and created again while it was read" in str(error)
     assert there.records() == {0: []}
@@ -173,9 +172,9 @@ def test_a_topic_has_the_id_that_its_log_directory_notes(there: Ingesting) -> No
     names = [f"{there.topic}-{number}" for number in range(8)]  # half of all ids have a letter that tells
     for name in names:
         there.broker.create_topic(name, 1, {})
-    looked = there.ingest.look(WantedTopics({name: name for name in names}))
+    plans = there.ingest.plan(dataclasses.replace(there.source, topics={name: name for name in names}))
     noted = {log.topic_partition.topic: log.topic_id for log in log_directories(there.broker.folder)}
-    assert {each.plan.topic: each.plan.source.topic_id for each in looked.topics} == {
+    assert {each.plan.topic: each.plan.source.topic_id for each in plans.topics} == {
         name: noted[name] for name in names
     }
 
@@ -190,10 +189,10 @@ def test_the_brokers_time_stays_the_brokers(there: Ingesting) -> None:
 
 def test_a_new_topic_has_the_settings_of_its_broker_if_that_is_wanted(there: Ingesting) -> None:
     there.create(config={"cleanup.policy": "compact,delete", "retention.ms": "1000", "compression.type": "lz4"})
-    wanted = WantedTopics({there.topic: there.topic}, config={"retention.ms": "2000"}, with_broker_config=True)
-    looked = there.ingest.look(wanted)
-    assert set(looked.topics[0].left_out) == {"compression.type", "min.insync.replicas"}
-    assert there.bring(looked).created == (there.topic,)
+    wanted = dataclasses.replace(there.source, config={"retention.ms": "2000"}, with_broker_config=True)
+    plans = there.ingest.plan(wanted)
+    assert set(plans.topics[0].left_out) == {"compression.type", "min.insync.replicas"}
+    assert there.bring(plans).created == (there.topic,)
     made = there.store.describe_topic(there.topic)
     assert made.raw_config == {"cleanup.policy": "compact,delete", "retention.ms": "2000"}
     assert made.partitions == 1
@@ -202,7 +201,7 @@ def test_a_new_topic_has_the_settings_of_its_broker_if_that_is_wanted(there: Ing
 def test_of_two_ingests_at_once_one_lands_and_the_other_says_so(there: Ingesting) -> None:
     there.create()
     there.produce(b"a", b"b")
-    one, other = there.look(), there.look()
+    one, other = there.plan(), there.plan()
     assert not there.bring(one).failed
     [error] = there.bring(other).failed.values()
     assert isinstance(error, StalePlan)
@@ -215,8 +214,8 @@ def test_a_topic_is_ingested_again_by_its_name_alone(there: Ingesting) -> None:
     there.produce(b"a")
     there.bring_all()
     there.produce(b"b")
-    without_broker = dataclasses.replace(there.ingest, settings=there.ingest.settings.at("127.0.0.1:1"))
-    looked = without_broker.look(WantedTopics({there.topic: there.topic}))
-    assert looked.lag == {Name(there.topic, 0): 1}
-    there.bring(looked)
+    without_broker = dataclasses.replace(there.source, settings=there.source.settings.at("127.0.0.1:1"))
+    plans = there.ingest.plan(without_broker)
+    assert plans.lag == {Name(there.topic, 0): 1}
+    there.bring(plans)
     assert there.values() == [b"a", b"b"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from keptlog.ingest.ingest_pass import Ingest, IngestResult
-from keptlog.ingest.kafka_logs import WantedLogs, import_logs
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.kafka_logs import KafkaLogs
+from keptlog.ingest.result import IngestResult
 from keptlog.log.record import Record
+from keptlog.progress import silent
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
@@ -46,8 +49,9 @@ def run_import(
     logs = log_directories(directory)
     topics = {log.topic_partition.topic for log in logs}
     by_topic = {topic: [log for log in logs if log.topic_partition.topic == topic] for topic in sorted(topics)}
-    wanted = WantedLogs(by_topic, COMPACT, skip_corrupt=skip_corrupt, skip_lost=skip_lost)
-    return import_logs(Ingest(store, in_process_engine(store.files)), wanted, run_id, lambda _: None)
+    ingest = Ingest(store, in_process_engine(store.files))
+    source = KafkaLogs(by_topic, COMPACT, partial(ingest.engine.start_jobs, run_id, silent), skip_corrupt)
+    return ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id)
 
 
 def records_of(store: LogStore, topic: str, partition: int = 0) -> list[Record]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,12 @@ from pyspark.sql import SparkSession
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.ingest import kafka_logs as module
 from keptlog.ingest.ingest_pass import Ingest
-from keptlog.ingest.kafka_logs import WantedLogs, import_logs
+from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.log.reference import latest_values
 from keptlog.log.source import SourceIdentity
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.verify import verify_log
+from keptlog.progress import silent
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.spark.jobs import spark_engine
 from keptlog.table.store import LogStore
@@ -86,8 +88,10 @@ def test_a_directory_from_elsewhere_arrives_whole(store: LogStore) -> None:
 
 def test_on_spark_nothing_is_different(store: LogStore, spark: SparkSession) -> None:
     logs = [log for log in log_directories(DATA / "broker_logs") if not log.topic_partition.topic.startswith("codec")]
-    wanted = WantedLogs({log.topic_partition.topic: [log] for log in logs}, COMPACT)
-    imported = import_logs(Ingest(store, spark_engine(lambda: spark, store.files)), wanted, "1", lambda _: None)
+    ingest = Ingest(store, spark_engine(lambda: spark, store.files))
+    by_topic = {log.topic_partition.topic: [log] for log in logs}
+    source = KafkaLogs(by_topic, COMPACT, partial(ingest.engine.start_jobs, "1", silent))
+    imported = ingest.carry_out(ingest.plan(source), "1")
     assert not imported.failed
     for log in logs:
         expected = read_expected(log.folder.with_name(f"{log.folder.name}.jsonl"))

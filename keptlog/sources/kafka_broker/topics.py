@@ -37,7 +37,7 @@ _KNOWN_SETTINGS = {setting.name for setting in SETTINGS}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BrokerTopics:
     """What a broker says of the topics that it was asked for; each is in one of the two."""
 
     topics: dict[str, SourceTopic]
@@ -45,10 +45,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class TopicSettings:
     """A topic's settings at its broker: those of the topic, and those that this broker has made for all topics."""
 
-    settings: dict[str, str]
+    config: dict[str, str]
+    """Under Kafka's names; those that keptlog has too."""
     left_out: dict[str, str]
     """Settings that mean nothing here, with the reason."""
 
@@ -81,7 +82,7 @@ class _Answers:
         return {name: result for name, result in results.items() if topic_of(name) not in self.errors}
 
 
-def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS) -> Found:
+def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS) -> BrokerTopics:
     """What is there to read of each topic. Nothing is waited for longer than ``wait_seconds``.
 
     Raises:
@@ -105,12 +106,12 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
         for name, numbers in partitions.items()
         if name not in answers.errors
     }
-    return Found(found, answers.errors)
+    return BrokerTopics(found, answers.errors)
 
 
-def topic_configs(
+def topic_settings(
     settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS
-) -> dict[str, BrokerConfig]:
+) -> dict[str, TopicSettings]:
     """The settings of topics that are not Kafka's defaults.
 
     Raises:
@@ -130,7 +131,7 @@ def topic_configs(
     return {resource.name: _made(entries.values()) for resource, entries in found.items()}
 
 
-def _made(entries: Iterable[Any]) -> BrokerConfig:
+def _made(entries: Iterable[Any]) -> TopicSettings:
     """The settings that somebody made, for the topic or for all topics of the broker."""
     made = {
         entry.name: entry.value
@@ -140,7 +141,7 @@ def _made(entries: Iterable[Any]) -> BrokerConfig:
     left_out = {
         name: NOT_APPLICABLE.get(name, "keptlog has no such setting") for name in made if name not in _KNOWN_SETTINGS
     }
-    return BrokerConfig({name: value for name, value in made.items() if name not in left_out}, left_out)
+    return TopicSettings({name: value for name, value in made.items() if name not in left_out}, left_out)
 
 
 def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, list[int]]:

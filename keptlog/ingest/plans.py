@@ -1,0 +1,56 @@
+"""What an ingest would do: a plan for each topic of one source, made from its survey and the positions here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from keptlog.errors import KeptlogError
+from keptlog.ingest.source import Source
+from keptlog.log.source import IngestPlan
+from keptlog.log.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    """What is to be read of one topic, and how it is created if it does not exist yet."""
+
+    plan: IngestPlan
+    config: Mapping[str, str]
+    left_out: Mapping[str, str]
+    """Settings that it has at its source and that mean nothing here, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlans:
+    """What there is to do for one source."""
+
+    source: Source
+    topics: tuple[PlannedTopic, ...]
+    failed: dict[str, KeptlogError]
+    """Topics and topic-partitions that can't be had from there, or that can't take records from there."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def lag(self) -> dict[TopicPartition, int]:
+        """How many offsets of each topic-partition are yet to be read, those that are stopped left out.
+
+        Some of them may hold no record.
+        """
+        lag: dict[TopicPartition, int] = {}
+        for topic in self.topics:
+            ranges = {each.partition: each.end_offset - each.from_offset for each in topic.plan.ranges}
+            for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
+                lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
+        return dict(sorted(lag.items()))
+
+    def only(self, names: Collection[TopicPartition]) -> IngestPlans:
+        """What there is to do for some topic-partitions alone; the others keep their positions."""
+        return replace(self, topics=tuple(replace(each, plan=_only(each.plan, names)) for each in self.topics))
+
+
+def _only(plan: IngestPlan, names: Collection[TopicPartition]) -> IngestPlan:
+    wanted = {name.partition for name in names if name.topic == plan.topic}
+    ranges = tuple(each for each in plan.ranges if each.partition in wanted)
+    stopped = {partition: reason for partition, reason in plan.stopped.items() if partition in wanted}
+    return replace(plan, ranges=ranges, stopped=stopped)

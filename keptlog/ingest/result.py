@@ -1,0 +1,56 @@
+"""What an ingest did, for those who tell it: the command line and Dagster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keptlog.errors import KeptlogError
+from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.source import Arrival, OffsetRange
+from keptlog.log.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What one topic-partition got; its log ends at the end of ``range`` now."""
+
+    topic_partition: TopicPartition
+    range: OffsetRange
+    segments: tuple[Segment, ...]
+    skipped: tuple[str, ...]
+    """What was broken at the source and is left out, a line each."""
+
+    @property
+    def records(self) -> int:
+        return sum(segment.record_count for segment in self.segments)
+
+    @property
+    def tombstones(self) -> int:
+        return sum(segment.tombstone_count for segment in self.segments)
+
+    @property
+    def unkeyed(self) -> int:
+        return sum(segment.unkeyed_count for segment in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        """Of the files that were written."""
+        return total_bytes(self.segments)
+
+    def as_arrival(self) -> Arrival:
+        """For the commit."""
+        return Arrival(self.range, self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What a run did. A topic-partition may be in both: some of it landed, and then something failed."""
+
+    run_id: str
+    created: tuple[str, ...]
+    """The topics that were seen for the first time."""
+    committed: tuple[Intake, ...]
+    failed: dict[str, KeptlogError]
+    """Topic-partition, or topic if none of it could be begun, to the error; nothing of it is lost."""
+    warnings: tuple[str, ...] = ()
+    """What stopped nothing and should be known, a line each."""

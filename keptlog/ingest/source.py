@@ -1,0 +1,82 @@
+"""What an ingest asks of a source: three questions, and whatever else it does is its own.
+
+    survey     what is there?             changes nothing; may take a while
+       |            the pass plans: which offsets to read, from the positions here (``keptlog.log.source``)
+    cut        in which parts?            reads nothing
+       |            tasks read the parts, side by side, and stage segments
+    confirm    may what was read land?    asked once a topic, between reading and commit
+       |            the pass commits
+
+A source knows nothing of tables, tasks and commits, and is told no more than what a topic here remembers of it. One
+object serves one ingest: what a survey has found out it may keep for the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from keptlog.engine.ingest_tasks import Part
+from keptlog.errors import KeptlogError
+from keptlog.log.source import IngestPlan, SourceTopic, StoredSource
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSurvey:
+    """A topic as it is at its source."""
+
+    topic: str
+    """The one here, which need not exist."""
+    there: SourceTopic
+    config: Mapping[str, str] = field(default_factory=dict)
+    """The topic's settings, if it does not exist yet."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Settings that it has there and that mean nothing here, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a source says of the topics that it was asked for; a topic without any log that can be had is in neither."""
+
+    topics: tuple[TopicSurvey, ...]
+    failed: dict[str, KeptlogError]
+    """Topics, or topic-partitions, that can't be had, with the error."""
+    warnings: tuple[str, ...] = ()
+    """What stops nothing and should be known, a line each."""
+
+
+class Source(Protocol):
+    """Somewhere that holds topics whose records have Kafka's offsets."""
+
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics here that are to be filled from it; they need not exist."""
+        ...
+
+    def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
+        """Look at some of the topics; changes nothing. A topic that can't be looked at fails alone.
+
+        Args:
+            stored: what each topic here remembers; null for one that does not exist yet.
+
+        Raises:
+            InvalidConfig: nobody has said where the source is.
+            StorageUnavailable: it needs tasks to look, and whoever runs them fails.
+        """
+        ...
+
+    def cut(self, plans: Sequence[IngestPlan], cores: int) -> Sequence[Sequence[Part]]:
+        """The parts of each plan, in the plans' order, so that together they keep ``cores`` busy.
+
+        A plan's parts are its ranges in their order, cut anywhere: without gaps, and none of them overlap.
+        """
+        ...
+
+    def confirm(self, plan: IngestPlan) -> None:
+        """Whether what was read for a plan may land, as far as the parts could not know.
+
+        Raises:
+            KeptlogError: it must not; nothing of the topic is committed.
+        """
+        ...
