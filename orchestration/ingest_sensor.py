@@ -10,20 +10,21 @@ pauses: the run that fails is what people are alerted by. Its reason stands in e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import by_reason, source_observation
-from keptlog.dagster.orchestration.in_flight import ingests_in_flight
+from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import Failures, recent_failures
 from keptlog.dagster.orchestration.ingest_job import ingest_kafka
-from keptlog.dagster.orchestration.lag import IngestedTopic, LagScan, lag_scanner_of
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
+from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig
+from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.topic_partition import TopicPartition
@@ -40,10 +41,10 @@ NO_SOURCE = (
 
 
 @dataclass(frozen=True)
-class Judged:
+class LagDecision:
     """What becomes of the topics in one tick."""
 
-    requested: tuple[tuple[IngestedTopic, TopicPartition], ...]
+    requested: tuple[tuple[TopicLag, TopicPartition], ...]
     reasons: tuple[str, ...]
     """Why others are not."""
 
@@ -58,69 +59,79 @@ class Judged:
 def ingest_lag_sensor(
     context: dg.SensorEvaluationContext, kafka: KafkaResource, clock: ClockResource
 ) -> dg.SensorResult:
-    scanner = lag_scanner_of(kafka.log_store)
-    if not scanner.sources():
+    memory = lag_memory_of(kafka.log_store)
+    if not memory.scanner.sources():
         return dg.SensorResult(skip_reason=NO_SOURCE)
     try:
-        settings = kafka.settings
-        enough = Enough(kafka.effective_min_lag, kafka.effective_max_wait_ms)
+        settings, threshold = kafka.settings, kafka.threshold
     except InvalidConfig as error:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
-    scan = scanner.scan(settings, clock.read_ms())
+    scan = memory.scanner.scan(settings, clock.read_ms())
     failures = recent_failures(context.instance, backoff_of(kafka.log_store.broker))
-    judged = judge(context.instance, scan, enough, failures)
-    request = [_request(judged, scan, failures)] if judged.requested else []
-    for reason in judged.reasons if request else ():
+    decision = decide(scan, threshold, ingests_in_flight(context.instance), failures)
+    request = [_request(decision, scan, failures)] if decision.requested else []
+    for reason in decision.reasons if request else ():
         context.log.info(reason)
     return dg.SensorResult(
         run_requests=request,
-        skip_reason=None if request else "; ".join(judged.reasons),
+        skip_reason=None if request else "; ".join(decision.reasons),
         asset_events=[
-            source_observation(name, state.position, state.log, state.stopped) for name, state in scanner.news(scan)
+            source_observation(name, lag.position, lag.log, lag.stopped) for name, lag in memory.news.of(scan)
         ],
     )
 
 
-@dataclass(frozen=True)
-class Enough:
-    """When a run is worth it."""
-
-    min_lag: int
-    max_wait_ms: int
-
-    def due_ms(self, topic: IngestedTopic) -> int:
-        """When a topic is due; 0 for at once."""
-        return 0 if topic.lag >= self.min_lag else topic.waiting_since_ms + self.max_wait_ms
-
-
-def judge(instance: dg.DagsterInstance, scan: LagScan, enough: Enough, failures: Failures) -> Judged:
+def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures: Failures) -> LagDecision:
     """Which topic-partitions to ask for, and why not the others."""
-    busy = ingests_in_flight(instance)
-    requested: list[tuple[IngestedTopic, TopicPartition]] = []
-    behind: list[str] = []
+    requested: list[tuple[TopicLag, TopicPartition]] = []
+    left_to_wait: list[str] = []
     paused: dict[str, str] = {}
-    stopped: list[str] = []
     for topic in scan.topics:
-        stopped += [f"stopped: {line}" for line in by_reason({str(name): why for name, why in topic.stopped.items()})]
-        if busy.includes_topic(topic.topic):
-            behind.append(f"{topic.topic} is being ingested")
+        why_waits = _why_it_waits(topic, threshold, in_flight, scan.now_ms)
+        left_to_wait += [why_waits] if why_waits else []
+        if in_flight.includes_topic(topic.topic):
             continue
-        due_ms = enough.due_ms(topic)
-        if topic.lag and scan.now_ms < due_ms:
-            behind.append(f"{topic.topic} is only {topic.lag} behind; due at {iso_time(due_ms)}")
-        for name in [*(topic.behind if topic.lag and scan.now_ms >= due_ms else ()), *topic.stopped]:
-            retry_at_ms = failures.retry_at_ms(name, topic.position(name))
-            if scan.now_ms < retry_at_ms:
-                attempts = failures.count(name, topic.position(name))
-                paused[str(name)] = f"failed {counted(attempts, 'time')}, the next ingest is at {iso_time(retry_at_ms)}"
+        due = topic.behind if topic.lag and not why_waits else []
+        for name in [*due, *topic.stopped]:
+            if why_paused := _why_paused(topic, name, failures, scan.now_ms):
+                paused[str(name)] = why_paused
             else:
                 requested.append((topic, name))
-    if scan.topics and not (requested or behind or paused or stopped):
-        topics = counted(len(scan.topics), "ingested topic")
-        names = counted(sum(len(topic.names) for topic in scan.topics), "topic-partition")
-        behind = [f"{topics}, {names}, none is behind its broker"]
-    reasons = [line for kind in (scan.unanswered, stopped, by_reason(paused), behind) for line in _some(kind)]
-    return Judged(tuple(requested), tuple(reasons))
+    stopped = [f"stopped: {line}" for topic in scan.topics for line in by_reason(_texts(topic.stopped))]
+    if scan.topics and not (requested or left_to_wait or paused or stopped):
+        left_to_wait = [_all_caught_up(scan)]
+    reasons = [line for kind in (scan.unanswered, stopped, by_reason(paused), left_to_wait) for line in _some(kind)]
+    return LagDecision(tuple(requested), tuple(reasons))
+
+
+def _why_it_waits(topic: TopicLag, threshold: LagThreshold, in_flight: InFlight, now_ms: int) -> str | None:
+    """Why nothing that is behind is asked for; null if it is asked for, or nothing is behind."""
+    if in_flight.includes_topic(topic.topic):
+        return f"{topic.topic} is being ingested"
+    due_ms = threshold.due_ms(topic)
+    if topic.lag and now_ms < due_ms:
+        return f"{topic.topic} is only {topic.lag} behind; due at {iso_time(due_ms)}"
+    return None
+
+
+def _why_paused(topic: TopicLag, name: TopicPartition, failures: Failures, now_ms: int) -> str | None:
+    """Why a topic-partition is not tried again yet; null if it may be."""
+    position = topic.position(name)
+    retry_at_ms = failures.retry_at_ms(name, position)
+    if now_ms >= retry_at_ms:
+        return None
+    attempts = counted(failures.count(name, position), "time")
+    return f"failed {attempts}, the next ingest is at {iso_time(retry_at_ms)}"
+
+
+def _all_caught_up(scan: LagScan) -> str:
+    topics = counted(len(scan.topics), "ingested topic")
+    names = counted(sum(len(topic.names) for topic in scan.topics), "topic-partition")
+    return f"{topics}, {names}, none is behind its broker"
+
+
+def _texts(reasons: Mapping[TopicPartition, str]) -> dict[str, str]:
+    return {str(name): why for name, why in reasons.items()}
 
 
 def _some(lines: tuple[str, ...] | list[str]) -> Iterator[str]:
@@ -129,10 +140,10 @@ def _some(lines: tuple[str, ...] | list[str]) -> Iterator[str]:
         yield f"and {len(lines) - _TOLD} more"
 
 
-def _request(judged: Judged, scan: LagScan, failures: Failures) -> dg.RunRequest:
+def _request(decision: LagDecision, scan: LagScan, failures: Failures) -> dg.RunRequest:
     """One run; its key changes with the topics' state and with every failure, or Dagster would start it only once."""
-    names = [str(name) for _, name in judged.requested]
-    states = [f"{topic.location}#{failures.count(name, topic.position(name))}" for topic, name in judged.requested]
+    names = [str(name) for _, name in decision.requested]
+    states = [f"{topic.location}#{failures.count(name, topic.position(name))}" for topic, name in decision.requested]
     return dg.RunRequest(
         run_key=run_key(TRIGGER, names, states, scan.now_ms),
         run_config={"ops": {"ingest": {"config": {"topic_partitions": names}}}},

@@ -18,6 +18,7 @@ from pydantic import Field
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings
+from keptlog.ingest.lag import LagThreshold
 from keptlog.kafka_client.settings import ClientSettings
 
 MIN_LAG = "KEPTLOG_INGEST_MIN_LAG"
@@ -42,6 +43,11 @@ class KafkaResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def effective_max_wait_ms(self) -> int:
         """Raises InvalidConfig if the variable is no such number."""
         return _number(MAX_WAIT_MS, 300_000, minimum=0) if self.max_wait_ms is None else self.max_wait_ms
+
+    @property
+    def threshold(self) -> LagThreshold:
+        """When a run is worth it; raises InvalidConfig if a variable is no such number."""
+        return LagThreshold(self.effective_min_lag, self.effective_max_wait_ms)
 
     @property
     def settings(self) -> ClientSettings:

@@ -9,9 +9,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration import lag
 from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
+from keptlog.ingest import lag, lag_news
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import HOUR_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
@@ -232,7 +232,7 @@ def test_the_lag_of_every_topic_partition_is_observed_when_it_changes(here: Inge
 def test_observations_come_a_few_at_a_time_stopped_ones_first_and_dagster_takes_them(
     here: IngestWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lag, "NEWS_PER_TICK", 3)
+    monkeypatch.setattr(lag_news, "NEWS_PER_SCAN", 3)
     here.produce("users", ("a", "1"))
     here.knows("users", 0, 0, 5)
 

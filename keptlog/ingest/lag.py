@@ -1,11 +1,13 @@
 """How far the topics here are behind their brokers, at the price of one catalog query and a few requests a cluster.
 
+    here    [ 0 ............... 120 )
+    there        [ 40 ................... 200 )        80 behind
+
 What a topic remembers of its source changes only with its metadata location, so a scan reads the table of a topic only
 after a commit. Then all clusters are asked at once, each for all of its topics, and none is waited for longer than
 ``WAIT_SECONDS`` for an answer. A cluster that does not answer is told with its reason, and the others are judged.
 
-    here    [ 0 ............... 120 )
-    there        [ 40 ................... 200 )        80 behind
+Which of it is news, and whether it is worth an ingest, others say: ``keptlog.ingest.lag_news``, ``LagThreshold``.
 """
 
 from __future__ import annotations
@@ -16,10 +18,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import NamedTuple
 
-from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
@@ -28,16 +28,12 @@ from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.table.store import LogStore
 
 WAIT_SECONDS = 5
-"""A tick has a minute for everything."""
+"""Whoever scans does so again soon, and a sensor's tick has a minute for everything."""
 _CLUSTERS_AT_ONCE = 16
-NEWS_PER_TICK = 20
-"""Each is written to Dagster's database in the daemon, at tens of ms apiece."""
-NEWS_INTERVAL_MS = 300_000
-"""A busy topic-partition changes all the time; this often it is told. What stopped or caught up is told at once."""
 
 
-class State(NamedTuple):
-    """All that is told of a topic-partition."""
+class LogLag(NamedTuple):
+    """Where a topic-partition stands, here and at its source."""
 
     stopped: str | None
     position: int | None
@@ -50,7 +46,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class IngestedTopic:
+class TopicLag:
     """A topic here and its source, as they stand at one time."""
 
     topic: str
@@ -82,9 +78,9 @@ class IngestedTopic:
         """What must not be gone on with, and why."""
         return {TopicPartition(self.topic, number): reason for number, reason in self.plan.stopped.items()}
 
-    def state(self, name: TopicPartition) -> State:
-        """What there is to tell of a topic-partition."""
-        return State(self.stopped.get(name), self.position(name), self.logs.get(name.partition))
+    def lag_of(self, name: TopicPartition) -> LogLag:
+        """Where a topic-partition stands."""
+        return LogLag(self.stopped.get(name), self.position(name), self.logs.get(name.partition))
 
     @property
     def names(self) -> list[TopicPartition]:
@@ -93,11 +89,24 @@ class IngestedTopic:
 
 
 @dataclass(frozen=True)
+class LagThreshold:
+    """When an ingest is worth it: enough offsets behind, or by fewer for long enough."""
+
+    min_lag: int
+    """Offsets of one topic."""
+    max_wait_ms: int
+
+    def due_ms(self, topic: TopicLag) -> int:
+        """When a topic is due; 0 for at once."""
+        return 0 if topic.lag >= self.min_lag else topic.waiting_since_ms + self.max_wait_ms
+
+
+@dataclass(frozen=True)
 class LagScan:
     """All topics that have a broker, as they stand at one time."""
 
     now_ms: int
-    topics: tuple[IngestedTopic, ...]
+    topics: tuple[TopicLag, ...]
     unanswered: tuple[str, ...]
     """What is not known, and why: a line for each cluster that does not answer, and each topic that is not there."""
 
@@ -108,7 +117,6 @@ class LagScanner:
 
     store: LogStore
     _stored: dict[str, tuple[str, StoredSource]] = field(default_factory=dict)
-    _told: dict[TopicPartition, tuple[State, int]] = field(default_factory=dict)
     _waiting: dict[str, tuple[tuple[int | None, ...], int]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -144,7 +152,7 @@ class LagScanner:
                 clusters[stored.source.bootstrap].add(stored.source.topic)
         found = _ask(settings, clusters)
         unanswered = [str(answer) for answer in found.values() if isinstance(answer, KeptlogError)]
-        topics: list[IngestedTopic] = []
+        topics: list[TopicLag] = []
         for topic, (location, stored) in sorted(sources.items()):
             answer = found[stored.source.bootstrap] if stored.source else None
             if stored.source is None or not isinstance(answer, BrokerTopics):
@@ -152,31 +160,10 @@ class LagScanner:
             if stored.source.topic in answer.missing:
                 unanswered.append(f"{topic}: {answer.missing[stored.source.topic]}")
             else:
-                topics.append(self._judge(topic, location, stored, answer.topics[stored.source.topic], now_ms))
+                topics.append(self._lag_of(topic, location, stored, answer.topics[stored.source.topic], now_ms))
         return LagScan(now_ms, tuple(topics), tuple(unanswered))
 
-    def news(self, scan: LagScan) -> list[tuple[TopicPartition, State]]:
-        """What is to be told of a scan: topic-partitions that have changed, stopped ones first, a few at a time."""
-        with self._lock:
-            states = {name: topic.state(name) for topic in scan.topics for name in topic.names}
-            changed = [name for name, state in states.items() if self._is_news(name, state, scan.now_ms)]
-            changed.sort(key=lambda name: (states[name].stopped is None, self._told_ms(name)))
-            told = changed[:NEWS_PER_TICK]
-            self._told.update((name, (states[name], scan.now_ms)) for name in told)
-            return [(name, states[name]) for name in told]
-
-    def _is_news(self, name: TopicPartition, state: State, now_ms: int) -> bool:
-        if name not in self._told:
-            return True
-        before, told_ms = self._told[name]
-        has_caught_up = before.is_behind and not state.is_behind
-        is_old = now_ms >= told_ms + NEWS_INTERVAL_MS
-        return state.stopped != before.stopped or has_caught_up or (is_old and state != before)
-
-    def _told_ms(self, name: TopicPartition) -> int:
-        return self._told[name][1] if name in self._told else 0
-
-    def _judge(self, topic: str, location: str, stored: StoredSource, there: SourceTopic, now_ms: int) -> IngestedTopic:
+    def _lag_of(self, topic: str, location: str, stored: StoredSource, there: SourceTopic, now_ms: int) -> TopicLag:
         plan = plan_ingest(topic, stored.source, stored.positions, there)
         with self._lock:
             positions, since_ms = self._waiting.get(topic, (None, now_ms))
@@ -184,7 +171,7 @@ class LagScanner:
                 since_ms = now_ms
             self._waiting[topic] = stored.positions, since_ms
         logs = {log.partition: log for log in there.logs}
-        return IngestedTopic(topic, location, stored.positions, plan, logs, since_ms)
+        return TopicLag(topic, location, stored.positions, plan, logs, since_ms)
 
     def _read(self, topic: str) -> StoredSource:
         try:
@@ -210,15 +197,3 @@ def _look(settings: ClientSettings, names: set[str]) -> BrokerTopics | KeptlogEr
         return look_at_topics(settings, sorted(names), WAIT_SECONDS)
     except KeptlogError as error:
         return error
-
-
-_scanners: dict[Path, LagScanner] = {}
-
-
-def lag_scanner_of(log_store: LogStoreResource) -> LagScanner:
-    """The scanner of a home, one in a process."""
-    store = log_store.store
-    scanner = _scanners.get(log_store.path)
-    if scanner is None or scanner.store is not store:
-        scanner = _scanners[log_store.path] = LagScanner(store)
-    return scanner
