@@ -35,19 +35,12 @@ class KafkaResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """How long it may be behind by fewer; KEPTLOG_INGEST_MAX_WAIT_MS, or five minutes."""
 
     @property
-    def effective_min_lag(self) -> int:
-        """Raises InvalidConfig if the variable is no such number."""
-        return _number(MIN_LAG, 1, minimum=1) if self.min_lag is None else self.min_lag
-
-    @property
-    def effective_max_wait_ms(self) -> int:
-        """Raises InvalidConfig if the variable is no such number."""
-        return _number(MAX_WAIT_MS, 300_000, minimum=0) if self.max_wait_ms is None else self.max_wait_ms
-
-    @property
     def threshold(self) -> LagThreshold:
         """When a run is worth it; raises InvalidConfig if a variable is no such number."""
-        return LagThreshold(self.effective_min_lag, self.effective_max_wait_ms)
+        return LagThreshold(
+            _number(MIN_LAG, 1, minimum=1) if self.min_lag is None else self.min_lag,
+            _number(MAX_WAIT_MS, 300_000, minimum=0) if self.max_wait_ms is None else self.max_wait_ms,
+        )
 
     @property
     def settings(self) -> ClientSettings:

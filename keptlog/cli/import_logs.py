@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.ingested import refuse_if_nothing_can_be_done, report
+from keptlog.cli.ingest_result import refuse_if_nothing_can_be_done, report
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option
 from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
