@@ -43,9 +43,8 @@ class Mock:
             )
         assert not producer.flush(_TIMEOUT_SECONDS)
 
-    def part(self, topic: str, from_offset: int, end_offset: int, stall_seconds: float = 0.5) -> BrokerPart:
-        here = TopicPartition("here", 0)
-        return BrokerPart(self.settings, topic, here, from_offset, end_offset, stall_seconds)
+    def part(self, topic: str, from_offset: int, end_offset: int) -> BrokerPart:
+        return BrokerPart(self.settings, topic, TopicPartition("here", 0), from_offset, end_offset)
 
 
 @pytest.fixture(scope="session")
