@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,6 +124,16 @@ def test_what_its_source_does_not_confirm_stays_out_alone(ingest: Ingest) -> Non
     assert landed(result) == {"b-0": (0, 10)}
     assert {name: type(error) for name, error in result.failed.items()} == {"a-0": StalePlan, "a-1": StalePlan}
     assert records_of(ingest.store, "a") == []
+
+
+def test_what_was_lost_to_another_run_is_one_line_in_the_log(ingest: Ingest, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "keptlog.ingest")
+    plans = ingest.plan(MemorySource({"a": (10, 10)}))
+    ingest.carry_out(plans, "1")
+    assert caplog.messages == []
+    ingest.carry_out(plans, "2")
+    [line] = caplog.messages
+    assert line.startswith("what was read of a did not land: topic a changed since its source was read")
 
 
 def test_a_commit_that_fails_fails_its_topic_alone(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -23,10 +24,19 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
 from keptlog.errors import StalePlan, StorageUnavailable
-from keptlog.kafka_client.errors import OFFSET_OUT_OF_RANGE, PARTITION_EOF, Trouble, broker_errors, no_answer
+from keptlog.kafka_client.errors import (
+    OFFSET_OUT_OF_RANGE,
+    PARTITION_EOF,
+    Trouble,
+    broker_errors,
+    no_answer,
+    translated,
+)
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.messages import table_of
+
+_log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
 """Of the wait for messages that don't come, at the end of a log; while they come, nobody waits."""
@@ -105,6 +115,8 @@ class _Reading:
     _idle_polls: int = 0
     _log_end: int | None = None
     """Where the log ended when it was last seen to."""
+    _is_outage: bool = False
+    """Whether the broker can't be reached, and that was logged."""
 
     def __post_init__(self) -> None:
         self.position = self.part.from_offset
@@ -134,6 +146,9 @@ class _Reading:
             self.position = _offset(messages[-1]) + 1
             self._idle_polls, self._log_end = 0, None
             self.trouble.forget()
+            if self._is_outage:
+                self._is_outage = False
+                _log.info("%s answers again; reading on at offset %d", self.part.there, self.position)
         if has_events:
             for event in polled:
                 self._heed(event.error(), _offset(event))
@@ -162,6 +177,10 @@ class _Reading:
         """Nothing came; give up if that has lasted too long."""
         if self.trouble.is_final:
             raise no_answer()
+        if self.trouble.errors and not self._is_outage:
+            self._is_outage = True
+            why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
+            _log.warning("%s; waiting for it for up to %g s", why, self.part.stall_seconds)
         self._idle_polls += 1
         if self._idle_polls * _POLL_SECONDS < self.part.stall_seconds:
             return

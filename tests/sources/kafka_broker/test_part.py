@@ -89,10 +89,15 @@ def test_a_broker_from_which_nothing_comes_is_given_up(mock: Mock) -> None:
 
 
 @pytest.mark.usefixtures("told_first")
-def test_a_broker_that_is_not_there_is_named_with_the_reason(mock: Mock) -> None:
+def test_a_broker_that_is_not_there_is_named_with_the_reason_and_logged_once_while_it_is_waited_for(
+    mock: Mock, caplog: pytest.LogCaptureFixture
+) -> None:
     nowhere = replace(mock.part("odd", 0, 5), settings=mock.settings.at("127.0.0.1:1"), stall_seconds=0.5)
     with pytest.raises(StorageUnavailable, match=r"odd-0 at 127.0.0.1:1 can't be read: .*Connection refused"):
         read(nowhere)
+    [logged] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert logged.startswith("odd-0 at 127.0.0.1:1: no broker at 127.0.0.1:1 answers: ")
+    assert logged.endswith("; waiting for it for up to 0.5 s")
 
 
 def test_a_setting_that_librdkafka_does_not_know_is_refused(mock: Mock) -> None:
