@@ -1,7 +1,7 @@
 """State out: the log as it is here, into a topic of a Kafka broker; ``restore_to_file`` does files.
 
 A topic gets every record, in order, in the partition of its number, exactly once however often a restore is killed and
-run again. How far it has got is committed with the records (``keptlog.sinks.kafka_broker.writer``), as an offset here:
+run again. How far it has got is committed with the records (``sinks.kafka_broker.transactions``), as an offset here:
 
     first run       [ 0 ............ 80 ) killed            sent from the log as it was then
     cleaned             [  .  . .  .  .  .  .  . 120 )      neither order nor offsets change, so 80 stays a position
@@ -33,8 +33,9 @@ from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.progress import Progress
+from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
-from keptlog.sinks.kafka_broker.writer import Pair, Position, Writer, open_writer
+from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
 from keptlog.table.read import Reader
 from keptlog.table.store import LogStore

@@ -1,0 +1,79 @@
+"""What goes wrong while a topic is written, as keptlog's errors: with the offset that can't be passed, and what to do.
+
+A record is refused long after it was sent, in a report from the broker, and then everything behind it fails as well:
+its transaction is broken. So the first report is kept and told, and whatever fails after it is its consequence.
+"""
+
+# ruff: noqa: SLF001  # the codes of librdkafka's own errors have such names
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from keptlog.errors import InvalidRecord, KeptlogError, StalePlan
+from keptlog.kafka_client.errors import translated
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.sinks.kafka_broker.position import Pair
+from keptlog.sinks.kafka_broker.transactions import Transactions, is_fenced
+
+_CONSEQUENCES = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+
+@dataclass
+class Failures:
+    """Of one writer."""
+
+    pair: Pair
+    settings: ClientSettings
+    transactions: Transactions
+    first: KeptlogError | None = None
+    """That of the first record that the broker did not take."""
+
+    def delivery(self, partition: int, offset: int, error: KafkaError, _message: Message) -> None:
+        """What librdkafka reports of a record that was not taken: its offset here, and why."""
+        if self.first or error.code() in _CONSEQUENCES:
+            return
+        where, target = self.where(partition, offset), self.pair.target
+        if error.code() in _TOO_LARGE:
+            self.first = InvalidRecord(
+                f"{where}: it is larger than max.message.bytes={target.max_message_bytes} of {target.name}: raise it "
+                "there, and run this again; it goes on from here"
+            )
+        elif error.code() == KafkaError.INVALID_TIMESTAMP:
+            self.first = InvalidRecord(
+                f"{where}: its timestamp is outside of message.timestamp.before.max.ms and message.timestamp.after."
+                f"max.ms of {target.name}: raise them there, and run this again; it goes on from here"
+            )
+        else:
+            self.first = self.translated(error, where)
+
+    def require_none(self) -> None:
+        """Raises the first failure, if there is one."""
+        if self.first:
+            raise self.first
+
+    @contextmanager
+    def around(self, what: str) -> Iterator[None]:
+        """Around whatever uses a client; ``what`` ends the error's message, such as "its positions can't be read"."""
+        try:
+            yield
+        except KafkaException as error:
+            self.require_none()
+            raise self.translated(error.args[0], f"{self.pair.topic} can't be restored: {what}") from None
+
+    def translated(self, error: KafkaError, doing: str) -> KeptlogError:
+        """One error of the producer as keptlog's."""
+        error = self.transactions.cause_of(error)
+        if is_fenced(error):
+            pair = f"{self.pair.topic} to {self.pair.target.name}"
+            return StalePlan(f"another restore of {pair} has begun and goes on where this one was; nothing is lost")
+        return translated(error, self.settings, doing, self.transactions.trouble)
+
+    def where(self, partition: int, offset: int) -> str:
+        """The record that can't be passed."""
+        return f"{self.pair.topic}-{partition} can't be restored beyond offset {offset}"

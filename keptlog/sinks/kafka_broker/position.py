@@ -1,0 +1,81 @@
+"""How far a restore has got, and how that is written down at the broker.
+
+A position is the next offset of the log here. It is kept as the committed offset of a consumer group for the
+topic-partition there, so that it can be committed in the transaction that brings the records; nobody consumes in that
+group. Kafka lets a committed offset carry a text, and ours says whose position it is:
+
+    group keptlog-restore-users     users-0    offset 120    {"topic": <id here>, "target": <id there>, "as_of_ms": ...}
+
+Names may be used again, ids are not. A position for an earlier topic of that name there is none for this one; one that
+was written for another topic here, or by somebody else, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from confluent_kafka import TopicPartition
+
+from keptlog.errors import InvalidConfig
+from keptlog.sinks.kafka_broker.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a topic-partition has got: all before ``offset`` is there."""
+
+    offset: int
+    as_of_ms: int | None
+    """What is there was in the log here at this time or later; null if nothing is there yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What is restored to what. Ids tell them from others of the same names."""
+
+    topic: str
+    topic_id: str
+    target: Target
+
+    @property
+    def group(self) -> str:
+        """The consumer group that keeps the positions."""
+        return f"keptlog-restore-{self.topic}"
+
+    @property
+    def transactional_id(self) -> str:
+        """Of both names, so that Kafka fences an older writer of the same pair as soon as a newer one begins."""
+        return f"keptlog-restore-{self.topic}-to-{self.target.name}"
+
+    def committed(self, partition: int, position: Position) -> TopicPartition:
+        """A position of the partition there as the offset that the group commits."""
+        told = {"topic": self.topic_id, "target": self.target.id, "as_of_ms": position.as_of_ms}
+        metadata = json.dumps(told, separators=(",", ":"))
+        return TopicPartition(self.target.name, partition, position.offset, metadata=metadata)
+
+    def position(self, committed: TopicPartition) -> Position | None:
+        """What ``committed`` made; null if the group has no offset, or that of an earlier topic of this name there.
+
+        Raises:
+            InvalidConfig: the offset was committed for another topic here, or not by keptlog.
+        """
+        if committed.offset < 0:
+            return None
+        where = f"{committed.topic}-{committed.partition}"
+        try:
+            told = json.loads(committed.metadata or "")
+            position, topic_id = Position(committed.offset, told["as_of_ms"]), told["topic"]
+        except (ValueError, KeyError, TypeError):
+            raise InvalidConfig(
+                f"consumer group {self.group} has an offset for {where} that keptlog did not commit: restore to "
+                "another topic (--topic), or delete the group's offsets"
+            ) from None
+        if told["target"] != self.target.id:
+            return None
+        if topic_id != self.topic_id:
+            raise InvalidConfig(
+                f"{where} was restored from another topic {self.topic}, of another home or deleted since: restore "
+                "to another topic (--topic)"
+            )
+        return position

@@ -1,0 +1,82 @@
+"""The transactions of one writer: what makes a restore exactly once.
+
+    begin   records ...   positions   commit   begin   records ...   positions   commit
+                                           ^ killed behind here: all before is there, and the positions say so
+                                                       ^ killed here: the next writer aborts it; consumers that read
+                                                         committed records, Kafka's default for them, never see it
+
+A writer that begins fences the older ones of its transactional id: from then on the broker refuses whatever they send,
+and what they had open is aborted. So there is one writer of a pair at a time, wherever its processes run.
+"""
+
+# ruff: noqa: SLF001  # the codes of librdkafka's own errors have such names
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from keptlog.kafka_client.errors import Trouble, no_answer
+from keptlog.sinks.kafka_broker.position_group import PositionGroup
+from keptlog.sinks.kafka_broker.waiting import in_time
+
+_WAIT_SECONDS = 60.0
+_LATE_SECONDS = 5.0
+"""A call that has not ended so long after its own timeout has forgotten it."""
+_ABORT_SECONDS = 5.0
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """One after the other, on one producer with a transactional id. All methods raise KafkaException but ``abort``."""
+
+    producer: Producer
+    trouble: Trouble
+    """What the producer's ``error_cb`` was told since it last worked."""
+
+    def begin(self) -> None:
+        """Fence older writers, abort what they left, and begin."""
+        self.producer.init_transactions(_WAIT_SECONDS)
+        self.producer.begin_transaction()
+
+    def commit(self, offsets: Sequence[TopicPartition], group: PositionGroup) -> None:
+        """Make what was sent visible, and the group's offsets with it, both or neither; then begin the next.
+
+        The broker must have taken all that was sent.
+        """
+        if self.trouble.errors:
+            # After a broker went and came back, the next call might wait for it for ever: a new client does not.
+            raise no_answer()
+        metadata, seconds = group.metadata, _WAIT_SECONDS + _LATE_SECONDS
+        in_time(partial(self.producer.send_offsets_to_transaction, list(offsets), metadata, _WAIT_SECONDS), seconds)
+        in_time(partial(self.producer.commit_transaction, _WAIT_SECONDS), seconds)
+        self.producer.begin_transaction()
+
+    def abort(self) -> None:
+        """Give up what was not committed.
+
+        If the broker can't be told now, the next writer tells it, or the transaction times out there.
+        """
+        self.producer.purge()
+        with contextlib.suppress(KafkaException):
+            self.producer.abort_transaction(_ABORT_SECONDS)
+
+    def cause_of(self, error: KafkaError) -> KafkaError:
+        """The error itself; if that only says that the client is broken for good, what broke it."""
+        if error.code() == KafkaError._FATAL:  # which one it is only transactions tell
+            try:
+                self.producer.begin_transaction()
+            except KafkaException as told:
+                cause: KafkaError = told.args[0]
+                return cause
+        return error
+
+
+def is_fenced(error: KafkaError) -> bool:
+    """Whether it says that a newer writer has begun."""
+    return error.code() in _FENCED
