@@ -65,13 +65,14 @@ class Pair:
         where = f"{committed.topic}-{committed.partition}"
         try:
             told = json.loads(committed.metadata or "")
-            position, topic_id = Position(committed.offset, told["as_of_ms"]), told["topic"]
+            position = Position(committed.offset, told["as_of_ms"])
+            topic_id, target_id = told["topic"], told["target"]
         except (ValueError, KeyError, TypeError):
             raise InvalidConfig(
                 f"consumer group {self.group} has an offset for {where} that keptlog did not commit: restore to "
                 "another topic (--topic), or delete the group's offsets"
             ) from None
-        if told["target"] != self.target.id:
+        if target_id != self.target.id:
             return None
         if topic_id != self.topic_id:
             raise InvalidConfig(
