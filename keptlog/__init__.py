@@ -11,13 +11,14 @@
 What stands here is what programs may rely on; docs/library.md tells it at length. Everything else is keptlog's inside:
 start with ARCHITECTURE.md; the rules are in ``keptlog.log``, the words in CONTEXT.md.
 
-Names are loaded when they are first used: ``import keptlog`` by itself imports nothing, which the command and the
+Names are loaded when they are first used: ``import keptlog`` by itself imports nothing of it, which the command and the
 workers of Spark are glad of.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ _MODULES = {
     "open_home": "keptlog.home",
 }
 """Where what is no error is defined."""
+
+# Who runs keptlog says where its log lines go; without that they go nowhere, not to stderr.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:

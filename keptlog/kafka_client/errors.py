@@ -13,6 +13,7 @@ gathered, and the one that says most is told:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from confluent_kafka.admin import AdminClient
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.kafka_client.settings import ClientSettings
+
+_logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
@@ -170,6 +173,7 @@ def ask(
             may_pass = _kind(error.args[0]) in {_NAME_LOOKUP, _CONNECTION, _SILENCE}
             if not turns or not may_pass or trouble.is_final:
                 raise
+            _logger.debug("no broker answers yet (%s), %d more turns follow if need be", error.args[0].name(), turns)
 
 
 def translated(error: KafkaError, settings: ClientSettings, doing: str, trouble: Trouble | None = None) -> KeptlogError:

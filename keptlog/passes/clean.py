@@ -18,7 +18,7 @@ Retention is a pass of its own, without Spark: plan, commit.
 
 from __future__ import annotations
 
-import contextlib
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +38,8 @@ from keptlog.log.uncleanable import Backoff
 from keptlog.progress import Progress, silent
 from keptlog.table.mark import Failure
 from keptlog.table.store import LogStore
+
+_logger = logging.getLogger(__name__)
 
 DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
 
@@ -242,7 +244,8 @@ class Cleaner:
             reason = error if isinstance(error, KeptlogError) else KeptlogError(first_line(error))
             if len(steps) == 1:
                 return [], {str(steps[0].topic_partition): reason}
-            progress(f"rewriting {len(steps)} logs together failed, they are tried apart: {first_line(error)}")
+            text = "run %s: rewriting %d logs together failed, they are tried apart: %s"
+            _logger.warning(text, run_id, len(steps), first_line(error))
         middle = len(steps) // 2
         outcomes, failed = self._rewrite_each(steps[:middle], run_id, progress)
         more_outcomes, more_failed = self._rewrite_each(steps[middle:], run_id, progress)
@@ -268,10 +271,13 @@ class Cleaner:
                 failure = Failure(step.topic_partition, first_line(error), step.checkpoint)
                 by_topic[step.topic_partition.topic].append(failure)
         for topic, failures in by_topic.items():
-            # The failures themselves are reported, whether or not they can be remembered.
-            with contextlib.suppress(KeptlogError):
-                now_ms = done.plan.now_ms + done.duration_ms
+            now_ms = done.plan.now_ms + done.duration_ms
+            try:
                 self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
+            except KeptlogError as error:
+                # The failures themselves are reported, whether or not they can be remembered.
+                text = "topic %s: %d logs can't be marked as uncleanable, so they are tried again at once: %s"
+                _logger.warning(text, topic, len(failures), first_line(error))
 
 
 def backoff_of(broker: BrokerConfig) -> Backoff:

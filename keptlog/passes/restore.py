@@ -19,13 +19,14 @@ rule for consumers of compacted topics, held instead of hoped for.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
@@ -39,6 +40,8 @@ from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
 from keptlog.table.read import Reader
 from keptlog.table.store import LogStore
+
+_logger = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 10_000
 _TRIES = 4
@@ -105,7 +108,8 @@ class Restore:
                 tries_left = _TRIES if done.commits > commits else tries_left - 1
                 if tries_left < 0 or not done.commits:
                     raise
-                self.progress(f"{error}; going on from where it was")
+                text = "%s; going on from where it was with a new client, %d more follow if need be"
+                _logger.warning(text, first_line(error), tries_left)
             else:
                 logs = tuple(replace(log, records=done.records[log.partition]) for log in done.logs)
                 return Restored(topic, name, done.is_created, logs, done.zero_timestamps)

@@ -12,17 +12,20 @@ client and server both read from ``SPARK_CONNECT_AUTHENTICATE_TOKEN``.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.session import session_settings, use_this_python
+
+_logger = logging.getLogger(__name__)
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -51,6 +54,7 @@ def connect_server(
             if process.poll() is not None:
                 raise InvalidConfig(f"Spark's Connect server ended with {process.returncode}: see what it wrote above")
             if _answers(port):
+                _logger.info("Spark's Connect server, process %d, answers at port %d", process.pid, port)
                 break
             sleep(_PAUSE_SECONDS)
         else:
@@ -58,8 +62,11 @@ def connect_server(
         yield process
     finally:
         process.terminate()
-        with suppress(subprocess.TimeoutExpired):
+        try:
             process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            text = "Spark's Connect server, process %d, does not end within %d s; it is killed"
+            _logger.warning(text, process.pid, _STOP_SECONDS)
         process.kill()
         process.wait()
 

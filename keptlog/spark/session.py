@@ -10,6 +10,7 @@ pyfile=True)``), and let ``PYSPARK_PYTHON`` in the driver's environment name tha
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -23,6 +24,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+
+_logger = logging.getLogger(__name__)
 
 CONNECT_PORT = 15002
 """Spark's own, where a Connect server's address has none."""
@@ -128,6 +131,7 @@ def starting() -> Iterator[None]:
         StorageUnavailable: the master can't be reached.
     """
     use_this_python()
+    before = SparkSession.getActiveSession()
     try:
         yield
     except Exception as error:
@@ -137,6 +141,11 @@ def starting() -> Iterator[None]:
                 "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
             ) from error
         raise StorageUnavailable(f"no Spark session could be started: {_first_line(error)}") from error
+    session = SparkSession.getActiveSession()
+    if session and not before:
+        # Of a Connect server its own master: the address that leads to it may hold a token.
+        master, application = (session.conf.get(name, "?") for name in ("spark.master", "spark.app.id"))
+        _logger.info("Spark %s is started: master %s, application %s", session.version, master, application)
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,7 @@ before is not appended twice: its snapshot tells the result.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
@@ -25,6 +26,8 @@ from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.staging import Staged, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
 from keptlog.table.topics import Topic
+
+_logger = logging.getLogger(__name__)
 
 _APPENDED = "keptlog.appended"
 
@@ -82,6 +85,7 @@ class Append:
         """
         earlier = find_commit(table, self.paths.run_id)
         if earlier:
+            _logger.info("topic %s, run %s: it was appended before", self.topic.name, self.paths.run_id)
             return _result_of(self.topic.name, earlier)
         _require_no_source(self.topic.name, table.properties)
         staged = self._stage(records, log_end_offsets(self.topic, table.properties))

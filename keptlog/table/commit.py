@@ -10,11 +10,15 @@ first; nothing is merged behind our back. So each round begins with a fresh tabl
 The complication is a commit without an answer: it may have landed. Its snapshot carries the change's id, so the next
 round finds it and is done. Should a purge have expired snapshots in between, it could be among them; that shows as a
 gap in the sequence numbers, and then nobody can tell: ``CommitStateUnknown``.
+
+Each round that is made again is one line of the log. An outage is a warning; a lost race is everyday life beside other
+writers, so only the 1st, 2nd, 4th, 8th … of a change is news.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,6 +35,8 @@ from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageU
 from keptlog.log.segment import Segment
 from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.topics import load_topic_table
+
+_logger = logging.getLogger(__name__)
 
 RUN_ID = "keptlog.run-id"
 OPERATION = "keptlog.operation"
@@ -74,7 +80,9 @@ class Committer:
         lost_races = outages = 0
         while lost_races < MAX_LOST_RACES and outages < MAX_OUTAGES:
             if failure:
-                self.sleep(_pause_seconds(lost_races, outages, commit_id or topic))
+                pause_seconds = _pause_seconds(lost_races, outages, commit_id or topic)
+                _tell(_change(topic, commit_id), failure, lost_races, outages, pause_seconds)
+                self.sleep(pause_seconds)
             try:
                 table = load_topic_table(self.catalog, topic)
                 landed = _landed_before(table, commit_id, unanswered)
@@ -83,6 +91,8 @@ class Committer:
                 failure, outages = error, outages + 1
                 continue
             if land is None:
+                if landed and unanswered is not None:
+                    _logger.info("%s: the commit that got no answer has landed", _change(topic, commit_id))
                 return landed
             try:
                 land()
@@ -159,6 +169,23 @@ def _pause_seconds(lost_races: int, outages: int, salt: str) -> float:
     share = 0.5 + zlib.crc32(f"{salt}/{lost_races}/{outages}".encode()) % 1024 / 2048
     longest_seconds = _LONGEST_PAUSE_SECONDS if outages else _LONGEST_RACE_PAUSE_SECONDS
     return min(_FIRST_PAUSE_SECONDS * 2.0 ** (outages or lost_races), longest_seconds) * share
+
+
+def _change(topic: str, commit_id: str | None) -> str:
+    """A change's name in the log: its topic, and its run if it has one."""
+    return f"topic {topic}, run {commit_id.partition('/')[0]}" if commit_id else f"topic {topic}"
+
+
+def _tell(change: str, failure: Exception, lost_races: int, outages: int, pause_seconds: float) -> None:
+    """One line for a round that is made again, and why."""
+    why = one_line(failure)
+    if outages:
+        text = "%s: catalog or storage can't be reached (%s); attempt %d of %d follows in %.2f s"
+        _logger.warning(text, change, why, outages + 1, MAX_OUTAGES, pause_seconds)
+    else:
+        level = logging.INFO if lost_races.bit_count() == 1 else logging.DEBUG
+        text = "%s: another commit came first (%s); attempt %d of %d follows in %.2f s"
+        _logger.log(level, text, change, why, lost_races + 1, MAX_LOST_RACES, pause_seconds)
 
 
 def _gave_up(topic: str, failure: Exception | None, *, is_unknown: bool) -> KeptlogError:

@@ -7,16 +7,20 @@ ends without a mark, because the mark is not set on a log whose checkpoint is no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetPropertiesUpdate
 
+from keptlog.log.iso_time import iso_time
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.uncleanable import Backoff, after_failure
+from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
 from keptlog.table.commit import Committer, Land, commit_without_snapshot
 from keptlog.table.state import LogState, partition_count, uncleanable
+
+_logger = logging.getLogger(__name__)
 
 _LONGEST_REASON = 1000
 
@@ -39,9 +43,10 @@ def mark_uncleanable(
         StalePlan, StorageUnavailable: the marks could not be set.
     """
     failures = tuple(failures)
+    marks: dict[TopicPartition, Uncleanable] = {}
 
     def prepare(table: Table) -> Land | None:
-        marks: dict[str, str] = {}
+        marks.clear()
         partitions = partition_count(topic, table.properties)
         for failure in failures:
             partition = failure.topic_partition.partition
@@ -50,9 +55,22 @@ def mark_uncleanable(
             state = LogState.read(topic, partition, table.properties)
             if state.checkpoint == failure.checkpoint:
                 reason = failure.reason[:_LONGEST_REASON]
-                marks[uncleanable(partition)] = after_failure(state.uncleanable, reason, now_ms, backoff).to_json()
+                marks[failure.topic_partition] = after_failure(state.uncleanable, reason, now_ms, backoff)
         if not marks:
             return None
-        return lambda: commit_without_snapshot(committer.catalog, table, SetPropertiesUpdate(updates=marks))
+        updates = {uncleanable(name.partition): mark.to_json() for name, mark in marks.items()}
+        return lambda: commit_without_snapshot(committer.catalog, table, SetPropertiesUpdate(updates=updates))
 
     committer.commit(topic, prepare)
+    for name, mark in marks.items():
+        # Why it failed the caller knows, and says.
+        text = "%s is uncleanable: attempt %d since %s failed; it is left alone until %s"
+        _logger.warning(text, name, mark.attempts, iso_time(mark.since_ms), iso_time(mark.retry_at_ms))
+
+
+def tell_cleared(topic: str, before: Mapping[str, str], changed: Mapping[str, str]) -> None:
+    """A line for each mark that a commit has emptied; from the topic's properties before it, and those it has set."""
+    for partition in range(partition_count(topic, before)):
+        name = uncleanable(partition)
+        if before.get(name) and changed.get(name) == "":
+            _logger.info("%s is cleanable again", TopicPartition(topic, partition))

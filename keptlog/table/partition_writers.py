@@ -12,18 +12,21 @@ exists, so that a batch that is given up leaves none behind.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from keptlog.errors import first_line
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.storage.files import Files
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
+
+_logger = logging.getLogger(__name__)
 
 HELD_BYTES = 128 * 2**20
 CLOSING_THREADS = 8
@@ -120,9 +123,10 @@ class PartitionWriters:
         for each in self._writers.values():
             each.writer.abandon()
         for path in self._written_paths:
-            # What can't be deleted is an orphan, for a purge; the error that led here is the one to be told.
-            with suppress(OSError):
+            try:
                 self.files.delete(path)
+            except OSError as error:  # the one that led here is the one to be raised
+                _logger.info("staged file %s is left for a purge: %s", path, first_line(error))
 
     def _writer(self, partition: int) -> _PartitionWriter:
         writer = self._writers.get(partition)

@@ -18,7 +18,8 @@ For every journal that deleted segments a receipt is left, ``metadata/receipts/<
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -32,6 +33,8 @@ from keptlog.table.commit import Committer, Land, commit_without_snapshot
 from keptlog.table.files import TableFiles
 from keptlog.table.references import all_references, comparable, references_of
 from keptlog.table.topics import Topic, load_topic_table
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,23 @@ class Purge:
         done = {path: self._carry_out(path, journal, referenced) for path, journal in self._journals.items()}
         deleted = {file.path for journal in done.values() for file in journal.segments + journal.metadata}
         orphans = self._sweep([file for path, file in stored.items() if path not in deleted], referenced)
-        return PurgeReceipt(
+        receipt = PurgeReceipt(
             topic=self.topic.name,
             expired_snapshots=tuple(sorted({number for journal in done.values() for number in journal.snapshots})),
             deleted_files=_distinct(file for journal in done.values() for file in journal.segments),
             deleted_metadata=_distinct(file for journal in done.values() for file in journal.metadata),
             deleted_orphans=orphans,
         )
+        if receipt.deleted_files:
+            self._tell("retired segments", receipt.deleted_files, f"off the storage, see {self._receipt_folder}")
+        if orphans:
+            self._tell("orphans", orphans, "swept, what crashes and refused commits left")
+        return receipt
+
+    def _tell(self, what: str, files: Collection[DeletedFile], where: str) -> None:
+        """One line for all of them."""
+        size_bytes = sum(file.bytes for file in files)
+        _logger.info("topic %s: %d %s with %d bytes are %s", self.topic.name, len(files), what, size_bytes, where)
 
     @property
     def _journal_folder(self) -> str:
@@ -124,6 +137,7 @@ class Purge:
     def _left_behind(self, stored: Mapping[str, StoredFile]) -> dict[str, _Journal]:
         """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
         journals: dict[str, _Journal] = {}
+        name = self.topic.name
         for path in stored:
             if path.startswith(self._journal_folder):
                 try:
@@ -133,6 +147,9 @@ class Purge:
                 except ValueError:
                     # Killed while it was written, so before its commit: there is nothing to finish.
                     self.files.delete(path)
+                    _logger.info("topic %s: journal %s of a killed purge is half written, it is dropped", name, path)
+                else:
+                    _logger.info("topic %s: journal %s of an earlier purge is carried out", name, path)
         return journals
 
     def _expire(self, table: Table) -> Land | None:
@@ -195,6 +212,7 @@ class Purge:
         ]
         for file in orphans:
             self.files.delete(file.path)
+            _logger.debug("topic %s: orphan %s with %d bytes is swept", self.topic.name, file.path, file.size_bytes)
         return tuple(DeletedFile(file.path, file.size_bytes) for file in orphans)
 
 

@@ -27,6 +27,7 @@ from keptlog.table.file_metrics import LiveFile
 from keptlog.table.freshness import require_old
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
+from keptlog.table.mark import tell_cleared
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
 from keptlog.table.topics import load_topic_table, topic_of
 
@@ -72,7 +73,7 @@ class Retention:
                 moved |= _moved(log, step.new_log_start_offset, step.segments)
             removed = {segment.path for step in self.steps for segment in step.segments}
             summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "retain"}
-            return lambda: FileChange(summary, moved, (), _live_at(live, removed), live).land(table)
+            return _landing(self.topic, FileChange(summary, moved, (), _live_at(live, removed), live), table)
 
         try:
             committer.commit(self.topic, prepare, self._commit_id)
@@ -116,7 +117,7 @@ class DeleteRecords:
                 return None
             removed = _live_at(live, {segment.path for segment in gone})
             summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "delete-records"}
-            return lambda: FileChange(summary, _moved(log, start, gone), (), removed, live).land(table)
+            return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
         committer.commit(topic, prepare, self.run_id)
         if done is None:  # an earlier call of the same run has landed
@@ -136,6 +137,16 @@ def _moved(log: Log, start: int, removed: Iterable[Segment]) -> dict[str, str]:
     if log.uncleanable and not any(s.last_offset >= first_dirty for s in log.segments if s.path not in gone):
         moved[uncleanable(partition)] = ""
     return moved
+
+
+def _landing(topic: str, change: FileChange, table: Table) -> Land:
+    before = table.properties
+
+    def land() -> None:
+        change.land(table)
+        tell_cleared(topic, before, change.properties)
+
+    return land
 
 
 def _live_at(live: Mapping[int, Sequence[LiveFile]], paths: set[str]) -> list[LiveFile]:

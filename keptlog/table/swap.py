@@ -31,6 +31,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_cleanable, require_staged
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
+from keptlog.table.mark import tell_cleared
 from keptlog.table.state import first_dirty_offset, last_pass, last_pass_to_json, uncleanable, watermarks
 from keptlog.table.topics import topic_of
 
@@ -138,4 +139,6 @@ class Swap:
                 changed[last_pass(partition)] = last_pass_to_json(self.last_passes[step.topic_partition])
             # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
             changed[uncleanable(partition)] = ""
+        before = table.properties
         FileChange(summary, changed, added, removed, live).land(table)
+        tell_cleared(self.topic, before, changed)

@@ -11,6 +11,7 @@ other, each for a bounded time.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from keptlog.kafka_client.errors import no_answer
 from keptlog.sinks.kafka_broker.waiting import in_time
+
+_logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 5.0
 _TURN_SECONDS = 0.5
@@ -73,24 +76,29 @@ class PositionGroup:
 
     def _answered(self, names: list[TopicPartition]) -> list[TopicPartition]:
         """Asked with another client when one does not answer: it may wait for ever, and the other finds out at once."""
-        for _ in range(_MOST_CLIENTS - 1):
+        for client in range(1, _MOST_CLIENTS):
             try:
                 return in_time(partial(self._asked, names), _CLIENT_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError._TIMED_OUT:
                     raise
+            text = "topic %s: client %d of %d got no answer about positions within %.0f s, the next one asks"
+            _logger.warning(text, names[0].topic, client, _MOST_CLIENTS, _CLIENT_SECONDS)
             self.consumer = self.new_consumer()
         return in_time(partial(self._asked, names), _CLIENT_SECONDS)
 
     def _asked(self, names: list[TopicPartition]) -> list[TopicPartition]:
         """Asked again while the broker that has the answer is not ready."""
         consumer = self.consumer
-        for _ in range(round(_CLIENT_SECONDS / _TURN_SECONDS)):
+        turns = round(_CLIENT_SECONDS / _TURN_SECONDS)
+        for turn in range(1, turns + 1):
             try:
                 return consumer.committed(names, timeout=_ANSWER_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() not in _NOT_READY:
                     raise
+                text = "topic %s: the broker is not ready to tell positions (%s), turn %d of %d"
+                _logger.debug(text, names[0].topic, error.args[0].name(), turn, turns)
             why = consumer.poll(_TURN_SECONDS)
             if why and why.error():
                 raise KafkaException(why.error())

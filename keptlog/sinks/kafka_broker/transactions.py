@@ -13,7 +13,7 @@ and what they had open is aborted. So there is one writer of a pair at a time, w
 
 from __future__ import annotations
 
-import contextlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from keptlog.kafka_client.errors import Trouble, no_answer
 from keptlog.sinks.kafka_broker.position_group import PositionGroup
 from keptlog.sinks.kafka_broker.waiting import in_time
+
+_logger = logging.getLogger(__name__)
 
 _WAIT_SECONDS = 60.0
 _LATE_SECONDS = 5.0
@@ -63,8 +65,10 @@ class Transactions:
         If the broker can't be told now, the next writer tells it, or the transaction times out there.
         """
         self.producer.purge()
-        with contextlib.suppress(KafkaException):
+        try:
             self.producer.abort_transaction(_ABORT_SECONDS)
+        except KafkaException as error:
+            _logger.debug("a transaction is left open, the broker can't be told (%s)", error.args[0].name())
 
     def cause_of(self, error: KafkaError) -> KafkaError:
         """The error itself; if that only says that the client is broken for good, what broke it."""

@@ -36,7 +36,7 @@ TRANSACTION_BYTES = 16 * 2**20
 _BATCH_BYTES = 1_000_000
 _ANY_BYTES = 1_000_000_000
 _TURN_SECONDS = 0.5
-_NOBODY = logging.getLogger("keptlog.nobody")
+_NOBODY = logging.Logger("nobody")  # noqa: LOG001  # in no tree of loggers, where a configuration would enable it again
 _NOBODY.disabled = True
 """Fatal errors, which librdkafka logs whatever its log level, are raised too."""
 

@@ -1,0 +1,63 @@
+"""A purge says what is off the storage: a line for all segments, one for all orphans, one for each journal it found."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from keptlog.table.store import LogStore
+from tests.logging.lines import lines
+from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create
+
+MUCH_LATER_MS = 2**45
+
+
+@pytest.fixture
+def store(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> LogStore:
+    caplog.set_level(logging.DEBUG)
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")])
+    return store
+
+
+def folder(store: LogStore) -> Path:
+    return Path(store.describe_topic(TOPIC).location.removeprefix("file://"))
+
+
+def test_nothing_to_purge_is_no_line(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
+    store.purge(TOPIC, NOW_MS)
+    assert lines(caplog, logging.DEBUG) == []
+
+
+def test_retired_segments_that_are_gone_are_one_line_that_leads_to_the_receipt(
+    store: LogStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    clean(store)
+    gone = store.purge(TOPIC, MUCH_LATER_MS).deleted_files
+    receipts = f"{store.describe_topic(TOPIC).location}/metadata/receipts/"
+    size_bytes = sum(file.bytes for file in gone)
+    told = f"topic {TOPIC}: 2 retired segments with {size_bytes} bytes are off the storage, see {receipts}"
+    assert lines(caplog) == [("INFO", told)]
+
+
+def test_orphans_are_one_line_together_and_one_each_for_whoever_looks_closer(
+    store: LogStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("x", "y"):
+        (folder(store) / "data" / f"{name}.parquet").write_bytes(b"staged")
+    store.purge(TOPIC, MUCH_LATER_MS)
+    together = f"topic {TOPIC}: 2 orphans with 12 bytes are swept, what crashes and refused commits left"
+    assert [text for _, text in lines(caplog) if "orphan" in text] == [together]
+    assert len([text for _, text in lines(caplog, logging.DEBUG) if "orphan" in text]) == 3
+
+
+def test_the_journal_of_a_purge_that_was_killed_is_told(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
+    journals = folder(store) / "metadata" / "gc"
+    journals.mkdir()
+    (journals / "half.json").write_text('{"snapsh')
+    (journals / "whole.json").write_text('{"snapshots": [], "segments": [], "metadata": []}')
+    store.purge(TOPIC, NOW_MS)
+    said = {text.partition("half.json ")[2] or text.partition("whole.json ")[2] for _, text in lines(caplog)}
+    assert said == {"of a killed purge is half written, it is dropped", "of an earlier purge is carried out"}
