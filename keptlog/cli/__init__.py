@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
 from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 
@@ -76,7 +77,16 @@ def _without_its_extra(name: str, error: ModuleNotFoundError) -> click.Command:
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="keptlog")
-def cli() -> None:
+@click.option(
+    "--log-level",
+    envvar="KEPTLOG_LOG_LEVEL",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    default="warning",
+    show_default=True,
+    help="Show log lines of this level and above on stderr.",
+)
+@click.pass_context
+def cli(context: click.Context, log_level: str) -> None:
     """Kafka's log compaction for keyed changelog topics on a data lake.
 
     A topic is an Iceberg table, a segment one of its data files. `append` adds records, `plan` says what a clean would
@@ -86,10 +96,12 @@ def cli() -> None:
     KEPTLOG_HOME            the folder that holds topics and catalog (default ./.keptlog)
     KEPTLOG_SPARK_MASTER    where Spark runs (default local[*])
     KEPTLOG_NOW_MS          judge as of this time instead of now, in ms since 1970
+    KEPTLOG_LOG_LEVEL       as --log-level
 
     \b
     Exit code 0: fine. 1: something was found or failed. 2: bad input, nothing changed.
     """
+    context.with_resource(log_lines_to_stderr(log_level))
 
 
 def main() -> None:
