@@ -1,0 +1,46 @@
+"""With the ``dagster.yaml`` that lies here, what the library logs stands in the log of the run that it happened in."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from tests.orchestration.conftest import World
+
+SETTINGS = Path(__file__).parents[2] / "dagster.yaml"
+ORPHAN = b"staged by a run that died"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    logger = logging.getLogger("keptlog")
+    level_before = logger.level
+    dagster_home = tmp_path / "dagster"
+    dagster_home.mkdir()
+    shutil.copy(SETTINGS, dagster_home)
+    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+        yield World(tmp_path / "home", instance)
+    logger.setLevel(level_before)
+
+
+def run_log(world: World, run_id: str) -> list[tuple[str, str]]:
+    """Level and text of each line of the run's log that is no event."""
+    entries = [entry for entry in world.instance.all_logs(run_id) if not entry.is_dagster_event]
+    return [(logging.getLevelName(entry.level), entry.user_message) for entry in entries]
+
+
+def test_a_run_tells_what_the_library_logs(world: World) -> None:
+    world.topic("users")
+    location = world.store.describe_topic("users").location.removeprefix("file://")
+    Path(location, "data").mkdir(exist_ok=True)
+    Path(location, "data", "orphan.parquet").write_bytes(ORPHAN)
+    config = {"ops": {"delete_retired_files": {"config": {"orphan_grace_ms": 0}}}}
+    done = world.run_job("purge", dg.RunRequest(run_config=config))
+    assert done.success
+    told = f"topic users: 1 orphans with {len(ORPHAN)} bytes are swept, what crashes and refused commits left"
+    assert run_log(world, done.run_id).count(("INFO", told)) == 1
