@@ -27,6 +27,7 @@ from keptlog.engine.engine import Engine
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic, first_line
 from keptlog.log.assessment import Assessment, assess
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.counted import counted
 from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import CleanPlan, Plan, RetentionPlan, make_plan, make_retention_plan
@@ -276,8 +277,8 @@ class Cleaner:
                 self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
             except KeptlogError as error:
                 # The failures themselves are reported, whether or not they can be remembered.
-                text = "topic %s: %d logs can't be marked as uncleanable, so they are tried again at once: %s"
-                _logger.warning(text, topic, len(failures), first_line(error))
+                text = "topic %s: %s can't be marked as uncleanable, the next pass tries again at once: %s"
+                _logger.warning(text, topic, counted(len(failures), "log"), first_line(error))
 
 
 def backoff_of(broker: BrokerConfig) -> Backoff:

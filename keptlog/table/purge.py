@@ -28,6 +28,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
+from keptlog.log.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table.commit import Committer, Land, commit_without_snapshot
 from keptlog.table.files import TableFiles
@@ -116,15 +117,15 @@ class Purge:
             deleted_orphans=orphans,
         )
         if receipt.deleted_files:
-            self._tell("retired segments", receipt.deleted_files, f"off the storage, see {self._receipt_folder}")
+            self._tell("retired segment", receipt.deleted_files, f"receipts in {self._receipt_folder}")
         if orphans:
-            self._tell("orphans", orphans, "swept, what crashes and refused commits left")
+            self._tell("orphan", orphans, "what crashes and refused commits left")
         return receipt
 
     def _tell(self, what: str, files: Collection[DeletedFile], where: str) -> None:
         """One line for all of them."""
         size_bytes = sum(file.bytes for file in files)
-        _logger.info("topic %s: %d %s with %d bytes are %s", self.topic.name, len(files), what, size_bytes, where)
+        _logger.info("topic %s: %s, %d bytes, gone: %s", self.topic.name, counted(len(files), what), size_bytes, where)
 
     @property
     def _journal_folder(self) -> str:

@@ -60,5 +60,5 @@ def test_a_mark_that_cannot_be_set_is_a_warning(
     clean(cleaner)
     assert lines(caplog)[-1] == (
         "WARNING",
-        "topic c: 1 logs can't be marked as uncleanable, so they are tried again at once: the catalog is away",
+        "topic c: 1 log can't be marked as uncleanable, the next pass tries again at once: the catalog is away",
     )

@@ -42,5 +42,5 @@ def test_a_run_tells_what_the_library_logs(world: World) -> None:
     config = {"ops": {"delete_retired_files": {"config": {"orphan_grace_ms": 0}}}}
     done = world.run_job("purge", dg.RunRequest(run_config=config))
     assert done.success
-    told = f"topic users: 1 orphans with {len(ORPHAN)} bytes are swept, what crashes and refused commits left"
+    told = f"topic users: 1 orphan, {len(ORPHAN)} bytes, gone: what crashes and refused commits left"
     assert run_log(world, done.run_id).count(("INFO", told)) == 1

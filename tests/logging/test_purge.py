@@ -38,7 +38,7 @@ def test_retired_segments_that_are_gone_are_one_line_that_leads_to_the_receipt(
     gone = store.purge(TOPIC, MUCH_LATER_MS).deleted_files
     receipts = f"{store.describe_topic(TOPIC).location}/metadata/receipts/"
     size_bytes = sum(file.bytes for file in gone)
-    told = f"topic {TOPIC}: 2 retired segments with {size_bytes} bytes are off the storage, see {receipts}"
+    told = f"topic {TOPIC}: 2 retired segments, {size_bytes} bytes, gone: receipts in {receipts}"
     assert lines(caplog) == [("INFO", told)]
 
 
@@ -48,7 +48,7 @@ def test_orphans_are_one_line_together_and_one_each_for_whoever_looks_closer(
     for name in ("x", "y"):
         (folder(store) / "data" / f"{name}.parquet").write_bytes(b"staged")
     store.purge(TOPIC, MUCH_LATER_MS)
-    together = f"topic {TOPIC}: 2 orphans with 12 bytes are swept, what crashes and refused commits left"
+    together = f"topic {TOPIC}: 2 orphans, 12 bytes, gone: what crashes and refused commits left"
     assert [text for _, text in lines(caplog) if "orphan" in text] == [together]
     assert len([text for _, text in lines(caplog, logging.DEBUG) if "orphan" in text]) == 3
 

@@ -1,0 +1,75 @@
+"""A writer at librdkafka's own cluster, which keeps no positions and fences nobody: for that there is tests.broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from keptlog.errors import InvalidRecord
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.record import Record
+from keptlog.sinks.kafka_broker import writer
+from keptlog.sinks.kafka_broker.position import Pair, Position
+from keptlog.sinks.kafka_broker.target import Target
+from keptlog.sinks.kafka_broker.writer import open_writer
+from tests.mock_broker import PARTITIONS, MockBroker, mock_broker
+
+CONFIG = {"cleanup.policy": "delete", "max.message.bytes": "1000000"}
+PAIR = Pair("users", "id-here", Target("people", "id-there", PARTITIONS, CONFIG))
+COMPACTED = Pair("users", "id-here", Target("people", "id-there", PARTITIONS, CONFIG | {"cleanup.policy": "compact"}))
+
+
+@pytest.fixture
+def broker() -> Iterator[MockBroker]:
+    with mock_broker() as started:
+        started.produce("people", ("first", "1"), partition=3)
+        yield started
+
+
+def settings(broker: MockBroker) -> ClientSettings:
+    return ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {})
+
+
+def record(offset: int, timestamp_ms: int = 7) -> Record:
+    return Record(offset, b"key", b"value", timestamp_ms)
+
+
+def timestamps_there(broker: MockBroker, count: int) -> list[int]:
+    """Of the first records of partition 0."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "tests"})
+    consumer.assign([TopicPartition("people", 0, OFFSET_BEGINNING)])
+    got = [message.timestamp()[1] for message in consumer.consume(count, timeout=10)]
+    consumer.close()
+    return got
+
+
+def test_what_is_committed_is_there_and_timestamp_zero_is_sent_as_one(broker: MockBroker) -> None:
+    with open_writer(settings(broker), PAIR) as opened:
+        assert opened.positions() == dict.fromkeys(range(PARTITIONS))
+        for offset, timestamp_ms in enumerate((5, 0, -1)):
+            opened.write(0, record(offset, timestamp_ms))
+        opened.commit({0: Position(3, 1000)})
+        assert opened.zero_timestamps == 1
+    assert timestamps_there(broker, 3) == [5, 1, -1]
+
+
+def test_it_is_full_after_so_many_records_and_not_after_the_commit(
+    broker: MockBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "TRANSACTION_RECORDS", 2)
+    with open_writer(settings(broker), PAIR) as opened:
+        fullness = []
+        for offset in range(2):
+            opened.write(0, record(offset))
+            fullness.append(opened.is_full)
+        opened.commit({0: Position(2, 1000)})
+        assert [*fullness, opened.is_full] == [False, True, False]
+
+
+def test_a_record_without_a_key_is_not_sent_to_a_compacted_topic(broker: MockBroker) -> None:
+    with open_writer(settings(broker), COMPACTED) as opened:
+        with pytest.raises(InvalidRecord, match="users-0 can't be restored beyond offset 9: it has no key"):
+            opened.write(0, Record(9, None, b"value", 7))
+        assert not opened.is_full
