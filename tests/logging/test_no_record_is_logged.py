@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import InvalidRecord
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.source import Arrived, OffsetRange, Source
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.clean import Cleaner
 from keptlog.table.catalog import open_catalog
 from tests.in_process import in_process_engine
@@ -68,7 +68,7 @@ def do_everything(home: Path) -> None:
     store_at(home).create_topic("there", 1, settings)
     segments = staged(store, "there", 0, [Record(7, KEY, VALUE, NOW_MS - DAY_MS, headers=(("h", HEADER),))])
     faulty.faults = [refused, locked]
-    store.ingest("there", [Arrived(OffsetRange(0, None, 5, 9), tuple(segments))], Source("users"), 1, new_id())
+    store.ingest("there", [Arrival(OffsetRange(0, None, 5, 9), tuple(segments))], SourceIdentity("users"), 1, new_id())
     for name in ("t", "there"):
         faulty.faults = [refused, locked]
         store.purge(name, 2**45)
