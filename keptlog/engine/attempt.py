@@ -19,7 +19,9 @@ class Attempt:
     files: Files
     run_id: str
     task_id: int
+    """The task's number in its job. Two jobs have the same numbers, but never the same attempt."""
     attempt_id: str
+    """Differs from try to try, and from job to job, whoever makes them."""
 
     def segment(self, location: str, topic_partition: TopicPartition, base_offset: int) -> str:
         """The path of a new segment."""

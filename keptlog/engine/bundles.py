@@ -1,4 +1,4 @@
-"""How many things become few tasks of about equal weight: neighbours in runs, or anything in bundles."""
+"""How many things become few tasks of about equal weight: neighbours in stretches, or anything in bundles."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ def _size_bytes(file: HasBytes) -> int:
 def contiguous_runs(
     segments: Iterable[_File], target: int, weight: Callable[[_File], int] = _size_bytes
 ) -> list[tuple[_File, ...]]:
-    """Neighbours in runs of about the target weight: a run ends with the segment whose middle is past its share.
+    """Neighbours in stretches of about the target weight: one begins with a segment whose middle is in a new share.
 
     weight     30    50    40    20    60       target 70
     middle     15    55   100   130   170
     share       0     0     1     1     2       [30, 50] [40, 20] [60]
+
+    Shares are laid out from the start, 0..69, 70..139, and so on, so that what one stretch has too much the next has
+    less: errors don't add up, and there are never more stretches than shares. A stretch weighs at most the target and
+    a segment. A share in which no middle lies has no stretch, and no stretch is empty.
     """
     runs: list[list[_File]] = []
     position, share = 0, -1
     for segment in segments:
+        # The middle and not the start: a heavy segment goes where most of it lies.
         middle = position + weight(segment) // 2
         if middle // max(target, 1) != share:
             share = middle // max(target, 1)
@@ -43,7 +48,10 @@ def contiguous_runs(
 
 
 def bundled(items: Sequence[_Item], bundles: int, weight: Callable[[_Item], int]) -> list[tuple[_Item, ...]]:
-    """Items in at most so many bundles of about equal weight: the heaviest left goes to the lightest bundle."""
+    """Items in at most so many bundles of about equal weight: the heaviest left goes to the lightest bundle.
+
+    weights 90, 80, 40, 30, 20 in 2 bundles: [90, 30, 20] [80, 40]
+    """
     filled: list[list[_Item]] = [[] for _ in range(min(bundles, len(items)))]
     weights = [0] * len(filled)
     for item in sorted(items, key=weight, reverse=True):

@@ -51,8 +51,12 @@ class Engine:
     ) -> list[Rewritten]:
         """Carry steps out; everything is staged, nothing visible. ``locations`` gives each topic's data location.
 
+        Returns:
+            An outcome for each step, in their order.
+
         Raises:
             StalePlan: an input is gone.
+            InvariantViolated: records would be written out of order.
             StorageUnavailable: the storage, or Spark, fails; nothing was committed.
         """
         if not steps:
@@ -84,7 +88,10 @@ class Engine:
         return [_outcome(step, of_step[index], watermarks.get(index)) for index, step in enumerate(steps)]
 
     def _parts(self, jobs: Jobs, cut: Sequence[SegmentRun]) -> list[SegmentRun]:
-        """The runs of the logs that are cut, each with the place where it stands which records are the latest."""
+        """The segment runs of the logs that are cut, each with the place where it stands which records are the latest.
+
+        ``cut`` has one segment run a step, which is all of it; here it becomes several.
+        """
         known: list[SegmentRun] = []
         to_map: list[tuple[SegmentRun, Compact]] = []
         shuffled: list[tuple[SegmentRun, Compact]] = []
@@ -108,11 +115,14 @@ class Engine:
 
 
 def _outcome(step: CleanStep, runs: Sequence[Result], watermarks_path: str | None) -> Rewritten:
+    """What became of a step, from the results of its segment runs, in any order."""
+
     def segments(name: str) -> tuple[Segment, ...]:
         found = (Segment(**segment) for run in runs for segment in run[name])
         return tuple(sorted(found, key=lambda segment: segment.base_offset))
 
     return Rewritten(
+        # What is said of the whole log, each of its segment runs says: the first will do.
         step=step.ended_at(runs[0]["end_offset"]) if isinstance(step, Compact) else step,
         removed=segments("removed"),
         added=segments("added"),

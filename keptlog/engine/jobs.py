@@ -50,7 +50,7 @@ class Task(Protocol):
 
 
 class Jobs(Protocol):
-    """Where the tasks of one run are done, list by list."""
+    """Where the tasks of one call of the engine are done, a job for each list of them."""
 
     @property
     def files(self) -> Files:
@@ -58,7 +58,9 @@ class Jobs(Protocol):
         ...
 
     @property
-    def run_id(self) -> str: ...
+    def run_id(self) -> str:
+        """In the names of all files that the tasks create."""
+        ...
 
     @property
     def progress(self) -> Progress: ...
@@ -88,11 +90,13 @@ class Jobs(Protocol):
 
 
 StartJobs = Callable[[str, Progress], Jobs]
-"""Makes the jobs of a run from its id; raises StorageUnavailable or InvalidConfig if nothing can be run at all."""
+"""Makes jobs from a run id; raises StorageUnavailable or InvalidConfig if nothing can be run at all."""
 
 
 def run_each(jobs: Jobs, tasks: Sequence[Task], weights: Sequence[int], doing: str) -> list[TaskOutcome]:
-    """The result of each task, in their order, or the error that it alone ended with; ``weights`` compares them.
+    """The result of each task, in their order, or the error that it alone ended with.
+
+    ``weights`` has one number a task, in whatever unit: how much work it is, compared with the others.
 
     Raises:
         StorageUnavailable: whoever runs the tasks fails.

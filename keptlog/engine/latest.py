@@ -1,9 +1,12 @@
-"""Where a run of a large log finds which records are the latest: jobs before it have found out, and stored it.
+"""Where a segment run of a large log finds which records are the latest: jobs before it have found out, and stored it.
 
 An offset map of the whole log where its keys fit into memory, or the maps of its parts; what a comparison with that map
-has found where records have versions (``rivals``); a list of the run's own offsets where a shuffle has judged them; and
-nothing for an expire step, which maps no key. Where the dirty section is small, no job comes before the runs: each maps
-all of it by itself.
+has found where records have versions (``rivals``); a list of the segment run's own offsets where a shuffle has judged
+them; and nothing for an expire step, which maps no key. Where the dirty section is small, no job comes before the
+segment runs: each task maps all of it by itself.
+
+All of these are small and travel with the segment runs; what they name is read by the task (``read``), once for all
+segment runs of a log that it does. ``malformed`` counts dirty records whose version header holds no version.
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ class StoredMap:
     malformed: int
 
     def read(self, files: Files) -> OffsetMap:
+        """The map, merged if it is in parts."""
         return self.mapped(files).offset_map
 
     def mapped(self, files: Files) -> DirtyMap:
+        """The map, and how far it reaches."""
         return DirtyMap(OffsetMap.read(files, self.paths), self.end_offset, self.malformed)
 
 
@@ -46,9 +51,15 @@ class MapByTask:
     malformed: int = 0
 
     def read(self, files: Files) -> OffsetMap:
+        """Make the map.
+
+        Raises:
+            StalePlan: a segment is gone.
+        """
         return self.mapped(files).offset_map
 
     def mapped(self, files: Files) -> DirtyMap:
+        """Make the map, which reaches to the end of the step: this is not used where it may be full."""
         return map_dirty(files, self.step, self.step.dirty)
 
 
@@ -61,6 +72,7 @@ class StoredComparison:
     malformed: int
 
     def read(self, files: Files) -> JudgedOffsets:
+        """What all parts together say of the records of the whole log."""
         return self._joined(files).settled(self.keys)
 
     def beaten(self, files: Files) -> pa.ChunkedArray:
@@ -73,7 +85,7 @@ class StoredComparison:
 
 @dataclass(frozen=True, slots=True)
 class StoredList:
-    """The file of a run's judged offsets, null if none were; numbers are of the whole log."""
+    """The file of a segment run's judged offsets, null if none were; numbers are of the whole log."""
 
     path: str | None
     beaten_path: str | None
@@ -81,6 +93,7 @@ class StoredList:
     malformed: int
 
     def read(self, files: Files) -> JudgedOffsets:
+        """What is known of the records of this segment run."""
         return JudgedOffsets.read(files, self.path, self.keys)
 
     def beaten(self, files: Files) -> pa.ChunkedArray:
@@ -99,6 +112,7 @@ class NoMap:
     malformed: int = 0
 
     def read(self, _: Files) -> OffsetMap:
+        """The map of no record."""
         return OffsetMap.empty(self.strategy)
 
     def beaten(self, _: Files) -> pa.ChunkedArray:

@@ -3,8 +3,8 @@
     dirty section   [ part ][ part ]   --map--> maps of parts --merge, if they have many keys--> one map
     whole log       [ part ][ part ]   --compare, if records have versions--> what the map does not settle by itself
 
-What they found lies in files of the staging folder; a run is told where (``latest``). Where the offset map is full the
-step ends, and what lies behind it is left to another pass.
+What they found lies in files of the staging folder; a segment run is told where (``latest``). Where the offset map is
+full the step ends, and what lies behind it is left to another pass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from keptlog.log.steps import Compact
 
 
 def with_maps(jobs: Jobs, runs: Sequence[tuple[SegmentRun, Compact]], sizes: Sizes) -> list[SegmentRun]:
-    """The runs, each a whole step, with their logs' offset maps; where a map is full, the step ends there."""
+    """The segment runs, each a whole step, with their logs' offset maps; where a map is full, the step ends there.
+
+    Raises:
+        StalePlan: a segment is gone.
+        StorageUnavailable: the storage fails, or whoever runs the tasks.
+    """
     tasks = [task for run, step in runs for task in map_tasks(run, step, jobs.cores, sizes)]
     parts_of = by_step(jobs.run(tasks, f"mapping the keys of {counted(len(runs), 'log')}"))
     malformed = {index: sum(part["malformed"] for part in parts) for index, parts in parts_of.items()}
@@ -41,7 +46,7 @@ def with_maps(jobs: Jobs, runs: Sequence[tuple[SegmentRun, Compact]], sizes: Siz
 
 
 def _has_many_keys(parts: Sequence[Result], sizes: Sizes) -> bool:
-    """Whether a job that merges the parts of a map costs less than to merge them in each run."""
+    """Whether a job that merges the parts of a map costs less than to merge them in each task that needs it."""
     keys: int = sum(part["keys"] for part in parts)
     return keys > sizes.merged_in_runs_keys
 
@@ -59,7 +64,12 @@ def _merged(
 
 
 def with_comparisons(jobs: Jobs, runs: Sequence[SegmentRun]) -> list[SegmentRun]:
-    """The runs; those whose records have versions know what came of comparing their logs with the maps."""
+    """The segment runs; those whose records have versions know what came of comparing their logs with the maps.
+
+    Raises:
+        StalePlan: a segment is gone.
+        StorageUnavailable: the storage fails, or whoever runs the tasks.
+    """
     with_versions = [
         (run, run.step, run.latest)
         for run in runs

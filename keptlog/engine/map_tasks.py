@@ -36,6 +36,7 @@ class MapTask:
     max_keys: int = UNBOUNDED.max_keys
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
+        """Stage the map; tells its path, how many keys it has, and how far it reaches."""
         mapped = map_dirty(attempt.files, self.step, self.segments, self.max_keys)
         return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "dirty"))
 
@@ -50,6 +51,7 @@ class MergeTask:
     location: str
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
+        """Stage the map of the whole; malformed records were counted with the parts."""
         offset_map = OffsetMap.read(attempt.files, self.parts)
         mapped = DirtyMap(offset_map, self.end_offset, 0)
         return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "map"))
@@ -67,6 +69,7 @@ class CompareTask:
     with_watermarks: bool
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
+        """Stage what came of it; tells its path, and how many keys the map has."""
         mapped = self.latest.mapped(attempt.files)
         parts = [compare(attempt.files, self.step, self.segments, mapped.offset_map)]
         if self.with_watermarks:

@@ -1,7 +1,11 @@
-"""A run: neighbouring segments of one step, judged and rewritten together in a task.
+"""A segment run: neighbouring segments of one step, judged and rewritten together in a task.
 
-The run of a small log is the whole step, and does all of it: maps, judges, writes, and stores the log's watermarks. The
-runs of a large one are told which records are the latest (``latest``), and hand on what their tombstones leave.
+    small log    [ segment run: the whole step ]
+    large log    [ segment run ][ segment run ][ segment run ][ segment run ]
+
+That of a small log is the whole step, and does all of it: maps, judges, writes, and stores the log's watermarks. Those
+of a large one are told which records are the latest (``latest``), and hand on what their tombstones leave. Segments of
+an expire step are no neighbours in general; nothing of one depends on the next.
 """
 
 from __future__ import annotations
@@ -32,18 +36,21 @@ from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 @dataclass(frozen=True, slots=True)
 class SegmentRun:
-    """Neighbouring segments of one step."""
+    """Neighbouring segments of one step. Plain data that pickles."""
 
     step_index: int
+    """Which of the steps that are carried out together."""
     step: CleanStep
     segments: tuple[Segment, ...]
+    """In offset order."""
     location: str
     """Where the topic's data lies."""
     latest: KnownLatest | None = None
-    """Where it stands which records are the latest; null if this run is the whole step and finds out by itself."""
+    """Where it stands which records are the latest; null if this is the whole step and finds out by itself."""
     row_group_bytes: int = ROW_GROUP_BYTES
+    """Bytes of records that wait, at most, for their row group to be written."""
     task: int = 0
-    """Runs of one log that have the same number are done by one task."""
+    """Segment runs of one log that have the same number are done by one task."""
 
     def rewrite_part(self, attempt: Attempt, latest: Latest, malformed: int) -> dict[str, Any]:
         """Judge and rewrite these segments, knowing what was read where ``latest`` says; the result is fit for JSON."""

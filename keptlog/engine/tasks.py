@@ -1,22 +1,23 @@
 """How the work is cut into tasks.
 
-A small log is one **run** (``run``) and makes its offset map by itself:
+A small log is one **segment run** (``segment_run``) and makes its offset map by itself:
 
     orders-0   [ map + rewrite ]
-    orders-1   [ map + rewrite ]   a few tasks, each with many such runs: thousands of logs in one job
+    orders-1   [ map + rewrite ]   a few tasks, each with many of them: thousands of logs in one job
     orders-2   [ map + rewrite ]
 
-A large log is cut. Its dirty section is mapped in parts, the parts are merged (``map_tasks``), and each run reads the
-merged map:
+A large log is cut. Its dirty section is mapped in parts, the parts are merged (``map_tasks``), and each of its
+segment runs reads the merged map:
 
     events-0   [ map part ][ map part ] -> [ merge ] -> [ rewrite ][ rewrite ]
 
-With versions, the log is compared with the map first, and what the runs leave of tombstones becomes its watermarks:
+With versions, the log is compared with the map first, and what its segment runs leave of tombstones becomes its
+watermarks:
 
     events-0   ... [ merge ] -> [ compare ][ compare ] -> [ rewrite ][ rewrite ] -> [ watermarks ]
 
 What changes lies near the end of a log: its dirty segments, and the clean ones that hold the keys of late. So that no
-task has all of it, each has a run of the newest segments beside a run of the others:
+task has all of it, each has a segment run of the newest beside one of the others:
 
     events-0   [ task 1     ][ task 2     ][ task 1 ][ task 2 ]
 
@@ -24,7 +25,7 @@ A job costs more than to do little work twice. So where the parts have few keys,
 them by itself; where the dirty section is small, each maps all of it; and few watermarks are stored without a job.
 
 A lookup hashes the whole map, so there are as few tasks as keep all cores busy, and a Python task costs about 40 ms, so
-small runs are bundled.
+small logs are bundled.
 
 Tasks are plain data and may run twice: what they write lies under a path of that attempt, and only what Spark returns
 as their result is used.
@@ -57,7 +58,7 @@ class Sizes:
 
     whole_log_records: int = 500_000
     whole_log_bytes: int = 128 * 2**20
-    """A log of at most so many records, in files of so many bytes, is one run."""
+    """A log of at most so many records, in files of so many bytes, is one segment run."""
     mapped_in_runs_records: int = 2_500_000
     """Dirty records times cores, up to which each task that needs the map makes it by itself: a job costs more."""
     map_part_records: int = 500_000
@@ -69,23 +70,30 @@ class Sizes:
     newest_share: int = 8
     """What is likely to change most is one part in so many of a log, its newest."""
     run_bytes: int = 4 * 2**30
-    """At most, so that a task that fails repeats no more than that."""
+    """Of a segment run at most, so that a task that fails repeats no more than that."""
     bundles_per_core: int = 4
+    """Of small logs at most, so that what ends last is small."""
     shuffled_part_records: int = 250_000
     """At least so many in one part of a shuffle, however small the offset map may be: fewer are not worth a task."""
     most_shuffled_part_records: int = 1_000_000
     """At most so many, however large the offset map may be: a part takes about 0.2 GB of memory for them."""
     row_group_bytes: int = ROW_GROUP_BYTES
-    """What a run holds of the records that it writes."""
+    """What a segment run holds of the records that it writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Runs that one task does one after the other; what those of one log need to know is read once."""
+    """Segment runs that one task does one after the other; what those of one log need to know is read once."""
 
     runs: tuple[SegmentRun, ...]
+    """Those of one log stand together, in offset order."""
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
+        """Stage the new segments of each; tells of each what it replaces, and what was counted.
+
+        Raises:
+            StalePlan: an input is gone.
+        """
         results: list[dict[str, Any]] = []
         for (_, known), of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest)):
             runs = tuple(of_log)
@@ -98,7 +106,7 @@ class RewriteTask:
 
 
 def is_cut(step: CleanStep, sizes: Sizes) -> bool:
-    """Whether a step is too large for one run."""
+    """Whether a step is too large for one segment run."""
     records = sum(segment.record_count for segment in step.segments)
     is_large = records > sizes.whole_log_records or total_bytes(step.segments) > sizes.whole_log_bytes
     return is_large or (isinstance(step, Compact) and is_shuffled(step))
@@ -110,7 +118,10 @@ def is_shuffled(step: Compact) -> bool:
 
 
 def is_mapped_in_runs(step: Compact, cores: int, sizes: Sizes) -> bool:
-    """Whether each task of a step that is cut maps the whole dirty section by itself."""
+    """Whether each task of a step that is cut maps the whole dirty section by itself.
+
+    About as many tasks as cores do, so the work is records times cores, and all of it at once.
+    """
     dirty_records = sum(segment.record_count for segment in step.dirty)
     return dirty_records * cores <= sizes.mapped_in_runs_records and not may_be_full(step)
 
@@ -123,12 +134,18 @@ def map_tasks(run: SegmentRun, step: Compact, cores: int, sizes: Sizes) -> list[
     if may_be_full(step):
         return [MapTask(run.step_index, step, dirty, run.location, mapped_keys(step))]
     parts = min(cores, max(1, sum(segment.record_count for segment in dirty) // sizes.map_part_records))
+    # ``-(-a // b)`` rounds up, here and below: rounded down, the target would be missed by one stretch too many.
     target_bytes = -(-total_bytes(dirty) // parts)
     return [MapTask(run.step_index, step, part, run.location) for part in contiguous_runs(dirty, target_bytes)]
 
 
 def compare_tasks(runs: Sequence[tuple[SegmentRun, Compact, MapSource]], cores: int) -> list[CompareTask]:
-    """The tasks that compare logs with their maps: clean segments above all, for their keys are looked up."""
+    """The tasks that compare logs with their maps, about one a core for all logs together.
+
+    Segments need not be neighbours here, so they are bundled by weight. Clean ones weigh eight times as much for their
+    bytes, for their keys are read and looked up; of dirty ones only offsets are. The first task of a log takes its
+    watermarks along.
+    """
     target_bytes = -(-sum(total_bytes(run.segments) for run, _, _ in runs) // cores)
     tasks = []
     for run, step, latest in runs:
@@ -143,7 +160,17 @@ def compare_tasks(runs: Sequence[tuple[SegmentRun, Compact, MapSource]], cores: 
 
 
 def cut_into_runs(cut: Sequence[SegmentRun], cores: int, sizes: Sizes) -> list[SegmentRun]:
-    """The runs of all steps that are cut, in the order of their offsets: as few as keep every core busy."""
+    """The segment runs of all steps that are cut, each step's in the order of their offsets: as few as keep cores busy.
+
+    Of a step that is worth ``tasks`` of the cores, the older segments and the newest are cut into up to so many
+    stretches each, and stretch number n of both has the task number n (``SegmentRun.task``). 16 segments of like
+    weight, 2 tasks:
+
+        older     1 .. 14    7 a task       [ task 0 ][ task 1 ]
+        newest   15 .. 16    1 a task                           [ task 0 ][ task 1 ]
+
+    What is worth one task alone is one segment run: with a share of 1 all is newest.
+    """
     if sum(total_bytes(run.segments) for run in cut) > cores * sizes.run_bytes:
         return [part for run in cut for part in _parts(run, contiguous_runs(run.segments, sizes.run_bytes))]
     work = {run.step_index: _work_to_rewrite(run) for run in cut}
@@ -160,13 +187,18 @@ def cut_into_runs(cut: Sequence[SegmentRun], cores: int, sizes: Sizes) -> list[S
 
 
 def _parts(run: SegmentRun, stretches: Iterable[tuple[Segment, ...]]) -> list[SegmentRun]:
+    """Segment runs of one step, each for the task with the number of its stretch."""
     return [dataclasses.replace(run, segments=stretch, task=task) for task, stretch in enumerate(stretches)]
 
 
 def _divided_by_age(
     segments: Sequence[Segment], weight: Callable[[Segment], int], share: int
 ) -> tuple[Sequence[Segment], Sequence[Segment]]:
-    """The older segments, and the newest ones, which weigh about one part in ``share`` of all."""
+    """The older segments, and the newest ones, which weigh about one part in ``share`` of all.
+
+    From the end a segment is among the newest while its middle is: of weights 40 30 20 10 and share 2, 50 are to be
+    newest, and the middles from the end are 5 (of 10), 20 (of 20), 45 (of 30), 80 (of 40): the last three.
+    """
     newest_weight = sum(map(weight, segments)) // share
     position = 0
     for index in range(len(segments), 0, -1):
@@ -181,6 +213,9 @@ def _work_to_rewrite(run: SegmentRun) -> dict[Segment, int]:
 
     Of a dirty section one record a key is the latest, so hardly more than its last records, as many as there are keys,
     are written again. Clean records mostly are.
+
+    So from the end on, dirty segments cost 5 (2 to read, 3 to write) a byte until they hold as many records as the map
+    has keys, and 2 before. Where nobody knows the number of keys all of them cost 5.
     """
     to_write = run.latest.keys if isinstance(run.latest, StoredMap | StoredComparison) else UNBOUNDED.max_keys
     work = {}
@@ -194,7 +229,7 @@ def _work_to_rewrite(run: SegmentRun) -> dict[Segment, int]:
 def rewrite_tasks(
     parts: Sequence[SegmentRun], whole: Sequence[SegmentRun], cores: int, sizes: Sizes
 ) -> list[RewriteTask]:
-    """Tasks for the runs of cut steps and for whole ones, largest first, so that the last to end is a small one."""
+    """Tasks for the segment runs of cut steps and for whole steps, largest first, so that a small one ends last."""
     of_task: dict[tuple[int, int], list[SegmentRun]] = defaultdict(list)
     for part in parts:
         of_task[part.step_index, part.task].append(part)

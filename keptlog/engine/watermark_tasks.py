@@ -1,11 +1,11 @@
-"""The watermarks of a log that was rewritten in several runs: what those left, put together and stored.
+"""The watermarks of a log that was rewritten in several segment runs: what those left, put together and stored.
 
-    run 1   tombstones that expired --> part --+
-    run 2   none                               |--> the log's new watermarks: one file, or that of before, or none
-    before  watermarks of the log -------------+
+    segment run 1   tombstones that expired --> part --+
+    segment run 2   none                               |--> the new watermarks: one file, or that of before, or none
+    before          watermarks of the log -------------+
 
-Each run stages what its tombstones left. A log that is one run stores its watermarks by itself (``segment_run``). Few
-are put together here, by whoever drives the engine, for a job costs more; many in a job, a task for each log.
+Each stages what its tombstones left. A log that is one segment run stores its watermarks by itself (``segment_run``).
+Few are put together here, by whoever drives the engine, for a job costs more; many in a job, a task for each log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from keptlog.storage.files import Files
 
 @dataclass(frozen=True, slots=True)
 class WatermarksTask:
-    """Store the watermarks of a log that was rewritten in several runs, from what those left."""
+    """Store the watermarks of a log that was rewritten in several segment runs, from what those left."""
 
     step_index: int
     step: CleanStep
@@ -64,7 +64,7 @@ def stored_watermarks(
 ) -> dict[int, str | None]:
     """Step index to the file of its log's watermarks after the pass; steps that have none at all may be missing.
 
-    ``parts`` are the runs of the logs that were cut, ``results`` those of all runs.
+    ``parts`` are the segment runs of the logs that were cut, ``results`` those of all segment runs.
 
     Raises:
         OSError, StorageUnavailable: they can't be stored.

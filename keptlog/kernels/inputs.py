@@ -69,7 +69,9 @@ def open_input(files: Files, step: CleanStep, segment: Segment) -> Iterator[pq.P
 def read_where(
     files: Files, step: CleanStep, segment: Segment, mask: pa.ChunkedArray, columns: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Those records of a segment for which ``mask``, a boolean for each, is true; row groups without one aren't read.
+    """Those records of a segment for which ``mask`` is true, a table a row group; row groups without one aren't read.
+
+    ``mask`` is bool without nulls, ``segment.record_count`` long, in offset order.
 
     Raises:
         StalePlan: the segment is gone.
@@ -87,12 +89,15 @@ def read_where(
 
 
 def keys_schema(strategy: Strategy) -> pa.Schema:
-    """``key`` and ``offset``; where records have versions ``version`` and ``is_malformed`` too."""
+    """``key`` (binary) and ``offset`` (int64); with versions ``version`` (int64) and ``is_malformed`` (bool) too."""
     return pa.schema(_KEY_FIELDS + _VERSION_FIELDS if strategy.has_versions else _KEY_FIELDS)
 
 
 def read_keys(files: Files, step: CleanStep, segments: Iterable[Segment], between: Between) -> Iterator[pa.Table]:
-    """The keys of the records that lie between two offsets, in offset order, as tables of ``keys_schema``.
+    """The keys of the records that lie between two offsets, as tables of ``keys_schema``, one a row group.
+
+    ``offset`` rises through all tables, if the segments come in order. ``key`` is null for a record without one,
+    ``version`` for a record without one. A table may be empty.
 
     Raises:
         StalePlan: a segment is gone.

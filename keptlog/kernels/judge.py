@@ -1,4 +1,4 @@
-"""Which records of a run of segments survive: ``keptlog.log.verdict``, a column at a time, reading as little as it can.
+"""Which records of a segment run survive: ``keptlog.log.verdict``, a column at a time, reading as little as it can.
 
 Most segments are judged without their values, many without their keys, some without being opened:
 
@@ -49,14 +49,15 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A run of segments, judged. ``counts`` has all that survive as kept: stamps are counted when they are set."""
+    """A segment run, judged. ``counts`` has all that survive as kept: stamps are counted when they are set."""
 
     survives: Sequence[pa.ChunkedArray | None]
-    """For each segment one boolean a record; null for a segment of which every record survives."""
+    """For each segment a mask, one element a record; null for a segment that was not read: every record survives."""
     expired: Sequence[pa.ChunkedArray | None]
     """The same for the tombstones that go by their horizon, where they leave watermarks; null if there are none."""
     read: dict[int, list[pa.Table]]
-    """By segment the columns that were read to judge it, a table a row group; none if one lookup can't hold it."""
+    """By the index of a segment the columns that were read to judge it, a table a row group; empty if a segment run has
+    more records than one lookup takes."""
     counts: Counts
     winners_found: int
 
@@ -81,7 +82,7 @@ def way_to_judge(step: CleanStep, segment: Segment, latest: Latest) -> Way:
 
 
 def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest) -> Judgement:
-    """Judge a run of a step's segments.
+    """Judge a segment run: neighbouring segments of a step, in offset order.
 
     Raises:
         StalePlan: a segment is gone.
@@ -103,11 +104,11 @@ def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: La
 
 
 class _Collected:
-    """What is known of each segment of a run, while chunk after chunk is judged."""
+    """What is known of each segment of a segment run, while chunk after chunk is judged."""
 
     def __init__(self, step: CleanStep, segments: Sequence[Segment], read: Iterable[int]) -> None:
         self._segments = len(segments)
-        # What was read is only handed on where it is little: all of it is held until the run is rewritten.
+        # What was read is only handed on where it is little: all of it is held until the segment run is rewritten.
         self._is_held = fits_one_lookup(sum(segments[index].record_count for index in read))
         self._leave_watermarks = {
             index
@@ -121,7 +122,11 @@ class _Collected:
         self._winners_found = 0
 
     def add(self, chunk: Iterable[tuple[int, pa.Table]], judged: ChunkJudgement) -> None:
-        """Give each row group of a chunk its part of the chunk's masks; row groups come in the order of their rows."""
+        """Give each row group of a chunk its part of the chunk's masks.
+
+        A chunk is row groups with the indexes of their segments, and its masks have the rows of all of them one after
+        the other: where those of a row group end, those of the next begin.
+        """
         self._counts += judged.counts
         self._winners_found += judged.winners_found
         position = 0

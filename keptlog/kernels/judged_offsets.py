@@ -1,9 +1,11 @@
-"""What a shuffle has found out about the keys of one run, by offset: the keys stay where they were looked at.
+"""What a shuffle, or a comparison of versions, has found out about records, by offset: keys stay where they were read.
 
     offset   10          11        14            15
     judged   superseded  unkeyed   the latest    superseded
 
 A record at an offset that is not listed has a key of which nothing was mapped, and stays.
+
+From a shuffle comes what one segment run needs; from a comparison what all of the log needs.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import pyarrow.compute as pc
 from keptlog.storage.files import Files
 
 JUDGED_SCHEMA = pa.schema([("offset", pa.int64()), ("judged", pa.int8())])
+"""Each offset at most once, in any order, no nulls; ``judged`` is a ``Standing``."""
 
 
 class Standing(IntEnum):
@@ -32,15 +35,20 @@ class Standing(IntEnum):
 
 @dataclass(frozen=True)
 class JudgedOffsets:
-    """Offsets of records of a run in three lists, one for each of ``Standing``; each rises."""
+    """Offsets of records in three lists, one for each of ``Standing``."""
 
     lists: tuple[npt.NDArray[np.int64], ...]
+    """In the order of ``Standing``, whose numbers find them; each is int64 and rises, and no offset is in two."""
     winners: int
     """Keys of the whole log of which a record is the latest."""
 
     @classmethod
     def read(cls, files: Files, path: str | None, winners: int) -> JudgedOffsets:
-        """Read a file of ``JUDGED_SCHEMA``; without one nothing is known of any record."""
+        """Read an Arrow file of ``JUDGED_SCHEMA``; without one nothing is known of any record.
+
+        Raises:
+            FileNotFoundError: it is gone.
+        """
         if path is None:
             table = JUDGED_SCHEMA.empty_table()
         else:
@@ -59,7 +67,7 @@ class JudgedOffsets:
         return any(len(self._between(judged, first_offset, last_offset)) for judged in Standing)
 
     def are(self, judged: Standing, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
-        """For each of these rising offsets, of which there is at least one, whether its record is judged so."""
+        """A mask: for each of these offsets (int64, rising, no nulls, at least one) whether its record is judged so."""
         listed = self._between(judged, offsets[0].as_py(), offsets[-1].as_py())
         return are_listed(offsets, listed)
 
@@ -69,10 +77,14 @@ class JudgedOffsets:
 
 
 def are_listed(offsets: pa.ChunkedArray, listed: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    """For each of these offsets whether it is listed; both rise.
+    """A mask: for each of these offsets (int64, no nulls) whether it is listed. Each chunk rises, and so does the list.
 
     The list is looked up among the offsets, and not the other way round: a tenth of the time of a hash table, and
     hardly any memory, for each chunk of offsets is looked at where it lies.
+
+        numbers   10  11  14  15       the chunk
+        between   11  13               the part of the list that lies within it; 13 was cleaned away
+        rows       1   2               where each would stand among the numbers; at 2 stands 14, which is not 13
     """
     chunks = []
     for chunk in offsets.chunks:
@@ -81,6 +93,7 @@ def are_listed(offsets: pa.ChunkedArray, listed: npt.NDArray[np.int64]) -> pa.Ch
         if len(numbers):
             end = np.searchsorted(listed, numbers[-1], side="right")
             between = listed[np.searchsorted(listed, numbers[0]) : end]
+            # Nothing in ``between`` is above the last number, so every row is one of the chunk's.
             rows = np.searchsorted(numbers, between)
             is_listed[rows[numbers[rows] == between]] = True
         chunks.append(pa.array(is_listed))

@@ -1,10 +1,10 @@
-"""Keys beyond memory: what the tasks of a shuffle do with them (``shuffle`` is the query).
+"""Keys beyond memory: what the tasks of a shuffle do with them (``keptlog.engine.shuffle`` says what is shuffled).
 
     emit       of every record below the end: key, offset, version; no value is read
     shuffle    all records of a key come together in one of many parts, through disk
     settle     in each part: the latest record of every key, and which records it supersedes
-    shuffle    what was settled goes to the run that the offset lies in
-    list       one file of judged offsets for each run
+    shuffle    what was settled goes to the segment run that the offset lies in
+    list       one file of judged offsets for each segment run
 
 A part settles as it reads. It holds the latest record so far of each of its keys, and of every batch that comes in, the
 losers go out at once. So a part needs memory for its keys, not for their records, and there are as many parts as it
@@ -45,14 +45,22 @@ KEYS = pa.schema(
         ("is_malformed", pa.bool_()),
     ]
 )
+"""A row a record, in any order. ``offset`` is ``NO_OFFSET`` for a watermark; ``version`` is null for none;
+``is_mapped`` says whether the record is dirty, so that its key is mapped.
+"""
 KEYS_TYPE = "key binary, offset long, version long, is_mapped boolean, is_malformed boolean"
 SETTLED = pa.schema([("run", pa.int32()), ("judged", pa.int8()), ("offsets", pa.binary()), ("key", pa.binary())])
-"""``offsets`` are up to ``BLOCK`` int64: a row of their own for each would cost as much as the keys did."""
+"""``run`` is the number of a segment run, or ``BEATEN_WATERMARKS``; ``judged`` a ``Standing``, or ``_MALFORMED``.
+
+``offsets`` are up to ``BLOCK`` int64 in the machine's own order of bytes: a row of their own for each would cost as
+much as the keys did. ``key`` is that of a beaten watermark, else null.
+"""
 SETTLED_TYPE = "run int, judged byte, offsets binary, key binary"
 BLOCK = 128
 BEATEN_WATERMARKS = -1
-"""In place of a run: the key is that of a watermark which lost."""
+"""In place of a segment run: the key is that of a watermark which lost."""
 _MALFORMED = len(Standing)
+"""Beside the numbers of ``Standing``: a dirty record whose header holds no version. It comes under one of those too."""
 _BEATEN_SCHEMA = pa.schema([("key", pa.binary())])
 _BATCH_RECORDS = 65_536
 
@@ -66,6 +74,11 @@ class EmitTask:
     with_watermarks: bool
 
     def run(self, files: Files) -> Iterator[pa.RecordBatch]:
+        """Batches of ``KEYS``, of up to ``_BATCH_RECORDS`` rows.
+
+        Raises:
+            StalePlan: a segment is gone, or the watermarks.
+        """
         if self.with_watermarks:
             watermarks = read_watermarks(files, self.step)
             yield from _rows(watermarks["key"], NO_OFFSET, watermarks["version"], is_mapped=False, is_malformed=False)
@@ -96,7 +109,11 @@ def _rows(key: pa.ChunkedArray, offset: Any, version: Any, *, is_mapped: Any, is
 
 
 def settle(batches: Iterable[pa.RecordBatch], first_offsets: Sequence[int], step: Compact) -> Iterator[pa.RecordBatch]:
-    """Settle the keys of one part; ``first_offsets`` are those of the runs, in order. Gives batches of ``SETTLED``."""
+    """Settle the keys of one part, of which all records come in, as batches of ``KEYS`` in any order.
+
+    ``first_offsets`` are those of the segment runs, rising, the first at or below every offset. What goes out are
+    batches of ``SETTLED``: each record of a mapped key once, and each unkeyed one.
+    """
     columns = ["key", "offset", *(["version"] if step.strategy.has_versions else []), "is_mapped"]
     undecided = KEYS.empty_table().select(columns)
     tables = (pa.Table.from_batches([batch]) for batch in batches)
@@ -111,10 +128,16 @@ def settle(batches: Iterable[pa.RecordBatch], first_offsets: Sequence[int], step
 
 
 def _divided(records: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Records that are superseded for sure, and the others, each of which knows whether its key is mapped."""
+    """Records that are superseded for sure, and the others, each of which knows whether its key is mapped.
+
+    key        a   a   b   b       of ``a`` one record is dirty, of ``b`` none so far
+    rank       2   0   3   1       2 and 3 are the highest of their keys
+    superseded -   x   -   -       the lower ``b`` waits: if no dirty ``b`` comes, it is nobody's business
+    """
     keys, rank = records["key"], ranks(records)
     ranked = pa.table({"key": keys, "rank": rank, "is_mapped": records["is_mapped"]})
     of_keys = pa.TableGroupBy(ranked, ["key"], use_threads=False).aggregate([("rank", "max"), ("is_mapped", "any")])
+    # For each record the row of its key in ``of_keys``, which has every one: no null.
     rows = pc.index_in(keys, value_set=of_keys["key"])
     is_mapped = pc.take(of_keys["is_mapped_any"], rows)
     superseded = pc.and_(is_mapped, pc.not_equal(rank, pc.take(of_keys["rank_max"], rows)))
@@ -135,6 +158,8 @@ def _settled(records: pa.Table, judged: int, first_offsets: Sequence[int]) -> It
         ]
         yield from pa.table(rows, names=SETTLED.names).cast(SETTLED).to_batches()
     offsets = offsets[offsets != NO_OFFSET]
+    # first_offsets 0, 40, 90: offsets 0..39 have their place behind 1 of them, 40..89 behind 2. Less one, that is the
+    # number of the last segment run that begins at or before the offset.
     run_of = np.searchsorted(np.asarray(first_offsets), offsets, side="right") - 1
     for run in np.unique(run_of).tolist():
         in_run = offsets[run_of == run]
@@ -147,7 +172,7 @@ def _settled(records: pa.Table, judged: int, first_offsets: Sequence[int]) -> It
 
 @dataclass
 class _Listed:
-    """The list of one run while it is written."""
+    """The list of one segment run while it is written."""
 
     path: str
     writer: pa.RecordBatchWriter
@@ -155,6 +180,7 @@ class _Listed:
     malformed: int = 0
 
     def add(self, judged: int, blocks: Sequence[bytes | None]) -> None:
+        # Blocks are whole int64s, so their bytes one after the other are their numbers one after the other.
         offsets = np.frombuffer(b"".join(block for block in blocks if block), np.int64)
         if judged == _MALFORMED:
             self.malformed += len(offsets)
@@ -166,7 +192,10 @@ class _Listed:
 def write_lists(
     batches: Iterable[pa.RecordBatch], files: Files, path_for: Callable[[int], str]
 ) -> Iterator[dict[str, Any]]:
-    """Write the lists of the runs that come in, in any order; tells of each its path and what was counted."""
+    """Write the lists of the segment runs that come in, as batches of ``SETTLED`` in any order.
+
+    Tells of each list its segment run and path, how many records are the latest of their keys, how many were malformed.
+    """
     listed: dict[int, _Listed] = {}
     with ExitStack() as opened:
         for batch in batches:

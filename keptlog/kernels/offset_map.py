@@ -49,9 +49,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class OffsetMap:
-    """Columns ``key`` (binary, distinct, no nulls), ``offset`` (int64) and, with versions, ``version`` (int64)."""
+    """Of every mapped key its latest dirty record."""
 
     latest: pa.Table
+    """Columns ``key`` (binary), ``offset`` (int64) and, with versions, ``version`` (int64, null for none); a row a key,
+    in any order. Keys are distinct, keys and offsets without nulls.
+    """
 
     def __len__(self) -> int:
         return int(self.latest.num_rows)
@@ -63,18 +66,19 @@ class OffsetMap:
 
     @classmethod
     def empty(cls, strategy: Strategy) -> OffsetMap:
+        """The map of no record."""
         return cls(_without_malformed(keys_schema(strategy).empty_table()))
 
     def latest_offset_of(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
-        """For each key its latest offset; null for a key that the map lacks, and for no key."""
+        """For each key (binary) its latest offset (int64); null for a key that the map lacks, and for no key."""
         return pc.take(self.latest["offset"], pc.index_in(keys, value_set=self.latest["key"]))
 
     def has_keys(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
-        """For each key whether it is in the map; no key is not."""
+        """A mask: for each key (binary) whether it is in the map; no key is not."""
         return pc.is_valid(pc.index_in(keys, value_set=self.latest["key"]))
 
     def has_offsets(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
-        """For each of these rising offsets, of which there is at least one, whether it is the latest of a key."""
+        """A mask: for each of these offsets (int64, rising, no nulls) whether it is the latest of a key."""
         return are_listed(offsets, self._rising_offsets)
 
     @cached_property
@@ -88,7 +92,11 @@ class OffsetMap:
 
     @classmethod
     def read(cls, files: Files, paths: Sequence[str]) -> OffsetMap:
-        """Read what ``write`` stored; several are maps of parts, in any order, which are merged as they are read."""
+        """Read what ``write`` stored; several are maps of parts, in any order, which are merged as they are read.
+
+        Raises:
+            FileNotFoundError: a file is gone.
+        """
         parts = (part for path in paths for part in _stored(files, path))
         return cls(pa.concat_tables(parts) if len(paths) == 1 else _merged(parts))
 
@@ -104,7 +112,7 @@ class DirtyMap:
 
 
 def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys: int = UNBOUNDED.max_keys) -> DirtyMap:
-    """Map the dirty records of these segments in offset order, until the map is full.
+    """Map the dirty records of these segments, which are in offset order, until the map has ``max_keys`` keys.
 
     Raises:
         StalePlan: a segment is gone.
@@ -149,21 +157,33 @@ def grouped_for_lookup(pieces: Iterable[_T], records_of: Callable[[_T], int]) ->
 
 
 def _row_after_full(latest: pa.Table, records: pa.Table, max_keys: int) -> int | None:
-    """The row of the first record with a key after the one by which the map is full; null if there is none."""
+    """The row of the first record with a key after the one by which the map is full; null if there is none.
+
+    ``latest`` has at most ``max_keys`` keys; ``records`` come behind what it was made of, and with theirs there are at
+    least so many. With ``a`` mapped, and room for 2:
+
+        row               0   1   2   3   4   5   6
+        key               a   b   b   -   c   -   a    new keys begin in rows 1 (b) and 4 (c)
+        row that fills                    ^            the 2nd smallest of these
+        row after                                 ^    the next one with a key, even one that is mapped
+    """
     keys = records["key"]
+    # Without room the map was full before the first of these records: the first one with a key is the row after.
     room, row_that_fills = max_keys - latest.num_rows, -1
     if room > 0:
         is_new = pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=latest["key"])))
         new = pa.table({"key": keys, "row": np.arange(len(keys))}).filter(is_new)
         first_rows = pa.TableGroupBy(new, ["key"], use_threads=False).aggregate([("row", "min")])["row_min"]
+        # The n-th key begins at the n-th smallest of the rows where keys begin; partition puts it where sorting would.
         row_that_fills = np.partition(first_rows.to_numpy(), room - 1)[room - 1]
+    # Rows that have a key rise, so those behind a row are found by a search.
     with_key = np.flatnonzero(pc.is_valid(keys).to_numpy())
     after = with_key[np.searchsorted(with_key, row_that_fills, side="right") :]
     return int(after[0]) if len(after) else None
 
 
 def _stored(files: Files, path: str) -> Iterator[pa.Table]:
-    """A stored map in pieces, the first of which is empty."""
+    """A stored map in pieces, the first of which is empty: a map without a key has its columns too."""
     with files.open_input(path) as source:
         stored = pa.ipc.open_file(source)
         yield stored.schema.empty_table()

@@ -1,13 +1,13 @@
-"""Rewrites a run of segments: judges them, keeps the files in which nothing changes, writes what survives of others.
+"""Rewrites a segment run: judges it, keeps the files in which nothing changes, writes what survives of the others.
 
-    run        [ unchanged ][ 3 of 10 go ][ 7 of 10 go ][ unchanged ]
+    segments   [ unchanged ][ 3 of 10 go ][ 7 of 10 go ][ unchanged ]
     outcome    [ kept      ][ new: 10 records          ][ kept      ]
 
 Changed segments are read row group by row group, those without a survivor not at all, filtered, stamped, and given to a
 writer that rolls at the topic's ``segment.bytes``. So memory is a few row groups, whatever the size of the log.
 
 ``keptlog.log.groups`` decides which segments share an output. The inputs of an expire step need not be neighbours, so
-each of them is a run of its own.
+each of them that changes has an output of its own.
 """
 
 from __future__ import annotations
@@ -38,31 +38,34 @@ _NOTHING_READ = pa.table({})
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How new segments are written: ``path_for`` names one by its base offset."""
+    """How new segments are written."""
 
     path_for: Callable[[int], str]
+    """The path of a new segment from its base offset; it gives no path twice."""
     row_group_bytes: int = ROW_GROUP_BYTES
+    """Bytes of records that wait, at most, for their row group to be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRewrite:
-    """What a rewrite did to a run: which inputs the staged segments replace, and what was counted."""
+    """What a rewrite did to a segment run: which inputs the staged segments replace, and what was counted."""
 
     removed: tuple[Segment, ...]
     added: tuple[Segment, ...]
     counts: Counts
     winners_found: int
     watermarks: pa.Table
-    """What the tombstones left that went by their horizon; empty unless records have versions."""
+    """Of ``WATERMARKS_SCHEMA``: what tombstones left that went by their horizon; empty unless records have versions."""
 
 
 def rewrite_run(
     files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest, output: Output
 ) -> RunRewrite:
-    """Judge neighbouring segments of a step and write those that change.
+    """Judge a segment run, in offset order, and write the segments of it that change; nothing staged is visible.
 
     Raises:
         StalePlan: a segment is gone.
+        InvariantViolated: records would be written out of order.
     """
     judged = judge(files, step, segments, latest)
     removed: list[Segment] = []
@@ -107,7 +110,13 @@ def _must_change(step: CleanStep, segment: Segment) -> bool:
 
 
 def _divided(parquet: pq.ParquetFile, judged: Judgement, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
-    """Of each row group what survives, and the tombstones that leave watermarks; not read if it has neither."""
+    """Of each row group what survives, and the tombstones that leave watermarks; not read if it has neither.
+
+    Survivors are of ``VIEWED_SCHEMA``, tombstones of ``SCHEMA``, or null where the segment has none.
+
+    Masks have one element a record of the segment, so each row group has the slice that begins where those before it
+    end.
+    """
     survives, expired, read = judged.survives[segment], judged.expired[segment], judged.read.pop(segment, None)
     position = 0
     for index in range(parquet.num_row_groups):
@@ -123,7 +132,7 @@ def _divided(parquet: pq.ParquetFile, judged: Judgement, segment: int) -> Iterat
 
 
 def _records(parquet: pq.ParquetFile, row_group: int, read: pa.Table) -> pa.Table:
-    """The records of a row group, some columns of which have been read."""
+    """The records of a row group, of ``SCHEMA``; ``read`` has those columns of them that were read before, or none."""
     missing = [name for name in SCHEMA.names if name not in read.column_names]
     table = parquet.read_row_group(row_group, columns=missing, use_threads=False)
     for name in read.column_names:
@@ -132,7 +141,10 @@ def _records(parquet: pq.ParquetFile, row_group: int, read: pa.Table) -> pa.Tabl
 
 
 def _with_horizons(table: pa.Table, step: CleanStep) -> tuple[pa.Table, int]:
-    """The records with a delete horizon on every tombstone before the end that has none, and how many got one."""
+    """The records with a delete horizon on every tombstone before the end that has none, and how many got one.
+
+    ``table`` is of ``VIEWED_SCHEMA``, and so is what comes back.
+    """
     if not isinstance(step, Compact) or table["value"].null_count == 0:
         return table, 0
     lacks_horizon = pc.and_(pc.is_null(table["value"]), pc.is_null(table["delete_horizon"]))

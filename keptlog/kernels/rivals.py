@@ -11,7 +11,8 @@ version is higher; then it is a **rival**, and so is a watermark of a higher ver
     latest: 0, 5, 6      superseded: 1, 4
 
 So one look at the clean keys settles all but the rivals, which are few: records that came late. It is made in parts,
-each of them some segments, and the runs settle who is the latest from the rivals of all parts, by numbers alone.
+each of them some segments, and the segment runs settle who is the latest from the rivals of all parts, by numbers
+alone.
 
 Versions are read only of clean records whose keys are in the map, row group by row group. A clean record below the log
 start has no say: it is no rival. A key whose watermark wins has no latest record.
@@ -38,8 +39,11 @@ from keptlog.storage.files import Files
 from keptlog.storage.versions import version_columns, with_versions
 
 _RIVALS = pa.schema([("beats", pa.int64()), ("version", pa.int64()), ("offset", pa.int64())])
-"""``beats`` is the offset of a key's latest dirty record, ``offset`` the rival's, ``NO_OFFSET`` for a watermark."""
+"""``beats`` is the offset of a key's latest dirty record, ``offset`` the rival's, ``NO_OFFSET`` for a watermark; in any
+order, no nulls. A key is named by the offset of its latest dirty record, for that is a number and one key's alone.
+"""
 _MARKS = pa.schema([("key", pa.binary()), ("latest_dirty", pa.int64())])
+"""One row a key, in any order, no nulls."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,12 @@ class Comparison:
     """Some segments, or watermarks, of a log, compared with its offset map."""
 
     judged: pa.Table
-    """Of ``JUDGED_SCHEMA``: all that is known but for the rivals."""
+    """Of ``JUDGED_SCHEMA``: all that is known but for the rivals. A dirty record that a rival beats is still the latest
+    here."""
     rivals: pa.Table
+    """Of ``_RIVALS``; a key may have several."""
     marks: pa.Table
-    """The watermarks of mapped keys, each with the offset of its key's latest dirty record."""
+    """Of ``_MARKS``: the watermarks of mapped keys, each with the offset of its key's latest dirty record."""
 
     @classmethod
     def joined(cls, parts: Sequence[Comparison]) -> Comparison:
@@ -61,7 +67,13 @@ class Comparison:
         return cls(pa.concat_tables(judged), pa.concat_tables(rivals), pa.concat_tables(marks))
 
     def settled(self, keys: int) -> JudgedOffsets:
-        """What this, joined from all parts, says of each record; ``keys`` are those of the offset map."""
+        """What this, joined from all parts, says of each record; ``keys`` is how many the offset map has.
+
+        Each key has one best rival at most, and it takes the place of the latest dirty record: that one is superseded,
+        and so are the key's other rivals. Where the best is a watermark no record is the latest, a winner less:
+
+            keys 5, best rivals 3, one of them a watermark: winners 5 - 3 + 2 = 4
+        """
         best, others = self._divided_rivals()
         of_records = best.filter(pc.field("offset") != NO_OFFSET)
         losers = pa.chunked_array([*best["beats"].chunks, *others["offset"].chunks], pa.int64())
@@ -73,7 +85,10 @@ class Comparison:
         return JudgedOffsets.of(pa.concat_tables(judged), keys - best.num_rows + of_records.num_rows)
 
     def beaten_keys(self) -> pa.ChunkedArray:
-        """The keys of the watermarks that lost against a record; this is joined from all parts."""
+        """The keys (binary) of the watermarks that lost against a record; this is joined from all parts.
+
+        A watermark of a mapped key lost, unless it is the best rival itself.
+        """
         best, _ = self._divided_rivals()
         unbeaten = best.filter(pc.field("offset") == NO_OFFSET)["beats"]
         return self.marks["key"].filter(pc.invert(pc.is_in(self.marks["latest_dirty"], value_set=unbeaten)))
@@ -83,10 +98,15 @@ class Comparison:
 
         Sorted by key, version and offset (``lexsort`` takes its last key first), the best of a key is its last: the one
         behind which another key begins.
+
+            beats      4   4   9       (key, version, offset) rise
+            version    6   7   2
+            is_best    -   x   x       4 != 9; behind the last row there is nothing, so it is the best of its key
         """
         beats, versions, offsets = (self.rivals[name].to_numpy() for name in _RIVALS.names)
         in_order = np.lexsort((offsets, versions, beats))
         ordered = beats[in_order]
+        # One element a row; the slice takes the appended one away where there are no rows at all.
         is_best = np.append(ordered[1:] != ordered[:-1], values=True)[: len(ordered)]
         return self.rivals.take(pa.array(in_order[is_best])), self.rivals.take(pa.array(in_order[~is_best]))
 
@@ -99,14 +119,18 @@ class Comparison:
 
     @classmethod
     def read(cls, files: Files, path: str) -> Comparison:
-        """Read what ``write`` stored."""
+        """Read what ``write`` stored.
+
+        Raises:
+            FileNotFoundError: it is gone.
+        """
         with files.open_input(path) as source:
             judged, rivals, marks = (pa.ipc.open_stream(source).read_all() for _ in range(3))
         return cls(judged, rivals, marks)
 
 
 def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Comparison:
-    """Compare some segments of a step with the map of its dirty section.
+    """Compare some segments of a step, in any order, with the map of its dirty section.
 
     Raises:
         StalePlan: a segment is gone.
@@ -130,7 +154,7 @@ def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map
 
 
 def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Comparison:
-    """Compare the watermarks of a log with the map of its dirty section."""
+    """Compare the watermarks of a log, of ``WATERMARKS_SCHEMA``, with the map of its dirty section."""
     rows, is_mapped = _rows_in(offset_map, watermarks["key"])
     mapped, rows = watermarks.filter(pa.array(is_mapped)), rows[is_mapped]
     latest_dirty = offset_map.latest["offset"].to_numpy()[rows]
@@ -141,7 +165,10 @@ def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compariso
 
 
 def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Comparison:
-    """Compare segments whose keys have to be looked up: clean ones, mixed ones, and those with unkeyed records."""
+    """Compare segments whose keys have to be looked up: clean ones, mixed ones, and those with unkeyed records.
+
+    The segments come in offset order, so positions in ``records`` and offsets rise together.
+    """
     records = _read(files, step, segments, ["key", "offset"])
     all_offsets = records["offset"].to_numpy()
     is_inside = all_offsets < step.end_offset
@@ -149,7 +176,8 @@ def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map
     rivals = _rivals_among(files, step, segments, found, offset_map)
     is_latest = found.offsets == found.latest_dirty
     is_superseded = ~is_latest
-    # Rivals are among the offsets that were found, and these rise: so searching for one gives its place.
+    # Rivals are among the offsets that were found, and these rise: so searching for one gives its place. A rival is not
+    # superseded yet: who is the best is known when all parts are joined.
     is_superseded[np.searchsorted(found.offsets, rivals["offset"].to_numpy())] = False
     is_unkeyed = pc.is_null(records["key"]).to_numpy() & is_inside
     judged = (
@@ -162,11 +190,12 @@ def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The records whose keys the map has; all arrays are int64, of one length, in offset order."""
+    """The records before the end whose keys the map has; all arrays are int64, of one length, in offset order."""
 
     positions: npt.NDArray[np.int64]
-    """Where they stand among all records of the segments that were read."""
+    """Where they stand among all records of the segments that were read; rising."""
     offsets: npt.NDArray[np.int64]
+    """Rising."""
     rows: npt.NDArray[np.int64]
     """The rows of their keys in the map."""
     latest_dirty: npt.NDArray[np.int64]
@@ -176,6 +205,7 @@ class _Found:
 def _found(
     keys: pa.ChunkedArray, offsets: npt.NDArray[np.int64], is_inside: npt.NDArray[np.bool_], offset_map: OffsetMap
 ) -> _Found:
+    """``keys``, ``offsets`` and ``is_inside`` have one element for each record that was read."""
     rows, is_mapped = _rows_in(offset_map, keys)
     positions = np.flatnonzero(is_mapped & is_inside)
     rows = rows[positions]
@@ -186,6 +216,7 @@ def _rivals_among(
     files: Files, step: Compact, segments: Sequence[Segment], found: _Found, offset_map: OffsetMap
 ) -> pa.Table:
     """The rivals, as a table of ``_RIVALS``: only clean records have a say, and only their versions are read."""
+    # ``_versions_at`` gives a version for each position, in their order: all columns are of the same records.
     has_a_say = (found.offsets >= step.log_start_offset) & (found.offsets < step.first_dirty_offset)
     return _rivals(
         _versions_at(files, step, segments, found.positions[has_a_say]),
@@ -202,7 +233,12 @@ def _rows_in(offset_map: OffsetMap, keys: pa.ChunkedArray) -> tuple[Any, npt.NDA
 
 
 def _rivals(versions: pa.ChunkedArray, offsets: Any, latest_dirty: Any, dirty_versions: pa.ChunkedArray) -> pa.Table:
-    """Those of these records, or watermarks, that beat the latest dirty ones of their keys. A tie is for the dirty."""
+    """Those of these records, or watermarks, that beat the latest dirty ones of their keys. A tie is for the dirty.
+
+    All four are int64 and of one length: of each record its version (null for none), its offset, and the offset and
+    the version (null for none) of its key's latest dirty record. A record without a version beats nothing; one with a
+    version beats a dirty record without one. What comes back is of ``_RIVALS``.
+    """
     is_higher = pc.or_kleene(pc.greater(versions, dirty_versions), pc.is_null(dirty_versions))
     is_rival = pc.fill_null(pc.and_(pc.is_valid(versions), is_higher), fill_value=False)
     return pa.table([latest_dirty, versions, offsets], schema=_RIVALS).filter(is_rival)
@@ -214,7 +250,11 @@ def _versions_at(
     """The versions (int64, null for none) of the records of the segments that stand at these rising positions.
 
     Positions count through all segments, so those of a segment lie between where it starts and where it ends; less its
-    start they are the rows of its file.
+    start they are the rows of its file:
+
+        segments     [ 0 1 2 3 ][ 4 5 6 ]        of 4 and of 3 records
+        positions        1   3    4     6
+        rows             1   3    0     2        of the first file, of the second one
     """
     columns, start, chunks = version_columns(step.strategy), 0, []
     for segment in segments:
@@ -228,6 +268,7 @@ def _versions_at(
 
 
 def _read(files: Files, step: Compact, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
+    """These columns of all records of the segments, in their order."""
     tables = []
     for segment in segments:
         with open_input(files, step, segment) as parquet:
@@ -237,8 +278,10 @@ def _read(files: Files, step: Compact, segments: Sequence[Segment], columns: Seq
 
 
 def _all_judged(offsets: Any, judged: Standing) -> pa.Table:
+    """Of ``JUDGED_SCHEMA``; offsets are int64, in any order."""
     return pa.table([offsets, np.full(len(offsets), judged, np.int8)], schema=JUDGED_SCHEMA)
 
 
 def _judged_only(judged: pa.Table) -> Comparison:
+    """What is known of dirty segments, in which nothing is a rival; ``judged`` is of ``JUDGED_SCHEMA``."""
     return Comparison(judged, _RIVALS.empty_table(), _MARKS.empty_table())

@@ -28,7 +28,7 @@ def no_watermarks() -> pa.Table:
 
 
 def read_watermarks(files: Files, step: CleanStep) -> pa.Table:
-    """The watermarks that the step found: those of its strategy.
+    """The watermarks that the step found: those of its strategy, of ``WATERMARKS_SCHEMA``, each key once, none null.
 
     Raises:
         StalePlan: the file is gone.
@@ -48,12 +48,16 @@ def write_watermarks(files: Files, step: CleanStep, watermarks: pa.Table, path: 
 
 
 def watermarks_of(tombstones: pa.Table, step: CleanStep) -> pa.Table:
-    """What tombstones leave that a pass removes by their horizon. Those without a version leave nothing."""
+    """What tombstones (``SCHEMA``, stamped) leave that a pass removes by their horizon, of ``WATERMARKS_SCHEMA``.
+
+    Those without a version or without a key leave nothing.
+    """
     tombstones = with_versions(tombstones, step.strategy).filter(
         pc.field("version").is_valid() & pc.field("key").is_valid()
     )
     horizons_us = tombstones["delete_horizon"].cast(pa.int64()).to_numpy()
     latest_horizon_ms = _LONG_MAX - step.watermark_retention_ms
+    # Horizon and retention may both mean "never": their sum must not go round.
     horizons_ms = pc.min_element_wise(pa.array(horizons_us // US_PER_MS), latest_horizon_ms)
     expires_ms = pc.add(horizons_ms, step.watermark_retention_ms)
     columns = {"key": tombstones["key"], "version": tombstones["version"], "expires_ms": expires_ms}
@@ -61,14 +65,23 @@ def watermarks_of(tombstones: pa.Table, step: CleanStep) -> pa.Table:
 
 
 def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, now_ms: int) -> pa.Table:
-    """The watermarks of a log after a pass, in the order of their keys."""
+    """The watermarks of a log after a pass, in the order of their keys.
+
+    ``before`` and ``new`` are of ``WATERMARKS_SCHEMA``, ``beaten`` is binary without nulls, all in any order.
+    """
     replaced = pc.is_in(before["key"], value_set=pa.chunked_array([*beaten.chunks, *new["key"].chunks], pa.binary()))
     after = pa.concat_tables([before.filter(pc.invert(replaced)), new])
     return after.filter(pc.field("expires_ms") > now_ms).sort_by("key")
 
 
 def store_watermarks(files: Files, step: CleanStep, new: pa.Table, beaten: pa.ChunkedArray, path: str) -> str | None:
-    """The file of a log's watermarks after a pass: that of the step if they are the same, a new one, or none."""
+    """The file of a log's watermarks after a pass: that of the step if they are the same, a new one, or none.
+
+    Arguments as for ``watermarks_after``; ``path`` is where a new file may be written.
+
+    Raises:
+        StalePlan: the step's own file is gone.
+    """
     before = read_watermarks(files, step)
     after = watermarks_after(before, new, beaten, step.now_ms)
     if after.num_rows == 0:

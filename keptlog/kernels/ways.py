@@ -44,15 +44,22 @@ class ChunkJudgement:
     """What becomes of the records of a chunk."""
 
     survives: pa.ChunkedArray
+    """A mask: bool, no nulls, one element a record of the chunk."""
     expired: pa.ChunkedArray
-    """Tombstones that go by their horizon; none of them survives, not all others do."""
+    """The same for tombstones that go by their horizon; none of them survives, not all others do."""
     counts: Counts
     winners_found: int = 0
     """Records that the map has as the latest of their keys, as far as this way of judging meets them."""
 
 
 def judged_chunk(chunk: pa.Table, step: CleanStep, latest: Latest, way: Way) -> ChunkJudgement:
-    """Judge records, of which the chunk has the columns that ``way`` needs."""
+    """Judge records, of which the chunk has the columns that ``way`` needs, as the module head lists them.
+
+    A chunk may be of several segments; they are in offset order, so its ``offset`` rises from end to end.
+
+    Raises:
+        ValueError: ``latest`` can't answer what this way asks.
+    """
     due = _due(chunk, step)
     match latest, way:
         case _, Way.BY_HORIZON | Way.UNREAD:
@@ -99,7 +106,11 @@ def _by_key_and_offset(chunk: pa.Table, step: CleanStep, latest: OffsetMap, due:
 def _judgement(
     superseded: pa.ChunkedArray, unkeyed: pa.ChunkedArray, due: pa.ChunkedArray, winners_found: int
 ) -> ChunkJudgement:
-    """From masks of what goes for another reason than its horizon; each record is counted once."""
+    """From masks of what goes for another reason than its horizon.
+
+    Each record is counted once: what is superseded or unkeyed is not expired too. No record is superseded and unkeyed
+    at once, for what has no key is never found in a map.
+    """
     expired = pc.and_not(pc.and_not(due, superseded), unkeyed)
     survives = pc.invert(pc.or_(pc.or_(superseded, unkeyed), expired))
     counts = Counts(_count(survives), 0, _count(superseded), _count(expired), _count(unkeyed))
@@ -116,7 +127,7 @@ def _due(chunk: pa.Table, step: CleanStep) -> pa.ChunkedArray:
 
 
 def _true(mask: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The mask with null as false."""
+    """The mask with null as false: a comparison with a null, such as the latest offset of an unmapped key, is null."""
     return pc.fill_null(mask, fill_value=False)
 
 

@@ -1,21 +1,12 @@
-"""The engine: Spark distributes, Arrow kernels work inside its tasks.
+"""All that is Spark's: a session, and the tasks of ``keptlog.engine`` as Spark jobs.
 
-    engine.py       steps in, staged outcomes back; the only thing that others call
-    jobs.py         task numbers in, lines of JSON out: how Spark runs tasks
-    tasks.py        how the work is cut: descriptions that travel to the executors, and run there
-    map_tasks.py    those that map the keys of a large log
-    run.py          neighbouring segments, judged and rewritten in one task
-    session.py      every Spark setting, with its reason
+    session.py         every Spark setting, with its reason, and the start of a session
+    server.py          a Spark that stays warm: a Connect server with the same settings
+    jobs.py            keeps the protocol ``keptlog.engine.jobs.Jobs``: task numbers in, lines of JSON out
+    shuffle.py         the one query in which rows are keys: the shuffle of keys beyond memory
+    worker.py          what is around a task in a Python worker: its errors, its memory
+    worker_daemon.py   the process from which local workers are forked, with their imports done
 
-What runs inside of the tasks, on Arrow tables:
-
-    offset_map.py   key -> latest offset, of the dirty section
-    watermarks.py   what deleted keys leave behind
-    judge.py        which records of a run of segments survive
-    rewrite.py      the survivors, into new segments
-    throttle.py     not too fast
-
-Keys and offsets are read by Arrow from the files and never enter a Spark row; values only pass from the file that is
-read to the file that is written. One exception: keys beyond memory go through a Spark shuffle (``shuffle.py``, the
-query; ``key_shuffle.py``, what its tasks do; ``judged_offsets.py``, what comes out). Values never do.
+Spark distributes; what it distributes is in ``keptlog.engine``, and runs without it. A task opens its files itself, so
+no record is a Spark row, but for key, offset and version in ``shuffle.py``. Values never are.
 """

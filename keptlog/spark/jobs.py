@@ -45,7 +45,7 @@ _PROBED_TASKS = 1024
 
 @dataclass(frozen=True)
 class SparkJobs:
-    """The ``Jobs`` of one run on one session: each list of tasks is a Spark job."""
+    """The ``Jobs`` of one run id on one session: each list of tasks is a Spark job."""
 
     session: SparkSession
     files: Files
@@ -96,8 +96,8 @@ class SparkJobs:
     def _attempts(self, tasks: int) -> Callable[[int], Attempt]:
         """What makes an attempt of a task's number, in an executor; so many tasks make up the job.
 
-        Task attempts are numbered within an application, so the application is part of the attempt: a run that is
-        started again under its old id never meets its own files.
+        Task attempts are numbered within an application, so the application is part of the attempt: a pass that
+        is started again under its old run id never meets its own files.
         """
         files, run_id, application = self.files, self.run_id, str(self.session.conf.get("spark.app.id"))
         share = self.throttle.share_of(min(tasks, self.cores)) if self.throttle else None
@@ -118,7 +118,7 @@ class SparkJobs:
 
 
 def spark_jobs(session: Callable[[], SparkSession], files: Files, throttle: Throttle | None = None) -> StartJobs:
-    """Starts jobs on the session that ``session`` brings; it is asked for at each run, never kept."""
+    """Starts jobs on the session that ``session`` brings; it is asked for at each call, never kept."""
 
     def start(run_id: str, progress: Progress) -> SparkJobs:
         return SparkJobs(session(), files, run_id, progress, throttle)

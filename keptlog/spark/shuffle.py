@@ -1,6 +1,6 @@
 """The query behind a shuffle (``keptlog.engine.shuffle``): keys go through Spark, values never do.
 
-    range -> emit -> repartition by key -> settle -> repartition by run -> write lists
+    range -> emit -> repartition by key -> settle -> repartition by segment run -> write lists
 
 No hash table is in the JVM's heap, and how many parts there are is said here, not left to Spark's settings.
 """

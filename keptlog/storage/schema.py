@@ -41,7 +41,11 @@ LARGEST_STORABLE_MS = (2**63 - 1) // US_PER_MS
 
 
 def to_arrow(partition: int, records: Sequence[Record]) -> pa.Table:
-    """Records of one topic-partition as a table of ``SCHEMA``."""
+    """Records of one topic-partition as a table of ``SCHEMA``, a row each, in their order.
+
+    Raises:
+        OverflowError: a time is beyond ``LARGEST_STORABLE_MS``.
+    """
     horizons = [None if r.delete_horizon_ms is None else r.delete_horizon_ms * US_PER_MS for r in records]
     return pa.Table.from_arrays(
         [

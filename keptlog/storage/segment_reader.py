@@ -27,7 +27,11 @@ def open_segment(files: Files, segment: Segment) -> Iterator[pq.ParquetFile]:
 
 
 def read_row_groups(files: Files, segment: Segment, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The row groups of a segment in offset order, with the given columns or all."""
+    """The row groups of a segment in offset order, of ``SCHEMA``, with the given columns or all.
+
+    Raises:
+        FileNotFoundError: a purge has deleted it.
+    """
     with open_segment(files, segment) as parquet:
         for index in range(parquet.num_row_groups):
             yield parquet.read_row_group(index, columns=columns, use_threads=False)

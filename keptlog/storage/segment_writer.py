@@ -65,6 +65,7 @@ class _OpenSegment:
     earliest_horizon_us: int | None = None
 
     def add(self, table: pa.Table) -> None:
+        """Write a row group: at least one record of ``VIEWED_SCHEMA``."""
         times = pc.min_max(table["timestamp"].cast(pa.int64())).as_py()
         horizon = pc.min(table["delete_horizon"].cast(pa.int64())).as_py()
         self.first_timestamp_us = min(self.first_timestamp_us, times["min"])
@@ -112,6 +113,7 @@ class SegmentWriter:
     path_for: Callable[[int], str]
     """The path of a new segment from its base offset; must never return the same path twice (invariant I2)."""
     target_bytes: int
+    """A file is closed after the row group that brought it there."""
     row_group_bytes: int = field(default_factory=lambda: ROW_GROUP_BYTES)
     """Bytes of records that wait, at most, for their row group to be written."""
     _waiting: list[pa.Table] = field(default_factory=list)
@@ -122,7 +124,7 @@ class SegmentWriter:
     _finished: list[Segment] = field(default_factory=list)
 
     def write(self, table: pa.Table) -> None:
-        """Take records of ``SCHEMA``, or of ``VIEWED_SCHEMA``.
+        """Take records of ``SCHEMA``, or of ``VIEWED_SCHEMA``; offsets rise, within a table and from one to the next.
 
         Raises:
             InvariantViolated: an offset does not rise.
@@ -163,6 +165,7 @@ class SegmentWriter:
             self._open = None
 
     def _check_offsets(self, offsets: pa.ChunkedArray) -> None:
+        """``offsets`` is int64 without nulls, of at least one record."""
         numbers = offsets.to_numpy()
         if numbers[0] <= self._last_offset or (numbers[1:] <= numbers[:-1]).any():
             raise InvariantViolated(
@@ -196,7 +199,11 @@ class SegmentWriter:
 
 
 def _pieces(table: pa.Table, row_group_bytes: int) -> Iterator[tuple[pa.Table, int]]:
-    """The table in slices of about a row group's bytes, for values may be large; with the bytes of each."""
+    """The table in slices of about a row group's bytes, for values may be large; with the bytes of each.
+
+    It is of ``VIEWED_SCHEMA``. Slices have equal numbers of rows, as if all were of a size: 1,000 rows of 100 MiB and
+    row groups of 32 MiB give slices of 320.
+    """
     table_bytes = bytes_of(table)
     if table_bytes <= row_group_bytes:
         yield table, table_bytes

@@ -25,18 +25,23 @@ VIEWED_SCHEMA = SCHEMA.set(_COLUMN, SCHEMA.field(_COLUMN).with_type(pa.binary_vi
 
 
 def with_views(table: pa.Table) -> pa.Table:
-    """Records of ``SCHEMA`` as records of ``VIEWED_SCHEMA``."""
+    """Records of ``SCHEMA``, or of ``VIEWED_SCHEMA``, as records of ``VIEWED_SCHEMA``; no value is copied."""
     if table.schema.field(_COLUMN).type == pa.binary_view():
         return table
     return table.set_column(_COLUMN, VIEWED_SCHEMA.field(_COLUMN), table[_COLUMN].cast(pa.binary_view()))
 
 
 def kept(table: pa.Table, mask: pa.ChunkedArray, count: int) -> pa.Table:
-    """The ``count`` records of a table of ``SCHEMA`` for which ``mask`` is true, as records of ``VIEWED_SCHEMA``."""
+    """The ``count`` records of a table of ``SCHEMA`` for which ``mask`` is true, as records of ``VIEWED_SCHEMA``.
+
+    ``mask`` is bool without nulls, one element a record. Values of one chunk are viewed where at least half are kept.
+    """
     if count * 2 < table.num_rows or table[_COLUMN].num_chunks != 1:
         return with_views(table.filter(mask))
+    # Views name a place in the buffers ``data`` of this one chunk: those of another chunk would name other places.
     chunk = table[_COLUMN].chunk(0).cast(pa.binary_view())
     validity, views, *data = chunk.buffers()
+    # Buffers begin where their array would without an offset, so the offset goes along with them.
     views_as_bytes = pa.Array.from_buffers(pa.binary(_VIEW_BYTES), len(chunk), [validity, views], offset=chunk.offset)
     filtered = table.set_column(_COLUMN, "value", views_as_bytes).filter(mask)
     chunks = [_as_views(chunk, data) for chunk in filtered[_COLUMN].chunks]
@@ -44,17 +49,29 @@ def kept(table: pa.Table, mask: pa.ChunkedArray, count: int) -> pa.Table:
 
 
 def bytes_of(table: pa.Table) -> int:
-    """Bytes of the records of a table of ``VIEWED_SCHEMA``: of the values those that are viewed, not their buffers."""
+    """Bytes of the records of a table of ``VIEWED_SCHEMA``: of the values those that are viewed, not their buffers.
+
+    Of the other columns those of their buffers, or of the slice of them that this table is.
+    """
     values = sum(_viewed_bytes(chunk) for chunk in table[_COLUMN].chunks)
     return int(values + table.remove_column(_COLUMN).nbytes)
 
 
 def _as_views(chunk: pa.Array, data: list[pa.Buffer | None]) -> pa.Array:
+    """Elements of 16 bytes as the views that they are, into the buffers ``data``; a null stays null."""
     validity, views = chunk.buffers()
     return pa.Array.from_buffers(pa.binary_view(), len(chunk), [validity, views, *data], offset=chunk.offset)
 
 
 def _viewed_bytes(chunk: pa.Array) -> int:
+    """Bytes of the values that are viewed, and of the views.
+
+    A view is four int32, and the first is the length, whether the value lies in the view itself or in a buffer; that of
+    a null is 0:
+
+        length | value, up to 12 bytes
+        length | first 4 bytes | number of the buffer | place in it
+    """
     views = np.frombuffer(chunk.buffers()[1], np.int32).reshape(-1, _VIEW_BYTES // 4)
     lengths = views[chunk.offset : chunk.offset + len(chunk), 0]
     return int(lengths.sum(dtype=np.int64)) + len(chunk) * _VIEW_BYTES

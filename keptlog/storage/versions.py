@@ -45,7 +45,8 @@ def with_versions(table: pa.Table, strategy: Strategy) -> pa.Table:
     """The table with the columns ``version`` (int64) and ``is_malformed``: the header is there, but no version in it.
 
     The strategy must have versions, and the table ``version_columns``: ``timestamp`` (timestamp in us, UTC) or
-    ``headers`` (list of key and value), one row a record.
+    ``headers`` (list of key and value), neither null, one row a record. ``version`` is null for a record without one,
+    by timestamp in ms and never null; ``is_malformed`` (bool) is never null.
 
     Raises:
         AssertionError: nobody has taught this module where a strategy's versions are.
@@ -65,7 +66,16 @@ def with_versions(table: pa.Table, strategy: Strategy) -> pa.Table:
 
 
 def _header_versions(headers: pa.ListArray, name: str) -> tuple[pa.Array, pa.Array]:
-    """``version`` and ``is_malformed`` of ``len(headers)`` records, as the module head shows."""
+    """``version`` and ``is_malformed`` of ``len(headers)`` records, as the module head shows.
+
+    Three lengths follow each other, and an array of each says which of the one before it stays:
+
+        is_named     of all headers of all records: those of this name
+        is_last      of these: those which no other of the same record follows
+        is_long      of these: those which hold eight bytes
+
+    ``records`` are rows of the table; from ``is_last`` on each is there once, so that versions are put by them.
+    """
     entries = pc.list_flatten(headers)
     is_named = pc.equal(pc.struct_field(entries, "key"), name)
     values = pc.struct_field(entries, "value").filter(is_named)
@@ -86,9 +96,15 @@ def _header_versions(headers: pa.ListArray, name: str) -> tuple[pa.Array, pa.Arr
 
 
 def ranks(records: pa.Table) -> pa.ChunkedArray:
-    """A number for each record, higher the later it is by its strategy; those of different records differ.
+    """A number (int64) for each record, higher the later it is by its strategy; those of different records differ.
 
-    ``records`` has ``offset``, and ``version`` if the strategy has versions.
+    ``records`` has ``offset``, and ``version`` (null for none) if the strategy has versions; neither need rise. Without
+    versions an offset is a rank. With them ranks are 0 to n - 1:
+
+        version     7   -   9   7
+        offset      2   3   0   1
+        in_order    1   3   0   2       rows from the lowest: no version, then 7 at 1, 7 at 2, 9
+        rank        2   0   3   1       the place of each row in that order: ``in_order`` turned round
     """
     if "version" not in records.column_names:
         return records["offset"]
@@ -102,9 +118,11 @@ def ranks(records: pa.Table) -> pa.ChunkedArray:
 
 
 def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
-    """Of every key its latest record; the tables have ``key``, ``offset`` and, with versions, ``version``.
+    """Of every key its latest record: a row a key, in any order.
 
-    Records without a key are passed over.
+    The tables, of which there is at least one, have ``key`` (binary), ``offset`` (int64) and, with versions,
+    ``version`` (int64, null for none), and so has what comes back. Their order does not matter. Records without a key
+    are passed over.
     """
     if "version" not in tables[0].column_names:
         return latest_by_offset(tables)
@@ -121,7 +139,7 @@ def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def latest_by_offset(tables: Iterable[pa.Table]) -> pa.Table:
-    """Of every key its latest record, where records have no versions: ``latest_of_each_key``, but as a stream.
+    """Of every key its latest record (``key``, ``offset``), where records have no versions, but as a stream.
 
     Each table is read when its turn comes, and let go of once its keys are hashed: memory is that of distinct keys.
     """

@@ -12,11 +12,16 @@ from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
 
 WATERMARKS_SCHEMA = pa.schema([("key", pa.binary()), ("version", pa.int64()), ("expires_ms", pa.int64())])
+"""A row a key, none null; a log's own are in the order of keys."""
 _STRATEGY = b"compaction.strategy"
 
 
 def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> pa.Table:
-    """The watermarks of this strategy; none without a file. FileNotFoundError if it is gone."""
+    """The watermarks of this strategy, of ``WATERMARKS_SCHEMA``; none without a file.
+
+    Raises:
+        FileNotFoundError: the file is gone.
+    """
     if not strategy.has_versions or path is None:
         return WATERMARKS_SCHEMA.empty_table()
     with files.open_input(path) as source:
@@ -27,7 +32,7 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
 
 
 def write_watermark_file(files: Files, path: str, strategy: Strategy, watermarks: pa.Table) -> None:
-    """Store watermarks of this strategy."""
+    """Store watermarks of this strategy, of ``WATERMARKS_SCHEMA``, at a free path."""
     schema = WATERMARKS_SCHEMA.with_metadata({_STRATEGY: str(strategy).encode()})
     with files.open_output(path) as sink, pa.ipc.new_file(sink, schema) as writer:
         writer.write_table(watermarks.replace_schema_metadata(schema.metadata))
