@@ -28,27 +28,27 @@ _HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True)
-class Selected:
+class DueLogs:
     """Due logs by what becomes of them in this tick."""
 
     requested: tuple[Assessment, ...]
     in_flight: tuple[str, ...]
 
 
-def select(instance: dg.DagsterInstance, due: Sequence[Assessment]) -> Selected:
+def due_logs(instance: dg.DagsterInstance, due: Sequence[Assessment]) -> DueLogs:
     """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that a run is cleaning."""
     if not due:
-        return Selected((), ())
+        return DueLogs((), ())
     busy = logs_in_flight(instance)
     requested = [each for each in due if not busy.includes(each.log)]
     in_flight = tuple(str(each.log.topic_partition) for each in due if busy.includes(each.log))
-    return Selected(tuple(requested[:LOGS_PER_RUN]), in_flight)
+    return DueLogs(tuple(requested[:LOGS_PER_RUN]), in_flight)
 
 
-def run_request(trigger: Trigger, selected: Selected, locations: Mapping[str, str], now_ms: int) -> dg.RunRequest:
-    """One run for the selected logs."""
-    names = [str(each.log.topic_partition) for each in selected.requested]
-    places = [locations[each.log.topic_partition.topic] for each in selected.requested]
+def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], now_ms: int) -> dg.RunRequest:
+    """One run for the logs to request."""
+    names = [str(each.log.topic_partition) for each in due.requested]
+    places = [locations[each.log.topic_partition.topic] for each in due.requested]
     return dg.RunRequest(
         run_key=run_key(trigger.value, names, places, now_ms),
         run_config={"ops": {"plan": {"config": {"logs": names}}}},

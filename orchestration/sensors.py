@@ -14,15 +14,16 @@ import dagster as dg
 
 from keptlog.dagster.assets.numbers import dirty_observation
 from keptlog.dagster.orchestration.jobs import clean_logs
-from keptlog.dagster.orchestration.requests import Selected, run_request, select, set_pool_size
+from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
 from keptlog.dagster.orchestration.scan import Scan, Scanner, scanner_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.assessment import Trigger
+from keptlog.log.broker import CLEANER_DISABLED
+from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.plan import why_left_alone
-from keptlog.passes.clean import DISABLED
 
 OBSERVATIONS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""
@@ -51,12 +52,12 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
         scan = scanner.scan(clock.read_ms())
         for topic, reason in scan.unreadable.items():
             context.log.error("%s can't be read: %s", topic, reason)
-        selected = select(context.instance, scan.due(trigger) if broker.log_cleaner_enable else [])
+        due = due_logs(context.instance, scan.due(trigger) if broker.log_cleaner_enable else [])
         observations, cursor = _observe(scanner, scan, context.cursor) if trigger is Trigger.DIRTY_RATIO else ([], None)
-        requests = [run_request(trigger, selected, scan.locations, scan.now_ms)] if selected.requested else []
+        requests = [run_request(trigger, due, scan.locations, scan.now_ms)] if due.requested else []
         if requests:
             set_pool_size(context.instance, broker.log_cleaner_threads)
-        reason = why_nothing(trigger, scan, selected) if broker.log_cleaner_enable else DISABLED
+        reason = why_nothing(trigger, scan, due) if broker.log_cleaner_enable else CLEANER_DISABLED
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else reason,
@@ -67,13 +68,13 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
     return sensor
 
 
-def why_nothing(trigger: Trigger, scan: Scan, selected: Selected) -> str:
+def why_nothing(trigger: Trigger, scan: Scan, due: DueLogs) -> str:
     """Why a tick asks for no run, and when that may change."""
     if not scan.locations and not scan.behind:
         return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
-    parts = [_count(len(scan.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
-    if selected.in_flight:
-        parts = [f"{name} is being cleaned" for name in selected.in_flight[:3]]
+    parts = [counted(len(scan.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
+    if due.in_flight:
+        parts = [f"{name} is being cleaned" for name in due.in_flight[:3]]
     uncleanable = [each for each in scan.assessments if each.log.uncleanable and not each.trigger]
     parts += [f"{each.log.topic_partition} is {why_left_alone(each)}" for each in uncleanable[:3]]
     waiting = [each for each in scan.assessments if not each.trigger]
@@ -82,7 +83,7 @@ def why_nothing(trigger: Trigger, scan: Scan, selected: Selected) -> str:
         due_ms, name = min(upcoming)
         parts.append(f"next to look at: {name} at {iso_time(due_ms)}")
     if scan.behind:
-        parts.append(f"{_count(scan.behind, 'topic')} still to be read, in the next ticks")
+        parts.append(f"{counted(scan.behind, 'topic')} still to be read, in the next ticks")
     parts += [f"{topic} can't be read: {reason}" for topic, reason in scan.unreadable.items()]
     return "; ".join(parts)
 
@@ -105,10 +106,6 @@ def _observe(scanner: Scanner, scan: Scan, cursor: str | None) -> tuple[list[dg.
     return [
         dirty_observation(each, metrics[each.log.topic_partition]) for each in told
     ], scan.digest if told == changed else cursor or ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 max_compaction_lag_sensor = clean_sensor(

@@ -17,6 +17,8 @@ from keptlog.log.offset_map import MapCapacity, MapOverflow, keys_in, slot_bytes
 from keptlog.log.setting import Origin, Resolved, Setting, Value, unknown_name
 from keptlog.log.strategy import Strategy
 
+CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
+
 _INT_MAX = 2**31 - 1
 _LEAST_MAP_BYTES = 2**20
 
