@@ -17,7 +17,8 @@ from keptlog.dagster.assets.numbers import materializations
 from keptlog.log.assessment import Assessment, assess
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
-from keptlog.passes.clean import Pass, select_logs
+from keptlog.passes.clean import Pass
+from keptlog.passes.names import named_logs
 from keptlog.table.store import LogStore
 
 FAILED_TAG = "keptlog/failed"
@@ -38,9 +39,9 @@ def observe_after(store: LogStore, cleaned: Pass, names: Sequence[str]) -> tuple
     """The logs ``names`` as the pass left them; one that can't be read any more counts as failed."""
     if not names:
         return cleaned, []
-    selection = select_logs(store, names)
-    after = [assess(log, cleaned.plan.now_ms) for log in selection.logs]
-    return replace(cleaned, failed=cleaned.failed | selection.unreadable), after
+    named = named_logs(store, names)
+    after = [assess(log, cleaned.plan.now_ms) for log in named.logs]
+    return replace(cleaned, failed=cleaned.failed | named.unreadable), after
 
 
 def cleaned_names(cleaned: Pass) -> list[str]:

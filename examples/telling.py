@@ -23,9 +23,10 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
+from keptlog.log.assessment import assess
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
-from keptlog.passes.clean import observe
+from keptlog.passes.names import named_logs
 from keptlog.settings import home_path
 
 DAY_MS = 86_400_000
@@ -52,7 +53,7 @@ class Telling:
 
     def show(self) -> None:
         """Print every log's sections."""
-        for each in observe(self.home.store, [self.topic], now_ms=self.now_ms):
+        for each in (assess(log, self.now_ms) for log in named_logs(self.home.store, [self.topic]).logs):
             sections = each.sections
             say(
                 f"  {each.log.topic_partition}: clean {_records(sections.clean)}, dirty {_records(sections.dirty)}; "

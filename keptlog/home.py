@@ -29,7 +29,10 @@ from keptlog.log.broker import BrokerConfig
 from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
-from keptlog.passes.clean import Cleaner, Pass, select_logs
+from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.names import named_logs, require_all
+from keptlog.passes.purge import Purger
+from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult, verify_log
 from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
@@ -154,16 +157,27 @@ class Home:
             LogCorrupt: what a topic says of its logs contradicts itself.
         """
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
-        logs = select_logs(self.store, names).require_all().logs
-        return {str(log.topic_partition): verify_log(self.store, log, now_ms) for log in logs}
+        named = named_logs(self.store, names)
+        require_all(named.unreadable)
+        return {str(log.topic_partition): verify_log(self.store, log, now_ms) for log in named.logs}
 
     def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before.
 
-        Planning, committing and retention need none.
+        Planning and committing need none.
         """
         engine = spark_engine(session or _no_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
         return Cleaner(self.store, engine, self.broker, monotonic_ms)
+
+    @property
+    def retainer(self) -> Retainer:
+        """What removes old segments from this home's logs."""
+        return Retainer(self.store, self.broker)
+
+    @property
+    def purger(self) -> Purger:
+        """What deletes the files of this home that were replaced."""
+        return Purger(self.store)
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""

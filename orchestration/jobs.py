@@ -8,6 +8,8 @@ run from the start is a fresh plan, so that is what a retry does; "re-execute fr
 is told that the plan is stale.
 """
 
+from collections.abc import Mapping
+
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
@@ -27,9 +29,11 @@ from keptlog.dagster.orchestration.in_flight import logs_in_flight
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
+from keptlog.errors import KeptlogError
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
-from keptlog.passes.clean import Pass, select_logs
+from keptlog.passes.clean import Pass
+from keptlog.passes.retain import BEING_CLEANED
 from keptlog.table.store import ORPHAN_GRACE_MS
 
 
@@ -127,19 +131,15 @@ def remove_old_segments(
     context: dg.OpExecutionContext, config: RetentionConfig, log_store: LogStoreResource, clock: ClockResource
 ) -> None:
     busy = logs_in_flight(context.instance)
-    cleaner = log_store.cleaner()
-    except_for = {
-        str(log.topic_partition) for log in select_logs(log_store.store, config.logs).logs if busy.includes(log)
-    }
-    result = cleaner.retain(config.logs, run_id_of(context), now_ms=clock.read_ms(), except_for=except_for)
+    run_id, now_ms = run_id_of(context), clock.read_ms()
+    result = log_store.retainer.retain(config.logs, run_id, now_ms=now_ms, is_busy=busy.includes)
     for step in result.committed:
         context.log.info(describe_step(step))
         context.log_event(retention_observation(step))
-    for name in except_for:
-        context.log.info("%s left alone: %s", name, result.plan.left_alone.get(name))
-    if result.failed:
-        reasons = "; ".join(f"{name}: {error}" for name, error in sorted(result.failed.items()))
-        raise dg.Failure(f"{len(result.failed)} not retained: {reasons}", allow_retries=False)
+    for name, reason in result.plan.left_alone.items():
+        if reason == BEING_CLEANED:
+            context.log.info("%s left alone: %s", name, reason)
+    _fail_if_any(result.failed, "not retained")
 
 
 @dg.job(
@@ -154,14 +154,14 @@ def retention() -> None:
 def delete_retired_files(
     context: dg.OpExecutionContext, config: PurgeConfig, log_store: LogStoreResource, clock: ClockResource
 ) -> None:
-    store, now_ms = log_store.store, clock.read_ms()
-    for topic in config.topics or store.topics():
-        receipt = store.purge(topic, now_ms, config.orphan_grace_ms)
+    result = log_store.purger.purge(config.topics, now_ms=clock.read_ms(), orphan_grace_ms=config.orphan_grace_ms)
+    for topic, receipt in result.receipts.items():
         deleted = len(receipt.deleted_files) + len(receipt.deleted_orphans)
         if deleted or receipt.expired_snapshots:
             expired = len(receipt.expired_snapshots)
             freed = (topic, expired, deleted, receipt.deleted_bytes)
             context.log.info("%s: %d snapshots expired, %d files deleted, %d bytes freed", *freed)
+    _fail_if_any(result.failed, "not purged")
 
 
 @dg.job(
@@ -170,3 +170,14 @@ def delete_retired_files(
 )
 def purge() -> None:
     delete_retired_files()
+
+
+def _fail_if_any(failed: Mapping[str, KeptlogError], what: str) -> None:
+    """End the run as failed, after all that was done has been told.
+
+    Raises:
+        Failure: naming each log or topic and its reason.
+    """
+    if failed:
+        reasons = "; ".join(f"{name}: {error}" for name, error in sorted(failed.items()))
+        raise dg.Failure(f"{len(failed)} {what}: {reasons}", allow_retries=False)

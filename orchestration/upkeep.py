@@ -48,13 +48,11 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource
     ) -> dg.SensorResult:
         scan = scanner_of(log_store).scan(clock.read_ms())
-        cleaner = log_store.cleaner()
+        retainer = log_store.retainer
         logs = [each.log for each in scan.assessments]
-        plan = cleaner.plan_retention(logs, scan.now_ms)
+        plan = retainer.plan(logs, scan.now_ms)
         if plan.steps:
-            busy = logs_in_flight(context.instance)
-            except_for = {str(log.topic_partition) for log in logs if busy.includes(log)}
-            plan = cleaner.plan_retention(logs, scan.now_ms, except_for=except_for)
+            plan = retainer.plan(logs, scan.now_ms, is_busy=logs_in_flight(context.instance).includes)
         topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
         if not topic_partitions:
             return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")

@@ -18,6 +18,8 @@ from keptlog.home import Home, open_home
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.log.broker import BrokerConfig
 from keptlog.passes.clean import Cleaner
+from keptlog.passes.purge import Purger
+from keptlog.passes.retain import Retainer
 from keptlog.settings import home_path
 from keptlog.table.store import LogStore
 
@@ -56,6 +58,16 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner; ``session`` is called when there is something to rewrite, not before."""
         return self._open().cleaner(session)
+
+    @property
+    def retainer(self) -> Retainer:
+        """What removes old segments."""
+        return self._open().retainer
+
+    @property
+    def purger(self) -> Purger:
+        """What deletes files that were replaced."""
+        return self._open().purger
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into the home's topics; ``session`` is called when there is something to read, not before."""

@@ -8,7 +8,7 @@ same history and compare.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -16,11 +16,13 @@ from typing import Protocol
 from keptlog.engine.engine import Engine
 from keptlog.home import new_id
 from keptlog.log.config import TopicConfig
+from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
@@ -138,10 +140,11 @@ class RealTwin:
 
     def clean(self, now_ms: int) -> None:
         plan = self.cleaner.plan([self.name], now_ms=now_ms, requested=True)
-        _require_committed(self.cleaner.clean(plan, new_id()))
+        _require_committed(carry_out(self.cleaner, plan))
 
     def expire(self, now_ms: int) -> None:
-        _require_committed(self.cleaner.expire(self.cleaner.plan([self.name], now_ms=now_ms), new_id()))
+        plan = self.cleaner.plan([self.name], now_ms=now_ms)
+        _require_committed(carry_out(self.cleaner, plan, kinds=[Expire]))
 
     def records(self) -> list[Record]:
         return [record for _, record in self.store.read(self.topic, self.partition)]
@@ -159,6 +162,16 @@ class RealTwin:
 def open_store(home: Path) -> LogStore:
     """The store of a home folder; opened again, it is what another process would see."""
     return LogStore(open_catalog(home), {}, sleep=time.sleep, new_id=new_id)
+
+
+def carry_out(
+    cleaner: Cleaner,
+    plan: CleanPlan,
+    run_id: str | None = None,
+    kinds: Iterable[type[CleanStep]] = (Compact, Expire),
+) -> Pass:
+    """The stages of a pass after its plan, or after those of its steps that are of these kinds."""
+    return cleaner.commit(cleaner.stage(Pass(run_id or new_id(), plan), kinds))
 
 
 def _require_committed(result: Pass) -> None:

@@ -49,14 +49,14 @@ def glance(names: Sequence[str] = ()) -> Glance:
 
 
 def _named(names: Sequence[str]) -> Glance:
-    from keptlog.passes.clean import select_logs  # noqa: PLC0415  # only where the store is opened anyway
+    from keptlog.passes.names import named_logs  # noqa: PLC0415  # only where the store is opened anyway
 
     store = _Home(home_path()).store
-    selection = select_logs(store, names)
-    refuse_unknown(selection.unreadable)
-    topics = {log.topic_partition.topic for log in selection.logs}
+    named = named_logs(store, names)
+    refuse_unknown(named.unreadable)
+    topics = {log.topic_partition.topic for log in named.logs}
     passes = {name: last for topic in topics for name, last in store.last_passes(topic).items()}
-    return Glance(list(selection.logs), passes, selection.unreadable)
+    return Glance(list(named.logs), passes, named.unreadable)
 
 
 def _all() -> Glance:

@@ -13,15 +13,16 @@ from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
     json_option,
-    known,
     print_json,
     print_table,
+    refuse_unknown,
 )
 from keptlog.home import open_home
+from keptlog.log.assessment import assess
 from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.clean import observe, select_logs
+from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.verify import verify_log
 
 
@@ -32,9 +33,10 @@ from keptlog.passes.verify import verify_log
 def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
     """Say what a clean would do now, most urgent first, why it leaves the rest alone, and what retention removes."""
     home, now_ms = open_home(), clock_ms()
-    selection = known(select_logs(home.store, names))
-    made = home.cleaner().plan_for(selection.logs, now_ms, requested=requested)
-    retention = home.cleaner().plan_retention(selection.logs, now_ms)
+    named = named_logs(home.store, names)
+    refuse_unknown(named.unreadable)
+    made = home.cleaner().plan_for(named.logs, now_ms, requested=requested)
+    retention = home.retainer.plan(named.logs, now_ms)
     if as_json:
         print_json(asdict(made) | {"retention": asdict(retention)["steps"]})
     else:
@@ -42,9 +44,9 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
             click.echo(describe_step(step))
         for name, reason in made.left_alone.items():
             click.echo(f"{name}: left alone, {reason}")
-        if not selection.logs:
+        if not named.logs:
             click.echo("no topics yet")
-    exit_if_failed(selection.unreadable)
+    exit_if_failed(named.unreadable)
 
 
 @click.command(short_help="Say why one log is (not) cleaned, and when it will be.")
@@ -54,8 +56,9 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 def explain(topic: str, partition: int, *, as_json: bool) -> None:
     """Say why one log is, or is not, cleaned now, and when it will be."""
     name = str(TopicPartition(topic, partition))
-    assessment = next(iter(observe(open_home().store, [name], now_ms=clock_ms())))
-    explanation = explain_assessment(assessment)
+    named = named_logs(open_home().store, [name])
+    require_all(named.unreadable)
+    explanation = explain_assessment(assess(named.logs[0], clock_ms()))
     if as_json:
         print_json(asdict(explanation))
         return
@@ -73,14 +76,15 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
 def verify(names: Sequence[str], *, as_json: bool) -> None:
     """Read the stored logs and check guarantees G1..G5 on them; exit 1 if one is broken."""
     store, now_ms = open_home().store, clock_ms()
-    selection = known(select_logs(store, names))
-    found = [(log.topic_partition, check) for log in selection.logs for check in verify_log(store, log, now_ms)]
+    named = named_logs(store, names)
+    refuse_unknown(named.unreadable)
+    found = [(log.topic_partition, check) for log in named.logs for check in verify_log(store, log, now_ms)]
     rows = [{"topic-partition": str(where)} | _check_row(asdict(check)) for where, check in found]
     if as_json:
         print_json(rows)
     else:
         print_table(rows, empty="no topics yet")
-    exit_if_failed(selection.unreadable)
+    exit_if_failed(named.unreadable)
     if not all(check.passed for _, check in found):
         sys.exit(EXIT_FAILED)
 

@@ -6,15 +6,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
-
-if TYPE_CHECKING:
-    from keptlog.passes.clean import Selection
+from keptlog.progress import Progress, silent
 
 EXIT_FAILED = 1
 """Something was found, or failed."""
@@ -68,14 +66,8 @@ def _cell(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def known(selection: Selection) -> Selection:
-    """Refuse names that mean nothing before anything is done for the others."""
-    refuse_unknown(selection.unreadable)
-    return selection
-
-
 def refuse_unknown(failed: Mapping[str, KeptlogError]) -> None:
-    """Raises UnknownTopic if a name means nothing."""
+    """Raises UnknownTopic if a name means nothing: before anything is done for the others."""
     for error in failed.values():
         if isinstance(error, UnknownTopic):
             raise error
@@ -90,9 +82,9 @@ def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def progress_to_stderr(*, quiet: bool) -> Callable[[str], None]:
+def progress_to_stderr(*, quiet: bool) -> Progress:
     """Where long work says what it is doing."""
-    return (lambda _line: None) if quiet else (lambda line: click.echo(line, err=True))
+    return silent if quiet else (lambda line: click.echo(line, err=True))
 
 
 def size(count_bytes: int) -> str:

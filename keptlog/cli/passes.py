@@ -21,11 +21,13 @@ from keptlog.cli.output import (
     refuse_unknown,
     size,
 )
-from keptlog.home import Home, new_id, open_home
+from keptlog.home import new_id, open_home
+from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.result import Rewritten
 from keptlog.log.steps import Expire
-from keptlog.passes.clean import DISABLED, Pass
+from keptlog.passes.clean import Pass
 from keptlog.spark.session import start_session
+from keptlog.table.purge import PurgeReceipt
 from keptlog.table.store import ORPHAN_GRACE_MS
 
 if TYPE_CHECKING:
@@ -50,9 +52,8 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     planned = cleaner.begin(names, new_id(), now_ms=clock_ms(), requested=bool(names))
     refuse_unknown(planned.failed)
     steps, others = planned.plan.steps, planned.plan.left_alone
-    progress(
-        f"{len(steps)} of {len(steps) + len(others)} logs to clean" if home.broker.log_cleaner_enable else DISABLED
-    )
+    to_clean = f"{len(steps)} of {len(steps) + len(others)} logs to clean"
+    progress(to_clean if home.broker.log_cleaner_enable else CLEANER_DISABLED)
     done = cleaner.commit(cleaner.stage(planned, progress=progress))
     _report(done, as_json=as_json, show_left_alone=bool(names))
 
@@ -82,26 +83,28 @@ def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 @json_option
 def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None:
     """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind."""
-    home, now_ms = open_home(), clock_ms()
-    receipts = {name: _purge_topic(home, name, now_ms, orphan_grace_ms) for name in topics or home.store.topics()}
+    result = open_home().purger.purge(topics, now_ms=clock_ms(), orphan_grace_ms=orphan_grace_ms)
+    deleted = {topic: _deleted(receipt) for topic, receipt in result.receipts.items()}
     if as_json:
-        print_json(receipts)
-        return
-    rows = [
-        {
-            "topic": name,
-            "snapshots expired": receipt["expired_snapshots"],
-            "files deleted": receipt["deleted_files"],
-            "orphans deleted": receipt["deleted_orphans"],
-            "freed": size(receipt["deleted_bytes"]),
-        }
-        for name, receipt in receipts.items()
-    ]
-    print_table(rows, empty="no topics yet")
+        print_json(deleted)
+    else:
+        print_table(
+            [
+                {
+                    "topic": topic,
+                    "snapshots expired": numbers["expired_snapshots"],
+                    "files deleted": numbers["deleted_files"],
+                    "orphans deleted": numbers["deleted_orphans"],
+                    "freed": size(numbers["deleted_bytes"]),
+                }
+                for topic, numbers in deleted.items()
+            ],
+            empty="nothing was purged" if result.failed else "no topics yet",
+        )
+    exit_if_failed(result.failed)
 
 
-def _purge_topic(home: Home, topic: str, now_ms: int, orphan_grace_ms: int) -> dict[str, int]:
-    receipt = home.store.purge(topic, now_ms, orphan_grace_ms)
+def _deleted(receipt: PurgeReceipt) -> dict[str, int]:
     return {
         "expired_snapshots": len(receipt.expired_snapshots),
         "deleted_files": len(receipt.deleted_files),

@@ -12,7 +12,7 @@ from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.clean import Retained
+from keptlog.passes.retain import RetentionResult
 
 
 @click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")
@@ -23,7 +23,7 @@ def retain(names: Sequence[str], *, as_json: bool) -> None:
 
     Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
     """
-    result = open_home().cleaner().retain(names, new_id(), now_ms=clock_ms())
+    result = open_home().retainer.retain(names, new_id(), now_ms=clock_ms())
     refuse_unknown(result.failed)
     if as_json:
         print_json(
@@ -66,7 +66,7 @@ def delete_records(topic: str, partition: int, offset: int, *, as_json: bool) ->
     )
 
 
-def _print(result: Retained, *, show_left_alone: bool) -> None:
+def _print(result: RetentionResult, *, show_left_alone: bool) -> None:
     rows = [_row(step) for step in result.committed]
     print_table([row | {"bytes": size(int(str(row["bytes"])))} for row in rows], empty="nothing is old")
     for name, reason in result.plan.left_alone.items() if show_left_alone else ():

@@ -1,8 +1,8 @@
 """One cleaning pass: observe, plan, rewrite, verify, commit.
 
-    store.logs() --assess--> plan --rewrite on Spark--> staged --verify--> commit --> live
-                              |                            |                 |
-                              data; changes nothing        invisible         one catalog commit a topic
+    named logs --assess--> plan --rewrite on Spark--> staged --verify--> commit --> live
+                            |                            |                 |
+                            data; changes nothing        invisible         one catalog commit a topic
 
 ``Cleaner`` holds the only place where the table and Spark meet. The Dagster ops call one stage each, the command line
 all of them; both hand a ``Pass`` from one to the next. A pass may stop, or be killed, after any stage: until the commit
@@ -12,55 +12,33 @@ other one gets ``StalePlan``.
 One broken log stops nobody else's. All logs are rewritten together, which is cheap; only if that fails is the work
 halved, and halved again, until the log that fails stands alone. It is named with its reason, and marked uncleanable in
 its topic (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while.
-
-Retention is a pass of its own, without Spark: plan, commit.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.engine.engine import Engine
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic, first_line
-from keptlog.log.assessment import Assessment, assess
-from keptlog.log.broker import BrokerConfig
+from keptlog.log.assessment import assess
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
-from keptlog.log.plan import CleanPlan, Plan, RetentionPlan, make_plan, make_retention_plan
+from keptlog.log.plan import CleanPlan, Plan, make_plan
 from keptlog.log.result import Rewritten, verify
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.steps import CleanStep, Compact, Expire, Retain
-from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.uncleanable import Backoff
+from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
 from keptlog.table.mark import Failure
 from keptlog.table.store import LogStore
 
 _logger = logging.getLogger(__name__)
-
-DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The logs that some names mean, each once, and the names whose logs can't be had, with the reason."""
-
-    logs: tuple[Log, ...]
-    unreadable: dict[str, KeptlogError]
-
-    def require_all(self) -> Selection:
-        """Itself, if nothing is unreadable.
-
-        Raises:
-            KeptlogError: why the first name can't be had.
-        """
-        for error in self.unreadable.values():
-            raise error
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +53,6 @@ class Pass:
     failed: dict[str, KeptlogError] = field(default_factory=dict)
     """Topic-partition, or topic if its logs can't even be read, to the error; nothing of it is lost."""
     duration_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Retained:
-    """What retention did."""
-
-    run_id: str
-    plan: RetentionPlan
-    committed: tuple[Retain, ...]
-    failed: dict[str, KeptlogError]
 
 
 def _stands_still() -> int:
@@ -106,20 +74,22 @@ class Cleaner:
         Raises:
             KeptlogError: a name means nothing, or a log can't be read.
         """
-        return self.plan_for(select_logs(self.store, names).require_all().logs, now_ms, requested=requested)
+        named = named_logs(self.store, names)
+        require_all(named.unreadable)
+        return self.plan_for(named.logs, now_ms, requested=requested)
 
     def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> CleanPlan:
         """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
         if not self.broker.log_cleaner_enable:
-            return Plan(now_ms, (), {str(log.topic_partition): DISABLED for log in logs})
+            return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
         tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
         return make_plan((assess(log, now_ms) for log in tried), now_ms, self.broker, requested=requested)
 
     def begin(self, names: Iterable[str], run_id: str, *, now_ms: int, requested: bool = False) -> Pass:
         """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed."""
-        selection = select_logs(self.store, names)
-        plan = self.plan_for(selection.logs, now_ms, requested=requested)
-        return Pass(run_id, plan, failed=selection.unreadable)
+        named = named_logs(self.store, names)
+        plan = self.plan_for(named.logs, now_ms, requested=requested)
+        return Pass(run_id, plan, failed=named.unreadable)
 
     def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[Rewritten]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
@@ -178,14 +148,6 @@ class Cleaner:
         self._mark(done)
         return done
 
-    def clean(self, plan: CleanPlan, run_id: str, progress: Progress = silent) -> Pass:
-        """Carry a plan out: the stages in order."""
-        return self.commit(self.stage(Pass(run_id, plan), progress=progress))
-
-    def expire(self, plan: CleanPlan, run_id: str, progress: Progress = silent) -> Pass:
-        """Carry out only the plan's expiry of tombstones."""
-        return self.commit(self.stage(Pass(run_id, plan), [Expire], progress))
-
     def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> list[str]:
         """Mark these logs, but for those that are not due any more: what a run can't do that died over them.
 
@@ -193,48 +155,13 @@ class Cleaner:
             The topic-partitions that were marked.
         """
         by_topic: dict[str, list[Failure]] = defaultdict(list)
-        for log in select_logs(self.store, names).logs:
+        for log in named_logs(self.store, names).logs:
             if assess(log, now_ms).trigger:
                 failure = Failure(log.topic_partition, reason, log.checkpoint)
                 by_topic[log.topic_partition.topic].append(failure)
         for topic, failures in by_topic.items():
             self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
         return [str(failure.topic_partition) for failures in by_topic.values() for failure in failures]
-
-    def retain(self, names: Iterable[str], run_id: str, *, now_ms: int, except_for: Collection[str] = ()) -> Retained:
-        """Remove old segments from these logs, all if there are no names, but for those that are being cleaned.
-
-        A log that fails stops no other topic's, and an uncleanable log is retained like any other.
-        """
-        selection = select_logs(self.store, names)
-        plan = self.plan_retention(selection.logs, now_ms, except_for=except_for)
-        by_topic: dict[str, list[Retain]] = defaultdict(list)
-        for step in plan.steps:
-            by_topic[step.topic_partition.topic].append(step)
-        committed: list[Retain] = []
-        failed = dict(selection.unreadable)
-        for topic, steps in sorted(by_topic.items()):
-            try:
-                self.store.retain(topic, steps, run_id)
-                committed += steps
-            except KeptlogError as error:
-                failed |= {str(step.topic_partition): error for step in steps}
-        return Retained(run_id, plan, tuple(committed), failed)
-
-    def plan_retention(self, logs: Iterable[Log], now_ms: int, *, except_for: Collection[str] = ()) -> RetentionPlan:
-        """What retention would remove from these logs; a clean under way would be lost, so it goes first."""
-        left_alone: dict[str, str] = {}
-        retained: list[Log] = []
-        for log in logs:
-            name = str(log.topic_partition)
-            if name in except_for:
-                left_alone[name] = "it is being cleaned; its old segments go after that"
-            elif log.config.is_compacted and not self.broker.log_cleaner_enable:
-                left_alone[name] = DISABLED
-            else:
-                retained.append(log)
-        plan = make_retention_plan(retained, now_ms)
-        return replace(plan, left_alone=plan.left_alone | left_alone)
 
     def _rewrite_each(
         self, steps: Sequence[CleanStep], run_id: str, progress: Progress
@@ -284,48 +211,3 @@ class Cleaner:
 def backoff_of(broker: BrokerConfig) -> Backoff:
     """How long a log that failed is left alone."""
     return Backoff(broker.log_cleaner_backoff_ms, broker.keptlog_cleaner_backoff_max_ms)
-
-
-def observe(store: LogStore, names: Iterable[str] = (), *, now_ms: int) -> list[Assessment]:
-    """Judge the logs that ``names`` select, all if there are none.
-
-    Raises:
-        KeptlogError: a name means nothing, or a log can't be read.
-    """
-    return [assess(log, now_ms) for log in select_logs(store, names).require_all().logs]
-
-
-def select_logs(store: LogStore, names: Iterable[str] = ()) -> Selection:
-    """The logs that ``names`` mean, each topic read once; all logs if there are no names.
-
-    A name is a topic-partition if there is one, else a topic: ``a-1`` is partition 1 of ``a`` even if a topic is called
-    ``a-1``, whose logs are then to be named one by one.
-    """
-    names = list(names)
-    topics = store.topics()
-    read: dict[str, list[Log]] = {}
-
-    def logs_of(topic: str) -> list[Log]:
-        if topic not in read:
-            read[topic] = list(store.logs(topic))
-        return read[topic]
-
-    def named(name: str) -> list[Log]:
-        topic = name.rpartition("-")[0]
-        of_partition = [log for log in logs_of(topic) if str(log.topic_partition) == name] if topic in topics else []
-        if of_partition:
-            return of_partition
-        if name in topics:
-            return logs_of(name)
-        raise UnknownTopic(f"there is no topic or topic-partition {name!r}: see keptlog topic list")
-
-    selected: dict[TopicPartition, Log] = {}
-    unreadable: dict[str, KeptlogError] = {}
-    for name in names or topics:
-        try:
-            selected.update((log.topic_partition, log) for log in (named(name) if names else logs_of(name)))
-        except KeptlogError as error:
-            # Without names, a topic that was deleted just now is simply not there.
-            if names or not isinstance(error, UnknownTopic):
-                unreadable[name] = error
-    return Selection(tuple(selected.values()), unreadable)

@@ -32,7 +32,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner
 from keptlog.spark.jobs import spark_engine
 from tests.broker.broker import Broker
-from tests.logs import open_store
+from tests.logs import carry_out, open_store
 
 MINUTE_MS = 60_000
 DAY_MS = 24 * 60 * MINUTE_MS
@@ -71,7 +71,7 @@ class Twins:
         ends = self.broker.end_offsets(self.topic, PARTITIONS)
         active = {partition: end - 1 for partition, end in ends.items()}
         self.broker.wait_until_cleaned(self.topic, active)
-        result = self.cleaner.clean(self.cleaner.plan([self.topic], now_ms=now_ms), new_id())
+        result = carry_out(self.cleaner, self.cleaner.plan([self.topic], now_ms=now_ms))
         assert not result.failed
         logs = self.cleaner.store.logs(self.topic)
         assert [log.checkpoint for log in logs] == list(active.values())

@@ -26,7 +26,7 @@ from keptlog.table.store import LogStore
 from tests.broker.broker import DEADLINE_SECONDS, Broker
 from tests.broker.restoring import restore_of, restore_until_killed, wall_clock_ms
 from tests.in_process import in_process_engine
-from tests.logs import open_store
+from tests.logs import carry_out, open_store
 
 KILLS = 6
 PARTITIONS = 2
@@ -59,7 +59,7 @@ class Twins:
 
     def clean(self, now_ms: int) -> None:
         cleaner = Cleaner(self.store, in_process_engine(self.store.files))
-        result = cleaner.clean(cleaner.plan([self.topic], now_ms=now_ms, requested=True), new_id())
+        result = carry_out(cleaner, cleaner.plan([self.topic], now_ms=now_ms, requested=True))
         assert result.committed
         assert not result.failed
 

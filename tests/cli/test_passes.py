@@ -156,6 +156,18 @@ def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_shown(keptlog: 
         assert "odd: topic odd: property log.p0.log-end-offset='many'" in shown.err
 
 
+def test_a_topic_that_cannot_be_purged_is_named_and_the_others_are_purged(keptlog: Run, home: Path, users: str) -> None:
+    keptlog("topic", "create", "odd", "--config", "cleanup.policy=compact")
+    table = open_catalog(home).load_table(("keptlog", "odd"))
+    table.transaction().set_properties({"log.partitions": "many"}).commit_transaction()
+    purged = keptlog("purge", "--json")
+    assert purged.code == 1
+    assert list(purged.json) == [users]
+    assert "odd: topic odd: property log.partitions='many'" in purged.err
+    unknown = keptlog("purge", users, "usres")
+    assert (unknown.code, unknown.out) == (2, "")
+
+
 def test_a_topic_partition_goes_before_a_topic_of_that_name(keptlog: Run) -> None:
     for topic, partitions in (("a", "2"), ("a-1", "1")):
         keptlog("topic", "create", topic, "--partitions", partitions, "--config", "cleanup.policy=compact")

@@ -17,7 +17,7 @@ from keptlog.log.reference import clean_records
 from keptlog.passes.clean import Cleaner, Pass
 from tests.crash.workload import BATCH_RECORDS, SETTINGS, TOPIC, batch, wall_clock_ms
 from tests.in_process import in_process_engine
-from tests.logs import open_store
+from tests.logs import carry_out, open_store
 from tests.model import invariants
 
 ROUNDS = 5
@@ -90,7 +90,7 @@ def clean_and_purge_until_done(home: Path, appenders: list[Future[list[tuple[int
     while True:
         is_last = all(appender.done() for appender in appenders)
         plan = cleaner.plan([TOPIC], now_ms=wall_clock_ms(), requested=True)
-        result = cleaner.clean(plan, new_id())
+        result = carry_out(cleaner, plan)
         assert all(isinstance(error, StalePlan) for error in result.failed.values()), result.failed
         landed += len(result.committed)
         cleaner.store.purge(TOPIC, wall_clock_ms())

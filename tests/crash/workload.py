@@ -19,7 +19,7 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
-from tests.logs import open_store
+from tests.logs import carry_out, open_store
 
 TOPIC = "killed"
 BATCH_RECORDS = 20
@@ -57,7 +57,7 @@ def appended(log_end_offset: int) -> list[Record]:
 def clean(store: LogStore) -> None:
     """One pass over the topic, due or not."""
     cleaner = Cleaner(store, in_process_engine(store.files))
-    result = cleaner.clean(cleaner.plan([TOPIC], now_ms=wall_clock_ms(), requested=True), new_id())
+    result = carry_out(cleaner, cleaner.plan([TOPIC], now_ms=wall_clock_ms(), requested=True))
     for error in result.failed.values():
         raise error
 

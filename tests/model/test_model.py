@@ -45,9 +45,10 @@ from keptlog.log.steps import Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable, after_failure
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.retain import Retainer
 from keptlog.table.mark import Failure
 from tests.in_process import in_process_engine
-from tests.logs import RealTwin, ReferenceTwin, open_store
+from tests.logs import RealTwin, ReferenceTwin, carry_out, open_store
 from tests.model import invariants
 from tests.model.histories import (
     BACKOFF,
@@ -226,7 +227,7 @@ class LogMachine(RuleBasedStateMachine):
     def expire(self) -> None:
         plan = self.cleaner.plan(now_ms=self.now_ms)
         note(f"expire {[str(step.topic_partition) for step in plan.steps if isinstance(step, Expire)]}")
-        result = self.cleaner.expire(plan, new_id())
+        result = carry_out(self.cleaner, plan, kinds=[Expire])
         assert not result.failed
         due = {step.topic_partition.partition: step.kind for step in plan.steps}
         for partition, twin in self.expected.items():
@@ -257,7 +258,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def retain(self) -> None:
-        result = self.cleaner.retain([TOPIC], new_id(), now_ms=self.now_ms)
+        result = Retainer(self.store).retain([TOPIC], new_id(), now_ms=self.now_ms)
         assert not result.failed
         note(f"retain {[(step.topic_partition.partition, step.new_log_start_offset) for step in result.committed]}")
         settings = self.expected[0].settings

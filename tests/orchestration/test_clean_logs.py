@@ -10,6 +10,7 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from keptlog.home import open_home
+from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, NOW_MS, World
 
 
@@ -165,7 +166,7 @@ def test_a_stale_plan_of_one_topic_stops_no_other_and_loses_nothing(world: World
 
     def clean_first() -> None:
         cleaner = open_home(world.path).cleaner(lambda: spark)
-        cleaner.clean(cleaner.plan(["contested"], now_ms=world.now_ms, requested=True), "somebody-else")
+        carry_out(cleaner, cleaner.plan(["contested"], now_ms=world.now_ms, requested=True), "somebody-else")
 
     InterruptedSpark.interrupt = clean_first
     world.more_resources["spark"] = InterruptedSpark(spark_config={})
@@ -188,3 +189,21 @@ def test_purge_deletes_what_a_clean_has_replaced(world: World, spark: SparkSessi
 
     assert not replaced.exists()
     assert world.records("users") == [(1, b"a", b"2")]
+
+
+def test_a_topic_that_cannot_be_purged_fails_the_run_and_stops_no_other(world: World, spark: SparkSession) -> None:
+    world.topic("odd")
+    world.store._load("odd").transaction().set_properties({"log.partitions": "many"}).commit_transaction()
+    world.topic("users", file_delete_delay_ms="0")
+    world.append("users", ("a", "1"), ("a", "2"))
+    replaced = world.segment_file("users")
+    assert world.clean("users").success
+
+    result = world.defs.get_job_def("purge").execute_in_process(instance=world.instance, raise_on_error=False)
+
+    assert not result.success
+    failure = result.failure_data_for_node("delete_retired_files")
+    assert failure
+    assert failure.user_failure_data
+    assert (failure.user_failure_data.description or "").startswith("1 not purged: odd: topic odd: ")
+    assert not replaced.exists()

@@ -13,11 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from keptlog.log.record import NewRecord
+from keptlog.log.steps import Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
-from tests.logs import open_store
+from tests.logs import carry_out, open_store
 
 TOPIC = "users"
 DAY_MS = 24 * 3_600_000
@@ -82,7 +83,7 @@ def _delete_before(offset: int) -> Callable[[LogStore], None]:
 def _clean(now_ms: int) -> Callable[[LogStore], None]:
     def clean(store: LogStore) -> None:
         cleaner = Cleaner(store, in_process_engine(store.files))
-        done = cleaner.clean(cleaner.plan(now_ms=now_ms, requested=True), f"clean-{now_ms}")
+        done = carry_out(cleaner, cleaner.plan(now_ms=now_ms, requested=True), f"clean-{now_ms}")
         assert done.committed
         assert not done.failed
 
@@ -91,7 +92,7 @@ def _clean(now_ms: int) -> Callable[[LogStore], None]:
 
 def _expire(store: LogStore) -> None:
     cleaner = Cleaner(store, in_process_engine(store.files))
-    done = cleaner.expire(cleaner.plan(now_ms=EXPIRY_MS), "expire")
+    done = carry_out(cleaner, cleaner.plan(now_ms=EXPIRY_MS), "expire", [Expire])
     assert done.committed
     assert not done.failed
 

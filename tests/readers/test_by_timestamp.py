@@ -10,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.log.record import NewRecord
+from keptlog.log.steps import Expire
 from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
-from tests.logs import open_store
+from tests.logs import carry_out, open_store
 from tests.readers.conftest import Rows, rows_of
 from tests.readers.page import blocks, run
 from tests.readers.prepared import DAY_MS, NOW_MS, TOPIC
@@ -47,7 +48,7 @@ def _append(store: LogStore, *entries: tuple[str, str | None, int]) -> None:
 
 def _clean(store: LogStore, now_ms: int) -> None:
     cleaner = Cleaner(store, in_process_engine(store.files))
-    assert cleaner.clean(cleaner.plan(now_ms=now_ms, requested=True), f"clean-{now_ms}").committed
+    assert carry_out(cleaner, cleaner.plan(now_ms=now_ms, requested=True), f"clean-{now_ms}").committed
 
 
 def _answers(spark: SparkSession) -> list[Rows]:
@@ -71,7 +72,7 @@ def test_before_and_after_a_clean_the_query_is_right(store: LogStore, spark: Spa
 def test_a_record_later_than_its_deletion_shows_until_the_next_clean(store: LogStore, spark: SparkSession) -> None:
     _clean(store, NOW_MS + 10 * DAY_MS)
     cleaner = Cleaner(store, in_process_engine(store.files))
-    assert cleaner.expire(cleaner.plan(now_ms=NOW_MS + 12 * DAY_MS), "expire").committed
+    assert carry_out(cleaner, cleaner.plan(now_ms=NOW_MS + 12 * DAY_MS), "expire", [Expire]).committed
     right = list(store.read(TOPIC, latest=True))
     _append(store, ("b", "later still", 19))
 

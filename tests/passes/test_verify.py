@@ -19,6 +19,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.verify import CHECKS, verify_log
 from keptlog.storage.schema import SCHEMA
 from tests.in_process import in_process_engine
+from tests.logs import carry_out
 from tests.table.stores import staged
 
 NOW_MS = 1_800_000_000_000
@@ -33,7 +34,7 @@ def home(tmp_path: Path) -> Home:
     old_ms = NOW_MS - 2 * HOUR_MS
     append(home, [("a", "1"), ("b", "1"), ("a", "2"), ("c", None)], old_ms)
     cleaner = dataclasses.replace(home.cleaner(lambda: None), engine=in_process_engine(home.store.files))  # type: ignore[arg-type,return-value]
-    cleaner.clean(cleaner.plan(now_ms=NOW_MS), "clean")
+    carry_out(cleaner, cleaner.plan(now_ms=NOW_MS), "clean")
     append(home, [("a", "3"), ("b", "2"), ("c", "1")], NOW_MS)
     return home
 

@@ -7,30 +7,22 @@ from typing import NoReturn
 
 import pytest
 
-from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, StalePlan, UnknownTopic
+from keptlog.errors import CommitStateUnknown, InvalidConfig, StalePlan
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.record import NewRecord
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.clean import Cleaner, Pass, select_logs
+from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.names import named_logs
 from keptlog.spark.jobs import spark_engine
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
-from tests.logs import open_store
-
-NOW_MS = 1_800_000_000_000
-DAY_MS = 24 * 3_600_000
-OLD_MS = NOW_MS - 8 * DAY_MS
+from tests.passes.conftest import NOW_MS
 
 
 @pytest.fixture
-def cleaner(tmp_path: Path) -> Cleaner:
-    """Topics a, b and c, each with one log of two records of one key. The clock of durations goes on by 5 ms a look."""
-    store = open_store(tmp_path)
-    for topic in "abc":
-        store.create_topic(topic, 1, {"cleanup.policy": "compact"})
-        store.append(topic, [NewRecord(b"k", value, OLD_MS, 0) for value in (b"1", b"2")], new_id(), NOW_MS)
+def cleaner(store: LogStore) -> Cleaner:
+    """The clock of durations goes on by 5 ms a look."""
     ticks = iter(range(0, 1_000_000, 5))
     return Cleaner(store, in_process_engine(store.files), BrokerConfig(), lambda: next(ticks))
 
@@ -44,7 +36,7 @@ def cleaned_topics(done: Pass) -> list[str]:
 
 
 def marked(store: LogStore) -> list[str]:
-    return [str(log.topic_partition) for log in select_logs(store).logs if log.uncleanable]
+    return [str(log.topic_partition) for log in named_logs(store).logs if log.uncleanable]
 
 
 def run(cleaner: Cleaner, *names: str) -> Pass:
@@ -129,28 +121,3 @@ def test_a_disabled_cleaner_leaves_all_logs_alone_and_says_why(cleaner: Cleaner)
     plan = disabled.plan(["a"], now_ms=NOW_MS, requested=True)
     assert plan.steps == ()
     assert "log.cleaner.enable=false" in plan.left_alone["a-0"]
-
-
-def test_retention_of_one_topic_fails_alone(cleaner: Cleaner, monkeypatch: pytest.MonkeyPatch) -> None:
-    for topic in "ab":
-        cleaner.store.alter_topic(topic, {"cleanup.policy": "delete"})
-    really = LogStore.retain
-
-    def stale_for_a(store: LogStore, topic: str, steps: list[object], run_id: str) -> None:
-        if topic == "a":
-            raise StalePlan("somebody was faster")
-        really(store, topic, steps, run_id)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(LogStore, "retain", stale_for_a)
-    retained = cleaner.retain([], new_id(), now_ms=NOW_MS)
-    assert [str(step.topic_partition) for step in retained.committed] == ["b-0"]
-    assert list(retained.failed) == ["a-0"]
-
-
-def test_names_that_mean_nothing_and_logs_that_cannot_be_read_are_told_apart(cleaner: Cleaner) -> None:
-    cleaner.store._load("b").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
-    selection = select_logs(cleaner.store, ["a-0", "b", "nobody", "a-7"])
-    assert [str(log.topic_partition) for log in selection.logs] == ["a-0"]
-    kinds = {name: type(error) for name, error in selection.unreadable.items()}
-    assert kinds == {"b": LogCorrupt, "nobody": UnknownTopic, "a-7": UnknownTopic}
-    assert list(select_logs(cleaner.store).unreadable) == ["b"]

@@ -1,0 +1,83 @@
+"""Which logs a word means.
+
+People name topics and topic-partitions, ``orders`` or ``orders-0``; no word at all means every log. A word is a
+topic-partition if there is one of that name, else a topic: ``a-1`` is partition 1 of ``a`` even if a topic is called
+``a-1``, whose logs are then to be named one by one.
+
+A word may mean nothing, and a topic's logs may be unreadable. Neither stops the others: what could not be had is told
+with its reason, beside the logs that could. Who takes all or nothing says so (``require_all``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
+
+
+class Topics(Protocol):
+    """Where logs are had from: a ``LogStore``, or what an observer remembers of one."""
+
+    def topics(self) -> Collection[str]:
+        """The names of all topics, in the order in which their logs are wanted."""
+
+    def logs(self, topic: str) -> Sequence[Log]:
+        """The logs of a topic, one for each partition.
+
+        Raises:
+            KeptlogError: it can't be read, or was deleted meanwhile (UnknownTopic).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLogs:
+    """The logs that some names mean, each once, and the names whose logs can't be had, with the reason."""
+
+    logs: tuple[Log, ...]
+    unreadable: dict[str, KeptlogError]
+
+
+def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
+    """The logs that ``names`` mean, each topic read once; all logs if there are no names."""
+    names = list(names)
+    topics = store.topics()
+    read: dict[str, Sequence[Log]] = {}
+
+    def logs_of(topic: str) -> Sequence[Log]:
+        if topic not in read:
+            read[topic] = store.logs(topic)
+        return read[topic]
+
+    def meant_by(name: str) -> Sequence[Log]:
+        topic = name.rpartition("-")[0]
+        of_partition = [log for log in logs_of(topic) if str(log.topic_partition) == name] if topic in topics else []
+        if of_partition:
+            return of_partition
+        if name in topics:
+            return logs_of(name)
+        raise UnknownTopic(f"there is no topic or topic-partition {name!r}: see keptlog topic list")
+
+    logs: dict[TopicPartition, Log] = {}
+    unreadable: dict[str, KeptlogError] = {}
+    for name in names or topics:
+        try:
+            logs.update((log.topic_partition, log) for log in (meant_by(name) if names else logs_of(name)))
+        except KeptlogError as error:
+            # Without names, a topic that was deleted just now is simply not there.
+            if names or not isinstance(error, UnknownTopic):
+                unreadable[name] = error
+    return NamedLogs(tuple(logs.values()), unreadable)
+
+
+def require_all(unreadable: Mapping[str, KeptlogError]) -> None:
+    """Refuse to go on without the logs that could not be had.
+
+    Raises:
+        KeptlogError: why the first of them could not.
+    """
+    for error in unreadable.values():
+        raise error

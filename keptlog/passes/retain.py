@@ -1,0 +1,81 @@
+"""Retention, a pass of its own: old segments go from the head of a log, whatever their keys.
+
+    named logs --plan--> which segments are too old, too many, or below the log start --commit--> gone, log start moved
+                          data; changes nothing                                          one catalog commit a topic
+
+Nothing is read or rewritten, so it needs no engine. A topic whose commit fails costs only its own logs, and an
+uncleanable log is retained like any other. A log that is being cleaned waits: its clean would lose the race, and with
+it the work.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from keptlog.errors import KeptlogError
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
+from keptlog.log.plan import RetentionPlan, make_retention_plan
+from keptlog.log.segment import Log
+from keptlog.log.steps import Retain
+from keptlog.passes.names import named_logs
+from keptlog.table.store import LogStore
+
+BEING_CLEANED = "it is being cleaned; its old segments go after that"
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionResult:
+    """What a pass removed."""
+
+    run_id: str
+    plan: RetentionPlan
+    committed: tuple[Retain, ...]
+    failed: dict[str, KeptlogError]
+    """Topic-partition, or name if its logs can't even be read, to the error; nothing of it went."""
+
+
+def _none_is(_: Log) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Retainer:
+    """Removes old segments from the logs of one store."""
+
+    store: LogStore
+    broker: BrokerConfig = field(default_factory=BrokerConfig)
+
+    def plan(self, logs: Iterable[Log], now_ms: int, *, is_busy: Callable[[Log], bool] = _none_is) -> RetentionPlan:
+        """What would be removed from these logs; ``is_busy`` says which of them are being cleaned."""
+        left_alone: dict[str, str] = {}
+        retained: list[Log] = []
+        for log in logs:
+            if is_busy(log):
+                left_alone[str(log.topic_partition)] = BEING_CLEANED
+            elif log.config.is_compacted and not self.broker.log_cleaner_enable:
+                left_alone[str(log.topic_partition)] = CLEANER_DISABLED
+            else:
+                retained.append(log)
+        plan = make_retention_plan(retained, now_ms)
+        return replace(plan, left_alone=plan.left_alone | left_alone)
+
+    def retain(
+        self, names: Iterable[str], run_id: str, *, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
+    ) -> RetentionResult:
+        """Remove old segments from these logs, all if there are no names, but for those that are being cleaned."""
+        named = named_logs(self.store, names)
+        plan = self.plan(named.logs, now_ms, is_busy=is_busy)
+        by_topic: dict[str, list[Retain]] = defaultdict(list)
+        for step in plan.steps:
+            by_topic[step.topic_partition.topic].append(step)
+        committed: list[Retain] = []
+        failed = dict(named.unreadable)
+        for topic, steps in sorted(by_topic.items()):
+            try:
+                self.store.retain(topic, steps, run_id)
+                committed += steps
+            except KeptlogError as error:
+                failed |= {str(step.topic_partition): error for step in steps}
+        return RetentionResult(run_id, plan, tuple(committed), failed)
