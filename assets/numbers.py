@@ -86,16 +86,8 @@ def dirty_observation(assessment: Assessment, metrics: CleanerMetrics | None = N
         dirty_key(log.topic_partition.topic),
         partition=str(log.topic_partition),
         metadata=numbers,
-        tags={"dagster/data_version": dirty_version(assessment)},
+        tags={"dagster/data_version": assessment.dirty_version},
     )
-
-
-def dirty_version(assessment: Assessment) -> str:
-    """What changes whenever the dirty section does."""
-    sections = assessment.sections
-    version = f"{sections.first_dirty_offset}-{sections.first_uncleanable_offset}-{assessment.log.log_end_offset}"
-    mark = assessment.log.uncleanable
-    return f"{version}-uncleanable-{mark.attempts}" if mark else version
 
 
 def _sentence(outcome: Rewritten) -> str:

@@ -14,11 +14,10 @@ import dagster as dg
 
 from keptlog.dagster.assets.checks import check_results
 from keptlog.dagster.assets.numbers import materializations
-from keptlog.log.assessment import Assessment, assess
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
 from keptlog.passes.clean import Pass
-from keptlog.passes.names import named_logs
+from keptlog.passes.observer import Overview, observe
 from keptlog.table.store import LogStore
 
 FAILED_TAG = "keptlog/failed"
@@ -35,13 +34,12 @@ def run_id_of(context: Context) -> str:
     return f"{context.run.run_id}-{context.retry_number}"
 
 
-def observe_after(store: LogStore, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, list[Assessment]]:
+def observe_after(store: LogStore, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, Overview]:
     """The logs ``names`` as the pass left them; one that can't be read any more counts as failed."""
     if not names:
-        return cleaned, []
-    named = named_logs(store, names)
-    after = [assess(log, cleaned.plan.now_ms) for log in named.logs]
-    return replace(cleaned, failed=cleaned.failed | named.unreadable), after
+        return cleaned, Overview(cleaned.plan.now_ms)
+    after = observe(store, names, now_ms=cleaned.plan.now_ms)
+    return replace(cleaned, failed=cleaned.failed | dict(after.unreadable)), after
 
 
 def cleaned_names(cleaned: Pass) -> list[str]:
@@ -49,23 +47,20 @@ def cleaned_names(cleaned: Pass) -> list[str]:
     return [str(outcome.step.topic_partition) for outcome in cleaned.committed]
 
 
-def report_numbers(context: Context, store: LogStore, cleaned: Pass, after: Sequence[Assessment]) -> None:
+def report_numbers(context: Context, cleaned: Pass, after: Overview) -> None:
     """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
-    topics = {each.log.topic_partition.topic for each in after}
-    passes = {name: last for topic in topics for name, last in store.last_passes(topic).items()}
-    metrics = metrics_by_log(after, passes, cleaned.plan.now_ms + cleaned.duration_ms)
-    for materialization in materializations(cleaned, {str(each.log.topic_partition): each for each in after}, metrics):
+    metrics = metrics_by_log(after.assessments, after.last_passes, cleaned.plan.now_ms + cleaned.duration_ms)
+    by_name = {str(each.log.topic_partition): each for each in after.assessments}
+    for materialization in materializations(cleaned, by_name, metrics):
         context.log_event(materialization)
 
 
-def checks_after(
-    store: LogStore, cleaned: Pass, after: Sequence[Assessment]
-) -> Iterator[tuple[str, dg.AssetCheckResult]]:
+def checks_after(store: LogStore, cleaned: Pass, after: Overview) -> Iterator[tuple[str, dg.AssetCheckResult]]:
     """Read the logs ``after`` back and check them: for each topic that the pass touched, each check's result."""
     topics = store.topics()
     logs: dict[str, list[Log]] = defaultdict(list)
-    for each in after:
-        logs[each.log.topic_partition.topic].append(each.log)
+    for log in after.logs:
+        logs[log.topic_partition.topic].append(log)
     failed: dict[str, dict[str, str]] = defaultdict(dict)
     for name, error in cleaned.failed.items():
         failed[_topic_of(name, topics)][name] = str(error)

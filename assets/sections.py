@@ -132,7 +132,7 @@ def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
         cleaned, after = observe_after(log_store.store, committed, names)
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
-        report_numbers(context, log_store.store, cleaned, after)
+        report_numbers(context, cleaned, after)
         for _, result in checks_after(log_store.store, cleaned, after):
             yield result
         fail_if_any_failed(context, cleaned)

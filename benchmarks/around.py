@@ -33,7 +33,6 @@ from typing import Any
 
 import dagster as dg
 
-import keptlog.dagster.orchestration.scan as scan_module
 import keptlog.dagster.resources.log_store as log_store_module
 from benchmarks.machine import described
 from benchmarks.many_topics import Shape, add_segments, make_topics, topic_name
@@ -107,7 +106,7 @@ def tick(folder: Path, arguments: Arguments) -> dict[str, object]:
             assert isinstance(result, dg.SensorResult)
             return result.cursor
 
-        while not ticks or scan_module.scanner_of(log_store).scan(now_ms).behind:
+        while not ticks or log_store.observer.look(now_ms).behind:
             ticks += 1
             with times.of("first"):
                 one(None)
@@ -115,8 +114,8 @@ def tick(folder: Path, arguments: Arguments) -> dict[str, object]:
             _restart()
             with times.of("restarted"):
                 one(None)
-            scanner = scan_module.scanner_of(log_store)
-            scanner.mark_reported(list(scanner.scan(now_ms).assessments))
+            observer = log_store.observer
+            observer.mark_reported(observer.look(now_ms).assessments)
             with times.of("nothing changed"):
                 cursor = one(None)
             cursor_bytes = max(cursor_bytes, len(cursor or ""))
@@ -227,7 +226,6 @@ def _command(home: Path, *arguments: str) -> str:
 
 def _restart() -> None:
     """Forget what a process remembers."""
-    scan_module._scanners.clear()  # noqa: SLF001
     log_store_module._opened.clear()  # noqa: SLF001
 
 

@@ -23,10 +23,9 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
-from keptlog.log.assessment import assess
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
-from keptlog.passes.names import named_logs
+from keptlog.passes.observer import observe
 from keptlog.settings import home_path
 
 DAY_MS = 86_400_000
@@ -53,7 +52,7 @@ class Telling:
 
     def show(self) -> None:
         """Print every log's sections."""
-        for each in (assess(log, self.now_ms) for log in named_logs(self.home.store, [self.topic]).logs):
+        for each in observe(self.home.store, [self.topic], now_ms=self.now_ms).assessments:
             sections = each.sections
             say(
                 f"  {each.log.topic_partition}: clean {_records(sections.clean)}, dirty {_records(sections.dirty)}; "

@@ -108,7 +108,7 @@ def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, l
     store = log_store.store
     committed = log_store.cleaner().commit(staged)
     cleaned, after = observe_after(store, committed, cleaned_names(committed))
-    report_numbers(context, store, cleaned, after)
+    report_numbers(context, cleaned, after)
     if config.verify:
         for topic, result in checks_after(store, cleaned, after):
             context.log_event(as_evaluation(topic, result))  # type: ignore[arg-type]  # it takes them, undeclared

@@ -1,8 +1,9 @@
 """Three sensors, one for each reason to clean a log. They run from the start; nobody has to turn them on.
 
-Each tick looks at one scan of all logs (``orchestration.scan``), takes the logs that are due for the sensor's own
-reason, and asks for one run over the most urgent of them; or it says in words why there is nothing to do. A log is due
-for one reason at a time, so no two sensors ask for the same one.
+Each tick looks at all logs (``passes.observer``), takes those that are due for the sensor's own reason, and asks for
+one run over the most urgent of them; or it says in words why there is nothing to do. A log is due for one reason at a
+time, so no two sensors ask for the same one. They live in one process and share one observer: what one has read, the
+others need not.
 
 They work on the store, not on the assets: a topic that was created a second ago is cleaned like any other. Only the
 asset graph waits for a reload of the code location.
@@ -15,7 +16,6 @@ import dagster as dg
 from keptlog.dagster.assets.numbers import dirty_observation
 from keptlog.dagster.orchestration.jobs import clean_logs
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
-from keptlog.dagster.orchestration.scan import Scan, Scanner, scanner_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.assessment import Trigger
@@ -24,6 +24,7 @@ from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.plan import why_left_alone
+from keptlog.passes.observer import Observer, Overview
 
 OBSERVATIONS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""
@@ -48,16 +49,17 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource
     ) -> dg.SensorResult:
-        scanner, broker = scanner_of(log_store), log_store.broker
-        scan = scanner.scan(clock.read_ms())
-        for topic, reason in scan.unreadable.items():
-            context.log.error("%s can't be read: %s", topic, reason)
-        due = due_logs(context.instance, scan.due(trigger) if broker.log_cleaner_enable else [])
-        observations, cursor = _observe(scanner, scan, context.cursor) if trigger is Trigger.DIRTY_RATIO else ([], None)
-        requests = [run_request(trigger, due, scan.locations, scan.now_ms)] if due.requested else []
+        observer, broker = log_store.observer, log_store.broker
+        seen = observer.look(clock.read_ms())
+        for topic, error in seen.unreadable.items():
+            context.log.error("%s can't be read: %s", topic, error)
+        due = due_logs(context.instance, seen.due(trigger) if broker.log_cleaner_enable else [])
+        tells = trigger is Trigger.DIRTY_RATIO
+        observations, cursor = _observations(observer, seen, context.cursor) if tells else ([], None)
+        requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if due.requested else []
         if requests:
             set_pool_size(context.instance, broker.log_cleaner_threads)
-        reason = why_nothing(trigger, scan, due) if broker.log_cleaner_enable else CLEANER_DISABLED
+        reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else reason,
@@ -68,44 +70,44 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
     return sensor
 
 
-def why_nothing(trigger: Trigger, scan: Scan, due: DueLogs) -> str:
+def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     """Why a tick asks for no run, and when that may change."""
-    if not scan.locations and not scan.behind:
+    if not seen.locations and not seen.behind:
         return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
-    parts = [counted(len(scan.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
+    parts = [counted(len(seen.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
     if due.in_flight:
         parts = [f"{name} is being cleaned" for name in due.in_flight[:3]]
-    uncleanable = [each for each in scan.assessments if each.log.uncleanable and not each.trigger]
+    uncleanable = [each for each in seen.assessments if each.log.uncleanable and not each.trigger]
     parts += [f"{each.log.topic_partition} is {why_left_alone(each)}" for each in uncleanable[:3]]
-    waiting = [each for each in scan.assessments if not each.trigger]
+    waiting = [each for each in seen.assessments if not each.trigger]
     upcoming = [(each.due_ms, str(each.log.topic_partition)) for each in waiting if each.due_ms is not None]
     if upcoming:
         due_ms, name = min(upcoming)
         parts.append(f"next to look at: {name} at {iso_time(due_ms)}")
-    if scan.behind:
-        parts.append(f"{counted(scan.behind, 'topic')} still to be read, in the next ticks")
-    parts += [f"{topic} can't be read: {reason}" for topic, reason in scan.unreadable.items()]
+    if seen.behind:
+        parts.append(f"{counted(seen.behind, 'topic')} still to be read, in the next ticks")
+    parts += [f"{topic} can't be read: {error}" for topic, error in seen.unreadable.items()]
     return "; ".join(parts)
 
 
-def _observe(scanner: Scanner, scan: Scan, cursor: str | None) -> tuple[list[dg.AssetObservation], str]:
-    """Observations of changed dirty sections, and the cursor after them: a digest of what has been told in full.
+def _observations(observer: Observer, seen: Overview, cursor: str | None) -> tuple[list[dg.AssetObservation], str]:
+    """Those of changed dirty sections, and the cursor after them: a digest of what has been told in full.
 
     A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
     can't know before it has read all topics.
     """
-    if scan.behind and not scanner.has_reported:
+    if seen.behind and not observer.has_reported:
         return [], cursor or ""
-    changed = scanner.changed_dirty_sections(scan)
-    if not scanner.has_reported and cursor == scan.digest:
-        scanner.mark_reported(changed)
-        return [], scan.digest
+    changed = observer.changed_dirty_sections(seen)
+    if not observer.has_reported and cursor == seen.digest:
+        observer.mark_reported(changed)
+        return [], seen.digest
     told = changed[:OBSERVATIONS_PER_TICK]
-    scanner.mark_reported(told)
-    metrics = metrics_by_log(told, scan.last_passes, scan.now_ms)
+    observer.mark_reported(told)
+    metrics = metrics_by_log(told, seen.last_passes, seen.now_ms)
     return [
         dirty_observation(each, metrics[each.log.topic_partition]) for each in told
-    ], scan.digest if told == changed else cursor or ""
+    ], seen.digest if told == changed else cursor or ""
 
 
 max_compaction_lag_sensor = clean_sensor(

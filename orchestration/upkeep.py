@@ -1,7 +1,7 @@
 """Two more sensors: one asks for retention, one remembers runs that died.
 
 Retention is a sensor and not a schedule, because ``log.retention.check.interval.ms`` is not in cron's minutes, and
-because a look at what the scan has in memory shows whether a run would do anything at all. The interval is read when
+because a look at what the process has in memory shows whether a run would do anything at all. The interval is read when
 the code location is loaded.
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
@@ -16,7 +16,6 @@ from keptlog.dagster.assets.report import FAILED_TAG
 from keptlog.dagster.orchestration.in_flight import configured_logs, logs_in_flight
 from keptlog.dagster.orchestration.jobs import clean_logs, retention
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, TRIGGER_TAG, run_key, some_of
-from keptlog.dagster.orchestration.scan import scanner_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
@@ -47,19 +46,19 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
     def sensor(
         context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource
     ) -> dg.SensorResult:
-        scan = scanner_of(log_store).scan(clock.read_ms())
+        seen = log_store.observer.look(clock.read_ms())
         retainer = log_store.retainer
-        logs = [each.log for each in scan.assessments]
-        plan = retainer.plan(logs, scan.now_ms)
+        logs = seen.logs
+        plan = retainer.plan(logs, seen.now_ms)
         if plan.steps:
-            plan = retainer.plan(logs, scan.now_ms, is_busy=logs_in_flight(context.instance).includes)
+            plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(context.instance).includes)
         topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
         if not topic_partitions:
             return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")
         names = [str(each) for each in topic_partitions]
-        locations = [scan.locations[each.topic] for each in topic_partitions]
+        locations = [seen.locations[each.topic] for each in topic_partitions]
         request = dg.RunRequest(
-            run_key=run_key(Trigger.RETENTION.value, names, locations, scan.now_ms),
+            run_key=run_key(Trigger.RETENTION.value, names, locations, seen.now_ms),
             run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
             tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, 5)},
         )

@@ -18,11 +18,11 @@ from keptlog.cli.output import (
     refuse_unknown,
 )
 from keptlog.home import open_home
-from keptlog.log.assessment import assess
 from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs, require_all
+from keptlog.passes.observer import observe
 from keptlog.passes.verify import verify_log
 
 
@@ -33,10 +33,10 @@ from keptlog.passes.verify import verify_log
 def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
     """Say what a clean would do now, most urgent first, why it leaves the rest alone, and what retention removes."""
     home, now_ms = open_home(), clock_ms()
-    named = named_logs(home.store, names)
-    refuse_unknown(named.unreadable)
-    made = home.cleaner().plan_for(named.logs, now_ms, requested=requested)
-    retention = home.retainer.plan(named.logs, now_ms)
+    seen = observe(home.store, names, now_ms=now_ms)
+    refuse_unknown(seen.unreadable)
+    made = home.cleaner().plan_for(seen.logs, now_ms, requested=requested)
+    retention = home.retainer.plan(seen.logs, now_ms)
     if as_json:
         print_json(asdict(made) | {"retention": asdict(retention)["steps"]})
     else:
@@ -44,9 +44,9 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
             click.echo(describe_step(step))
         for name, reason in made.left_alone.items():
             click.echo(f"{name}: left alone, {reason}")
-        if not named.logs:
+        if not seen.logs:
             click.echo("no topics yet")
-    exit_if_failed(named.unreadable)
+    exit_if_failed(seen.unreadable)
 
 
 @click.command(short_help="Say why one log is (not) cleaned, and when it will be.")
@@ -56,9 +56,9 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 def explain(topic: str, partition: int, *, as_json: bool) -> None:
     """Say why one log is, or is not, cleaned now, and when it will be."""
     name = str(TopicPartition(topic, partition))
-    named = named_logs(open_home().store, [name])
-    require_all(named.unreadable)
-    explanation = explain_assessment(assess(named.logs[0], clock_ms()))
+    seen = observe(open_home().store, [name], now_ms=clock_ms())
+    require_all(seen.unreadable)
+    explanation = explain_assessment(seen.assessments[0])
     if as_json:
         print_json(asdict(explanation))
         return

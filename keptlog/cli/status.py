@@ -1,22 +1,29 @@
 """``keptlog status``: every log at a glance.
 
-It is asked often, by people and by monitoring, and over very many logs; so it starts as little as it can (``glance``).
+It is asked often, by people and by monitoring, and over very many logs; so it starts as little as it can: the store is
+opened only for what has changed since the last look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.glance import glance
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, size
-from keptlog.log.assessment import Assessment, assess
+from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, refuse_unknown, size
+from keptlog.log.assessment import Assessment
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
 from keptlog.log.plan import why_left_alone
 from keptlog.log.segment import total_bytes
+from keptlog.passes.observer import observe
+from keptlog.settings import BROKER_FILE, broker_settings, home_path
+from keptlog.table.unopened import UnopenedStore
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 
 @click.command()
@@ -24,12 +31,12 @@ from keptlog.log.segment import total_bytes
 @json_option
 def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names."""
-    now_ms = clock_ms()
-    seen = glance(names)
-    assessments = [assess(log, now_ms) for log in seen.logs]
-    metrics = cleaner_metrics(assessments, seen.last_passes, now_ms).to_dict()
+    seen = observe(_unopened_store(), names, now_ms=clock_ms())
+    refuse_unknown(seen.unreadable)
+    assessments = seen.assessments
+    metrics = cleaner_metrics(assessments, seen.last_passes, seen.now_ms).to_dict()
     if as_json:
-        of_log = metrics_by_log(assessments, seen.last_passes, now_ms)
+        of_log = metrics_by_log(assessments, seen.last_passes, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
         unreadable = {name: str(error) for name, error in seen.unreadable.items()}
         print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable})
@@ -44,6 +51,22 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         if assessments:
             click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
     exit_if_failed(seen.unreadable)
+
+
+def _unopened_store() -> UnopenedStore:
+    """The store of the home.
+
+    Raises:
+        InvalidConfig: a broker setting is unknown or out of range.
+    """
+    home = home_path()
+
+    def open_store() -> LogStore:
+        from keptlog.home import open_home  # noqa: PLC0415  # it takes long, and is seldom needed
+
+        return open_home(home).store
+
+    return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store)
 
 
 def _shown(row: dict[str, object]) -> dict[str, object]:

@@ -71,6 +71,13 @@ class Assessment:
         return max(self.now_ms - horizon_ms, 0) if horizon_ms is not None else 0
 
     @property
+    def dirty_version(self) -> str:
+        """A few characters that change whenever the dirty section does, or its mark."""
+        sections, mark = self.sections, self.log.uncleanable
+        version = f"{sections.first_dirty_offset}-{sections.first_uncleanable_offset}-{self.log.log_end_offset}"
+        return f"{version}-uncleanable-{mark.attempts}" if mark else version
+
+    @property
     def urgency(self) -> tuple[int, float, float]:
         """Sort key: the smallest is cleaned first."""
         rank = _URGENCY[self.trigger] if self.trigger else len(_URGENCY)

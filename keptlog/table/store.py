@@ -29,7 +29,7 @@ from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
-from keptlog.table.logs import ObservedTopic, StoredTopic, last_passes_of, raw_config
+from keptlog.table.logs import ObservedTopic, StoredTopic, raw_config
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge, PurgeReceipt
@@ -147,18 +147,23 @@ class LogStore:
         with reaching(f"topic {topic} can't be read"):
             return self._live_files.logs(table, config)
 
-    def observe(self, topic: str, location: str) -> ObservedTopic:
+    def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """The logs of a topic and what their last cleans cost, for those who only look.
 
-        ``location`` is where the topic's metadata lies (``metadata_locations``); what is known of it is not read again.
+        ``location`` is where the topic's metadata lies (``metadata_locations``), by default where it does now; what is
+        known of that is not read again.
 
         Raises:
             LogCorrupt: what is stored contradicts itself.
             InvalidConfig: the topic's configuration can't be resolved over the broker's.
         """
+        table = None
+        if location is None:
+            table = self._load(topic)
+            location = table.metadata_location
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
-            table = self._load(topic)
+            table = table or self._load(topic)
             with reaching(f"topic {topic} can't be read"):
                 segments = segments_of(self._live_files.of(table))
             stored = StoredTopic(topic, table.metadata_location, table.properties, segments)
@@ -267,14 +272,6 @@ class LogStore:
             StalePlan: others kept committing first; nothing is marked.
         """
         mark_uncleanable(self._committer, topic, failures, now_ms, backoff)
-
-    def last_passes(self, topic: str) -> dict[TopicPartition, LastPass]:
-        """What the last clean of each log of a topic cost; logs that were never cleaned are not in it.
-
-        Raises:
-            LogCorrupt: what is stored contradicts itself.
-        """
-        return last_passes_of(topic, self._load(topic).properties)
 
     def read(
         self,

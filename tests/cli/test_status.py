@@ -15,7 +15,7 @@ from keptlog.table.embedded import embedded_locations
 from tests.cli.conftest import Run
 
 NOW_MS = "1800000000000"
-_HEAVY = ("pyarrow", "pyiceberg", "pyspark", "sqlalchemy", "dagster")
+_HEAVY = ("pyarrow", "pandas", "pyiceberg", "pyspark", "sqlalchemy", "dagster")
 
 
 @pytest.fixture
@@ -35,10 +35,13 @@ def append(topic: str) -> None:
     store.append(topic, [NewRecord(b"a", b"1", 1_700_000_000_000, 0)], f"append-{end_offset}", 1_700_000_000_000)
 
 
-def test_a_status_after_which_nothing_changed_imports_no_catalog_and_no_engine(keptlog: Run, topics: Path) -> None:
-    first = keptlog("status").out
+@pytest.mark.parametrize("names", [[], ["users-1", "orders"]])
+def test_a_status_after_which_nothing_changed_imports_no_catalog_and_no_engine(
+    keptlog: Run, topics: Path, names: list[str]
+) -> None:
+    first = keptlog("status", *names).out
     code = (
-        "import sys\nfrom keptlog.cli import cli\ncli.main(['status'], standalone_mode=False)\n"
+        f"import sys\nfrom keptlog.cli import cli\ncli.main({['status', *names]!r}, standalone_mode=False)\n"
         f"print([name for name in {_HEAVY!r} if name in sys.modules])"
     )
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

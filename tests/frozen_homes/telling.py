@@ -89,7 +89,7 @@ def _topic(home: Path, topic: str) -> dict[str, Any]:
         for each in described.config.resolved
         if each.value != each.setting.default
     }
-    passes = store.last_passes(topic)
+    passes = store.observe(topic).last_passes
     logs = []
     for log in store.logs(topic):
         last_pass = passes.get(log.topic_partition)

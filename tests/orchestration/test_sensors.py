@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import keptlog.dagster.orchestration.requests as requests_module
-from keptlog.dagster.orchestration import scan
 from keptlog.dagster.orchestration.jobs import clean_logs
 from keptlog.dagster.orchestration.sensors import (
     OBSERVATIONS_PER_TICK,
@@ -20,6 +19,7 @@ from keptlog.dagster.orchestration.sensors import (
     tombstone_expiry_sensor,
 )
 from keptlog.dagster.orchestration.upkeep import failed_run_sensor
+from keptlog.passes.observer import READING_MS
 from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
@@ -31,7 +31,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     read: list[str] = []
     really = LogStore.observe
 
-    def counted(store: LogStore, topic: str, location: str) -> ObservedTopic:
+    def counted(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
         read.append(topic)
         return really(store, topic, location)
 
@@ -297,30 +297,31 @@ def test_dirty_sections_are_observed_when_they_change_and_only_a_few_a_tick(worl
     assert observation.tags["dagster/data_version"] == "0-2-2"
 
 
-def test_a_restarted_process_reports_nothing_that_was_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restarted_process_reports_nothing_that_was_reported(world: World) -> None:
     world.topic("users")
     assert len(world.tick(dirty_ratio_sensor).asset_events) == 1
 
-    monkeypatch.setattr("keptlog.dagster.orchestration.scan._scanners", {})
+    world.reopen()
 
     assert world.tick(dirty_ratio_sensor).asset_events == []
     assert len(world.cursors["dirty_ratio_sensor"] or "") < 100
 
 
-def slow_scanner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new process, for which each topic takes nearly half of the time that a scan has for reading."""
-    clock = itertools.count(0, scan.READING_MS * 2 // 5)
-    monkeypatch.setitem(scan._scanners, world.path, scan.Scanner(world.store, lambda: next(clock)))
+def slow_observer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new process, for which each topic takes nearly half of the time that a look has for reading."""
+    clock = itertools.count(0, READING_MS * 2 // 5)
+    world.reopen()
+    monkeypatch.setattr(world.log_store.observer, "monotonic_ms", lambda: next(clock))
 
 
-def test_a_scan_that_runs_out_of_time_goes_on_in_the_next_tick(
+def test_a_look_that_runs_out_of_time_goes_on_in_the_next_tick(
     world: World, loads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
         world.topic(f"topic-{number}")
         world.append(f"topic-{number}", ("a", "1"), ("a", "2"))
     loads.clear()
-    slow_scanner(world, monkeypatch)
+    slow_observer(world, monkeypatch)
 
     assert "2 logs, none is late; 3 topics still to be read" in world.skips(max_compaction_lag_sensor)
     assert sorted(loads) == ["topic-0", "topic-1"]
@@ -334,7 +335,7 @@ def test_a_scan_that_runs_out_of_time_goes_on_in_the_next_tick(
 def test_a_tick_says_how_much_is_still_to_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         world.topic(f"topic-{number}")
-    slow_scanner(world, monkeypatch)
+    slow_observer(world, monkeypatch)
 
     assert "1 topic still to be read, in the next ticks" in world.skips(max_compaction_lag_sensor)
     assert "still to be read" not in world.skips(max_compaction_lag_sensor)
@@ -346,7 +347,7 @@ def test_a_restarted_process_reports_nothing_again_before_it_has_read_all(
     for number in range(3):
         world.topic(f"topic-{number}")
     assert len(world.tick(dirty_ratio_sensor).asset_events) == 3
-    slow_scanner(world, monkeypatch)
+    slow_observer(world, monkeypatch)
 
     assert [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)] == [0, 0, 0]
 
@@ -357,12 +358,12 @@ def test_a_topic_that_changed_while_there_was_no_time_is_judged_as_it_was_seen(
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
     (first,) = world.requests(dirty_ratio_sensor)
-    scanner = scan.scanner_of(world.log_store)
+    observer = world.log_store.observer
     world.append("users", ("a", "3"))
-    clock = itertools.count(0, 2 * scan.READING_MS)
-    monkeypatch.setattr(scanner, "monotonic_ms", lambda: next(clock))
+    clock = itertools.count(0, 2 * READING_MS)
+    monkeypatch.setattr(observer, "monotonic_ms", lambda: next(clock))
 
-    seen = scanner.scan(world.now_ms)
+    seen = observer.look(world.now_ms)
 
     assert seen.behind == 1
     assert [each.log.log_end_offset for each in seen.assessments] == [2]

@@ -64,7 +64,7 @@ def test_the_back_off_is_that_of_the_broker_settings_and_begins_when_the_clean_e
 
 def test_what_a_clean_cost_is_stored_with_each_log(cleaner: Cleaner) -> None:
     done = run(cleaner)
-    last = cleaner.store.last_passes("a")[TopicPartition("a", 0)]
+    last = cleaner.store.observe("a").last_passes[TopicPartition("a", 0)]
     assert (last.duration_ms, last.ended_ms) == (done.duration_ms, NOW_MS + done.duration_ms)
     assert (last.map_keys, last.map_slots) == (1, 134_217_728 // 24)
     assert last.bytes_read > 0 < last.bytes_written

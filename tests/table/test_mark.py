@@ -118,13 +118,13 @@ def test_a_topic_or_a_partition_that_is_gone_is_not_marked(store: LogStore) -> N
 def test_what_a_clean_cost_is_stored_with_it(store: LogStore, tmp_path: Path) -> None:
     outcome = rewritten(store, step_for(store.logs(TOPIC)[0]))
     store.swap(TOPIC, [outcome], new_id(), {LOG: LAST_PASS})
-    assert store_at(tmp_path).last_passes(TOPIC) == {LOG: LAST_PASS}
+    assert store_at(tmp_path).observe(TOPIC).last_passes == {LOG: LAST_PASS}
 
 
 def test_marks_and_numbers_that_nobody_can_read_are_named(store: LogStore) -> None:
     store._load(TOPIC).transaction().set_properties({"log.p0.last-pass": "[1"}).commit_transaction()
     with pytest.raises(LogCorrupt, match="last-pass"):
-        store.last_passes(TOPIC)
+        store.observe(TOPIC)
     store._load(TOPIC).transaction().set_properties({"log.p0.uncleanable": "yes"}).commit_transaction()
     with pytest.raises(LogCorrupt, match="uncleanable"):
         store.logs(TOPIC)

@@ -1,0 +1,198 @@
+"""The one way to look at all logs: what each holds, how each is judged, what its last clean cost. Changes nothing.
+
+A topic is observed from its table, and what the table said is remembered on this machine's disk under the metadata
+location at which it said so (``keptlog.table.cache``). A log's judgement then changes by a commit, which moves that
+location, or by the clock, which says so in advance (``Assessment.due_ms``). There are two ways to look:
+
+    once               ``observe``     a command, a check: the named logs, or all
+    again and again    ``Observer``    a sensor's process: asks for all locations, reads the topics whose location is
+                                       new, judges again what the clock has reached
+
+After a restart, or when very many topics have changed at once, there may be more to read than a sensor's tick has time
+for: Dagster kills one after a minute. So an observer reads for ``READING_MS`` and leaves the rest to the next look;
+until then a topic that was not read is judged as it was last seen, or not at all.
+
+What is remembered is never what a change is made from: passes read the tables (``keptlog.passes.names``). Nothing is
+imported here that takes long, so that ``keptlog status`` starts quickly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
+from keptlog.log.metrics import LastPass
+from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.names import named_logs
+from keptlog.table.logs import ObservedTopic
+
+READING_MS = 15_000
+"""Per look of an observer: far from Dagster's limit of a minute, also if three sensors wait for each other."""
+
+
+class Observable(Protocol):
+    """Topics that can be looked at: a ``LogStore``, or a home that is not opened yet (``UnopenedStore``)."""
+
+    def topics(self) -> Collection[str]:
+        """Names of all topics, sorted."""
+
+    def metadata_locations(self) -> Mapping[str, str]:
+        """Topic to the location of its current metadata, which every commit moves."""
+
+    def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
+        """What is to be seen of a topic at a metadata location, by default the current one."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Logs as they stand at one time."""
+
+    now_ms: int
+    assessments: tuple[Assessment, ...] = ()
+    last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
+    """What the last clean of each log cost; logs that were never cleaned are not in it."""
+    unreadable: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """Name to the reason why its logs can't be had."""
+    locations: Mapping[str, str] = field(default_factory=dict)
+    """Topic to the metadata location at which it was observed."""
+    behind: int = 0
+    """How many topics have changed, or come, and are still to be read."""
+
+    @property
+    def logs(self) -> list[Log]:
+        return [each.log for each in self.assessments]
+
+    def due(self, trigger: Trigger) -> list[Assessment]:
+        """The logs that this trigger makes due, most urgent first."""
+        return [each for each in in_order_of_urgency(self.assessments) if each.trigger is trigger]
+
+    @property
+    def digest(self) -> str:
+        """A few characters that change whenever a topic does."""
+        text = "\n".join(f"{topic} {location}" for topic, location in sorted(self.locations.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Overview:
+    """Look once at the logs that ``names`` mean, all if there are none. What can't be had stops no other.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached.
+    """
+    names = list(names)
+    look = _Look(store, None if names else store.metadata_locations())
+    named = named_logs(look, names)
+    topics = {log.topic_partition.topic: look.seen[log.topic_partition.topic] for log in named.logs}
+    return Overview(
+        now_ms,
+        tuple(assess(log, now_ms) for log in named.logs),
+        {name: last for observed in topics.values() for name, last in observed.last_passes.items()},
+        named.unreadable,
+        {topic: observed.location for topic, observed in topics.items()},
+    )
+
+
+@dataclass
+class _Look:
+    """What names are looked up in. All locations are asked for only if all logs are wanted."""
+
+    store: Observable
+    locations: Mapping[str, str] | None
+    seen: dict[str, ObservedTopic] = field(default_factory=dict)
+
+    def topics(self) -> Collection[str]:
+        return self.store.topics() if self.locations is None else sorted(self.locations)
+
+    def logs(self, topic: str) -> Sequence[Log]:
+        self.seen[topic] = self.store.observe(topic, None if self.locations is None else self.locations[topic])
+        return self.seen[topic].logs
+
+
+@dataclass
+class _Topic:
+    """What was last seen of a topic."""
+
+    location: str
+    assessments: list[Assessment] = field(default_factory=list)
+    last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
+    unreadable: KeptlogError | None = None
+
+
+@dataclass
+class Observer:
+    """Looks at all logs of one store again and again. Safe to use from several threads.
+
+    ``monotonic_ms`` tells how long it reads.
+    """
+
+    store: Observable
+    monotonic_ms: Callable[[], int]
+    _seen: dict[str, _Topic] = field(default_factory=dict)
+    _reported: dict[TopicPartition, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def look(self, now_ms: int) -> Overview:
+        """Bring what is known up to date.
+
+        Raises:
+            StorageUnavailable: the catalog or the storage can't be reached.
+            InvalidConfig: a topic's configuration can't be resolved over the broker's.
+        """
+        # Who waited for another look has spent its time, and takes what that one has read.
+        until_ms = self.monotonic_ms() + READING_MS
+        with self._lock:
+            locations = self.store.metadata_locations()
+            self._seen = {topic: seen for topic, seen in self._seen.items() if topic in locations}
+            for seen in self._seen.values():
+                seen.assessments = [_up_to_date(each, now_ms) for each in seen.assessments]
+            changed = [topic for topic, location in locations.items() if self._location(topic) != location]
+            read = 0
+            while read < len(changed) and self.monotonic_ms() < until_ms:
+                self._seen[changed[read]] = self._read(changed[read], locations[changed[read]], now_ms)
+                read += 1
+            return self._overview(now_ms, behind=len(changed) - read)
+
+    def changed_dirty_sections(self, overview: Overview) -> list[Assessment]:
+        """Logs whose dirty section is not the one that ``mark_reported`` last heard of."""
+        told = self._reported
+        return [each for each in overview.assessments if told.get(each.log.topic_partition) != each.dirty_version]
+
+    def mark_reported(self, assessments: Iterable[Assessment]) -> None:
+        """Remember these dirty sections as told."""
+        self._reported.update((each.log.topic_partition, each.dirty_version) for each in assessments)
+
+    @property
+    def has_reported(self) -> bool:
+        return bool(self._reported)
+
+    def _location(self, topic: str) -> str | None:
+        return self._seen[topic].location if topic in self._seen else None
+
+    def _read(self, topic: str, location: str, now_ms: int) -> _Topic:
+        try:
+            observed = self.store.observe(topic, location)
+        except (LogCorrupt, UnknownTopic) as error:
+            return _Topic(location, unreadable=error)
+        return _Topic(observed.location, [assess(log, now_ms) for log in observed.logs], observed.last_passes)
+
+    def _overview(self, now_ms: int, *, behind: int) -> Overview:
+        seen = dict(sorted(self._seen.items()))
+        return Overview(
+            now_ms,
+            tuple(each for topic in seen.values() for each in topic.assessments),
+            {name: last for topic in seen.values() for name, last in topic.last_passes.items()},
+            {name: topic.unreadable for name, topic in seen.items() if topic.unreadable},
+            {name: topic.location for name, topic in seen.items()},
+            behind,
+        )
+
+
+def _up_to_date(assessment: Assessment, now_ms: int) -> Assessment:
+    is_reached = assessment.due_ms is not None and assessment.due_ms <= now_ms
+    return assess(assessment.log, now_ms) if is_reached or now_ms < assessment.now_ms else assessment

@@ -1,0 +1,48 @@
+"""The topics of a home to which nobody has opened the catalog yet, for a command that looks and goes.
+
+What the topics' tables said at the last look lies on the disk (``keptlog.table.cache``), and the embedded catalog's
+database says which of it still holds. Only for topics that have changed since is the store opened: importing its
+libraries takes longer than looking at a thousand topics without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keptlog.table.cache import TopicCache
+from keptlog.table.embedded import embedded_locations
+from keptlog.table.logs import ObservedTopic
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
+
+
+class UnopenedStore:
+    """As much of a ``LogStore`` as looking needs; ``open_store`` is called when there is no other way."""
+
+    def __init__(self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore]) -> None:
+        self._broker_settings = broker_settings
+        self._open_store = open_store
+        self._cache = TopicCache(home)
+        self._embedded = embedded_locations(home)
+
+    def topics(self) -> list[str]:
+        """Names of all topics, sorted."""
+        return self._store.topics() if self._embedded is None else sorted(self._embedded)
+
+    def metadata_locations(self) -> dict[str, str]:
+        """Topic to the location of its current metadata."""
+        return self._store.metadata_locations() if self._embedded is None else self._embedded
+
+    def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
+        """What is to be seen of a topic, from memory or from its table; raises what ``LogStore.observe`` does."""
+        known = location or (self._embedded or {}).get(topic)
+        stored = self._cache.get(topic, known) if known else None
+        return stored.observed(self._broker_settings) if stored else self._store.observe(topic, known)
+
+    @cached_property
+    def _store(self) -> LogStore:
+        return self._open_store()

@@ -1,0 +1,125 @@
+"""Looking at all logs: once or again and again, opened or not, it is the same that is seen."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
+from keptlog.passes.clean import Cleaner
+from keptlog.passes.observer import READING_MS, Observer, Overview, observe
+from keptlog.table.logs import ObservedTopic
+from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
+from tests.in_process import in_process_engine
+from tests.logs import carry_out
+from tests.passes.conftest import NOW_MS
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that were asked of a store since, each time one was."""
+    topics: list[str] = []
+    really = LogStore.observe
+
+    def told(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        topics.append(topic)
+        return really(store, topic, location)
+
+    monkeypatch.setattr(LogStore, "observe", told)
+    return topics
+
+
+def names(seen: Overview) -> list[str]:
+    return [str(log.topic_partition) for log in seen.logs]
+
+
+def unopened(home: Path) -> UnopenedStore:
+    return UnopenedStore(home, {}, lambda: open_home(home).store)
+
+
+def append(store: LogStore, topic: str) -> None:
+    store.append(topic, [NewRecord(b"k", b"3", NOW_MS, 0)], "append", NOW_MS)
+
+
+def test_however_one_looks_the_same_is_seen(
+    store: LogStore, tmp_path: Path, make_unreadable: Callable[[str], None]
+) -> None:
+    cleaner = Cleaner(store, in_process_engine(store.files))
+    assert carry_out(cleaner, cleaner.plan(["a"], now_ms=NOW_MS, requested=True)).committed
+    make_unreadable("b")
+    once, again = observe(store, now_ms=NOW_MS), Observer(store, lambda: 0).look(NOW_MS)
+    assert names(once) == ["a-0", "c-0"]
+    assert list(once.last_passes) == [once.logs[0].topic_partition]
+    assert {name: type(error) for name, error in once.unreadable.items()} == {"b": LogCorrupt}
+    for seen in (again, observe(unopened(tmp_path), now_ms=NOW_MS), observe(unopened(tmp_path), now_ms=NOW_MS)):
+        assert (seen.assessments, seen.last_passes) == (once.assessments, once.last_passes)
+        assert list(seen.unreadable) == ["b"]
+
+
+def test_only_the_topics_that_names_may_mean_are_read(store: LogStore, looked_at: list[str]) -> None:
+    seen = observe(store, ["c", "a-0", "nobody"], now_ms=NOW_MS)
+    assert names(seen) == ["c-0", "a-0"]
+    assert looked_at == ["c", "a"]
+    assert isinstance(seen.unreadable["nobody"], UnknownTopic)
+
+
+def test_an_unopened_home_is_opened_for_what_has_changed_alone(
+    store: LogStore, tmp_path: Path, looked_at: list[str]
+) -> None:
+    observe(unopened(tmp_path), now_ms=NOW_MS)
+    looked_at.clear()
+    append(store, "b")
+    seen = observe(unopened(tmp_path), now_ms=NOW_MS)
+    assert [log.log_end_offset for log in seen.logs] == [2, 3, 2]
+    assert looked_at == ["b"]
+
+
+def test_what_changed_since_names_were_looked_up_is_seen_as_it_is(store: LogStore, tmp_path: Path) -> None:
+    observe(unopened(tmp_path), now_ms=NOW_MS)
+    append(store, "b")
+    assert observe(unopened(tmp_path), ["b"], now_ms=NOW_MS).logs == store.logs("b")
+    with pytest.raises(UnknownTopic):
+        unopened(tmp_path).observe("nobody")
+
+
+def test_an_observer_reads_a_topic_again_only_when_it_has_changed(store: LogStore, looked_at: list[str]) -> None:
+    observer = Observer(store, lambda: 0)
+    first = observer.look(NOW_MS)
+    assert observer.look(NOW_MS).digest == first.digest
+    assert looked_at == ["a", "b", "c"]
+    append(store, "b")
+    store.delete_topic("c")
+    second = observer.look(NOW_MS)
+    assert names(second) == ["a-0", "b-0"]
+    assert second.digest != first.digest
+    assert looked_at == ["a", "b", "c", "b"]
+
+
+def test_an_observer_whose_time_is_up_says_how_many_topics_it_is_behind(store: LogStore) -> None:
+    clock = itertools.count(0, READING_MS)
+    observer = Observer(store, lambda: next(clock))
+    assert [(observer.look(NOW_MS).behind, len(observer.look(NOW_MS).logs))] == [(3, 0)]
+    observer.monotonic_ms = lambda: 0
+    assert (observer.look(NOW_MS).behind, len(observer.look(NOW_MS).logs)) == (0, 3)
+
+
+def test_a_storage_that_does_not_answer_ends_an_observers_look_and_is_told_of_one_topic_by_a_single_one(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = LogStore.observe
+
+    def unreachable_for_b(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        if topic == "b":
+            raise StorageUnavailable("its bucket does not answer")
+        return really(store, topic, location)
+
+    monkeypatch.setattr(LogStore, "observe", unreachable_for_b)
+    assert names(observe(store, now_ms=NOW_MS)) == ["a-0", "c-0"]
+    with pytest.raises(StorageUnavailable, match="does not answer"):
+        Observer(store, lambda: 0).look(NOW_MS)
