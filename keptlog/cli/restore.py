@@ -17,7 +17,7 @@ from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_par
 from keptlog.sinks.new_file import new_file
 
 if TYPE_CHECKING:
-    from keptlog.passes.restore import Restored
+    from keptlog.passes.restore import RestoreResult
 
 _STDOUT = "-"
 _ONLY_KAFKA = {
@@ -90,8 +90,8 @@ def _to_kafka(topic: str, options: _Options) -> None:
 
     home = open_home()
     settings = client_settings(home.path).at(options.bootstrap)
-    run = Restore(home.store, settings, clock_ms, progress_to_stderr(quiet=options.quiet)).run
-    done = run(
+    run = Restore(home.store, settings, clock_ms, progress_to_stderr(quiet=options.quiet))
+    done = run.to_broker(
         topic, options.target or topic, append_to_existing=options.append_to_existing, skip_lost=options.skip_lost
     )
     if done.zero_timestamps:
@@ -102,7 +102,7 @@ def _to_kafka(topic: str, options: _Options) -> None:
         _print(done, settings.bootstrap or "")
 
 
-def _print(done: Restored, bootstrap: str) -> None:
+def _print(done: RestoreResult, bootstrap: str) -> None:
     if not done.records:
         click.echo(f"{done.target} at {bootstrap} has all of {done.topic} already")
         return

@@ -59,7 +59,7 @@ class RestoredLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What a topic got."""
 
     topic: str
@@ -84,7 +84,9 @@ class Restore:
     clock: Callable[[], int]
     progress: Progress
 
-    def run(self, topic: str, name: str, *, append_to_existing: bool = False, skip_lost: bool = False) -> Restored:
+    def to_broker(
+        self, topic: str, name: str, *, append_to_existing: bool = False, skip_lost: bool = False
+    ) -> RestoreResult:
         """Bring the topic ``name`` at the broker to what the topic here holds now; creates it if there is none.
 
         ``append_to_existing`` begins although it has records; ``skip_lost`` goes on although records, or tombstones,
@@ -112,7 +114,7 @@ class Restore:
                 _logger.warning(text, first_line(error), tries_left)
             else:
                 logs = tuple(replace(log, records=done.records[log.partition]) for log in done.logs)
-                return Restored(topic, name, done.is_created, logs, done.zero_timestamps)
+                return RestoreResult(topic, name, done.is_created, logs, done.zero_timestamps)
 
     def _go_on(self, topic: str, name: str, done: _Done, *, append_to_existing: bool, skip_lost: bool) -> None:
         """Send what is not there yet, with one writer."""

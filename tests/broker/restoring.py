@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.passes.restore import Restore, Restored
+from keptlog.passes.restore import Restore, RestoreResult
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker import writer
 from keptlog.table.store import LogStore
@@ -27,8 +27,8 @@ def restore_of(store: LogStore, bootstrap: str, progress: Progress = ignore) -> 
     return Restore(store, settings, wall_clock_ms, progress)
 
 
-def restore_until_killed(home: Path, bootstrap: str, topic: str, kill_at_call: int | None = None) -> Restored:
+def restore_until_killed(home: Path, bootstrap: str, topic: str, kill_at_call: int | None = None) -> RestoreResult:
     """Restore a topic in small transactions; killed at that function call of keptlog's own code, if it gets there."""
     writer.TRANSACTION_RECORDS = 20
     with Countdown("keptlog/", kill_at_call):
-        return restore_of(open_store(home), bootstrap).run(topic, topic)
+        return restore_of(open_store(home), bootstrap).to_broker(topic, topic)

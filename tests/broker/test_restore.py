@@ -20,7 +20,7 @@ from keptlog.home import new_id
 from keptlog.log.record import Header, NewRecord
 from keptlog.log.reference import latest_values
 from keptlog.passes.clean import Cleaner
-from keptlog.passes.restore import Restored
+from keptlog.passes.restore import RestoreResult
 from keptlog.sinks.kafka_broker import writer
 from keptlog.table.store import LogStore
 from tests.broker.broker import DEADLINE_SECONDS, Broker
@@ -63,9 +63,9 @@ class Twins:
         assert result.committed
         assert not result.failed
 
-    def restore(self, *, append_to_existing: bool = False, skip_lost: bool = False, later_ms: int = 0) -> Restored:
+    def restore(self, *, append_to_existing: bool = False, skip_lost: bool = False, later_ms: int = 0) -> RestoreResult:
         restore = replace(restore_of(self.store, self.broker.bootstrap), clock=lambda: wall_clock_ms() + later_ms)
-        return restore.run(self.topic, self.topic, append_to_existing=append_to_existing, skip_lost=skip_lost)
+        return restore.to_broker(self.topic, self.topic, append_to_existing=append_to_existing, skip_lost=skip_lost)
 
     def there(self) -> dict[int, list[Seen]]:
         found = self.broker.records(self.topic, PARTITIONS)
@@ -181,7 +181,7 @@ def stop_after_one_transaction(twins: Twins) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replace(restore_of(twins.store, twins.broker.bootstrap), progress=stop).run(twins.topic, twins.topic)
+        replace(restore_of(twins.store, twins.broker.bootstrap), progress=stop).to_broker(twins.topic, twins.topic)
 
 
 def test_tombstones_that_may_be_gone_since_are_asked_about(twins: Twins) -> None:
@@ -305,7 +305,7 @@ def test_a_newer_restore_stops_an_older_one(twins: Twins, monkeypatch: pytest.Mo
     twins.create()
     twins.append(*odd_records(100, seed=6))
     small_transactions(monkeypatch, 30)
-    newer: list[Restored] = []
+    newer: list[RestoreResult] = []
 
     def overtake(_line: str) -> None:
         if len(newer) == 0:
@@ -313,7 +313,7 @@ def test_a_newer_restore_stops_an_older_one(twins: Twins, monkeypatch: pytest.Mo
 
     older = replace(restore_of(twins.store, twins.broker.bootstrap), progress=overtake)
     with pytest.raises(StalePlan, match="another restore of"):
-        older.run(twins.topic, twins.topic)
+        older.to_broker(twins.topic, twins.topic)
     assert twins.there() == twins.here()
 
 
