@@ -29,14 +29,14 @@ class StoredTopic:
     segments: Mapping[int, Sequence[Segment]]
     """By partition, in offset order."""
 
-    def observed(self, broker: Mapping[str, str]) -> ObservedTopic:
+    def observed(self, broker_settings: Mapping[str, str]) -> ObservedTopic:
         """The logs under these broker settings.
 
         Raises:
             LogCorrupt: what is stored contradicts itself.
             InvalidConfig: the topic's configuration can't be resolved over this broker's.
         """
-        config = config_of(self.topic, self.properties, broker)
+        config = config_of(self.topic, self.properties, broker_settings)
         logs = logs_from(self.topic, self.properties, self.segments, config)
         return ObservedTopic(self.location, tuple(logs), last_passes_of(self.topic, self.properties))
 
@@ -62,22 +62,22 @@ def raw_config(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def config_of(topic: str, properties: Mapping[str, str], broker: Mapping[str, str]) -> TopicConfig:
+def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mapping[str, str]) -> TopicConfig:
     """A topic's configuration, resolved over the broker's.
 
     Raises:
         InvalidConfig: it can't be.
     """
     try:
-        return _resolved(tuple(raw_config(properties).items()), tuple(broker.items()))
+        return _resolved(tuple(raw_config(properties).items()), tuple(broker_settings.items()))
     except InvalidConfig as error:
         raise InvalidConfig(f"topic {topic}: {error}") from error
 
 
 @lru_cache(maxsize=64)
-def _resolved(topic: tuple[tuple[str, str], ...], broker: tuple[tuple[str, str], ...]) -> TopicConfig:
+def _resolved(topic: tuple[tuple[str, str], ...], broker_settings: tuple[tuple[str, str], ...]) -> TopicConfig:
     """A thousand topics have few configurations."""
-    return TopicConfig.of(dict(topic), dict(broker))
+    return TopicConfig.of(dict(topic), dict(broker_settings))
 
 
 def last_passes_of(topic: str, properties: Mapping[str, str]) -> dict[TopicPartition, LastPass]:

@@ -49,7 +49,7 @@ class Retention:
     steps: Sequence[Retain]
     run_id: str
 
-    def run(self, committer: Committer, live_files: LiveFiles, broker: Mapping[str, str]) -> None:
+    def run(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> None:
         """Check and commit.
 
         Raises:
@@ -65,7 +65,7 @@ class Retention:
 
         def prepare(table: Table) -> Land:
             live = live_files.of(table)
-            logs = logs_of(self.topic, table.properties, live, topic_of(table, broker).config)
+            logs = logs_of(self.topic, table.properties, live, topic_of(table, broker_settings).config)
             moved: dict[str, str] = {}
             for step in self.steps:
                 log = logs[step.topic_partition.partition]
@@ -93,7 +93,7 @@ class DeleteRecords:
     before_offset: int
     run_id: str
 
-    def run(self, committer: Committer, live_files: LiveFiles, broker: Mapping[str, str]) -> Deleted:
+    def run(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> Deleted:
         """Commit, on whatever the log is then; nothing to commit if it begins there already.
 
         Raises:
@@ -105,7 +105,7 @@ class DeleteRecords:
 
         def prepare(table: Table) -> Land | None:
             nonlocal done
-            described = topic_of(table, broker)
+            described = topic_of(table, broker_settings)
             if partition >= described.partitions:
                 raise UnknownTopic(f"topic {topic!r} has no partition {partition}: use 0 to {described.partitions - 1}")
             live = live_files.of(table)

@@ -55,8 +55,8 @@ ORPHAN_GRACE_MS = 24 * 3_600_000
 class LogStore:
     """The topics of one catalog.
 
-    ``broker`` gives the defaults of topic settings; ``sleep`` waits between commit attempts, in seconds; ``new_id``
-    returns a text that was never returned before, anywhere; ``cache`` puts aside what ``observe`` has read.
+    ``broker_settings`` gives the defaults of topic settings; ``sleep`` waits between commit attempts, in seconds;
+    ``new_id`` returns a text that was never returned before, anywhere; ``cache`` puts aside what ``observe`` has read.
 
     Every method raises StorageUnavailable if catalog or storage can't be reached, and those that name a topic raise
     UnknownTopic if there is none.
@@ -65,13 +65,13 @@ class LogStore:
     def __init__(
         self,
         catalog: Catalog,
-        broker: Mapping[str, str],
+        broker_settings: Mapping[str, str],
         sleep: Callable[[float], None],
         new_id: Callable[[], str],
         cache: TopicCache | None = None,
     ) -> None:
         self._catalog = catalog
-        self._broker = broker
+        self._broker_settings = broker_settings
         self._new_id = new_id
         self._committer = Committer(catalog, sleep)
         self._live_files = LiveFiles()
@@ -93,13 +93,13 @@ class LogStore:
         Raises:
             InvalidConfig: name, partitions or a setting is not allowed, or the topic exists.
         """
-        TopicConfig.of(config, self._broker)
+        TopicConfig.of(config, self._broker_settings)
         with reaching(f"topic {name} can't be created"):
-            return topic_of(create_topic(self._catalog, name, partitions, config), self._broker)
+            return topic_of(create_topic(self._catalog, name, partitions, config), self._broker_settings)
 
     def describe_topic(self, name: str) -> Topic:
         """A topic with its configuration resolved."""
-        return topic_of(self._load(name), self._broker)
+        return topic_of(self._load(name), self._broker_settings)
 
     def alter_topic(self, name: str, to_set: Mapping[str, str], unset: Sequence[str] = ()) -> Topic:
         """Change a topic's settings; all of them or, if one is refused, none.
@@ -109,7 +109,7 @@ class LogStore:
         """
 
         def prepare(table: Table) -> Land:
-            TopicConfig.of(altered(raw_config(table.properties), to_set, unset), self._broker)
+            TopicConfig.of(altered(raw_config(table.properties), to_set, unset), self._broker_settings)
             transaction = table.transaction()
             if to_set:
                 transaction.set_properties({CONFIG_PREFIX + key: value for key, value in to_set.items()})
@@ -143,7 +143,7 @@ class LogStore:
             LogCorrupt: what is stored contradicts itself.
         """
         table = self._load(topic)
-        config = topic_of(table, self._broker).config
+        config = topic_of(table, self._broker_settings).config
         with reaching(f"topic {topic} can't be read"):
             return self._live_files.logs(table, config)
 
@@ -169,7 +169,7 @@ class LogStore:
             stored = StoredTopic(topic, table.metadata_location, table.properties, segments)
             if self._cache:
                 self._cache.put(stored)
-        return stored.observed(self._broker)
+        return stored.observed(self._broker_settings)
 
     def data_location(self, topic: str) -> str:
         """The folder in which a topic's segments lie, without a slash at its end."""
@@ -196,7 +196,7 @@ class LogStore:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
         table = self._load(topic)
-        described = topic_of(table, self._broker)
+        described = topic_of(table, self._broker_settings)
         paths = SegmentPaths(described.data_location, run_id, self._new_id)
         return Append(described, self._committer, self.files, paths, now_ms).run(table, records)
 
@@ -240,7 +240,7 @@ class LogStore:
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
         swap = Swap(topic, rewritten, run_id, last_passes or {})
-        swap.run(self._committer, self.files, self._live_files, self._broker)
+        swap.run(self._committer, self.files, self._live_files, self._broker_settings)
 
     def retain(self, topic: str, steps: Sequence[Retain], run_id: str) -> None:
         """Carry out what retention has planned for the logs of a topic, in one commit.
@@ -250,7 +250,7 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
         with reaching(f"topic {topic} can't be read"):
-            Retention(topic, steps, run_id).run(self._committer, self._live_files, self._broker)
+            Retention(topic, steps, run_id).run(self._committer, self._live_files, self._broker_settings)
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str) -> Deleted:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
@@ -263,7 +263,7 @@ class LogStore:
         """
         with reaching(f"topic {topic_partition.topic} can't be read"):
             deletion = DeleteRecords(topic_partition, before_offset, run_id)
-            return deletion.run(self._committer, self._live_files, self._broker)
+            return deletion.run(self._committer, self._live_files, self._broker_settings)
 
     def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
         """Remember that cleans of logs of a topic failed; a log that was cleaned meanwhile is not marked.
@@ -299,7 +299,7 @@ class LogStore:
             InvalidConfig: no such snapshot, or no longer.
         """
         table = self._load(topic)
-        described = topic_of(table, self._broker)
+        described = topic_of(table, self._broker_settings)
         if partition is not None and not 0 <= partition < described.partitions:
             raise UnknownTopic(f"topic {topic!r} has no partition {partition}: use 0 to {described.partitions - 1}")
         snapshot = table.snapshot_by_id(snapshot_id) if snapshot_id is not None else None

@@ -46,7 +46,9 @@ class Swap:
     last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
     """What the run cost, stored with each log."""
 
-    def run(self, committer: Committer, files: TableFiles, live_files: LiveFiles, broker: Mapping[str, str]) -> None:
+    def run(
+        self, committer: Committer, files: TableFiles, live_files: LiveFiles, broker_settings: Mapping[str, str]
+    ) -> None:
         """Check and commit.
 
         Raises:
@@ -56,7 +58,7 @@ class Swap:
         self._require_sound()
 
         def prepare(table: Table) -> Land:
-            config = topic_of(table, broker).config
+            config = topic_of(table, broker_settings).config
             if not config.is_compacted:
                 raise StalePlan(f"topic {self.topic} is no longer compacted (cleanup.policy); nothing lost, plan again")
             live = live_files.of(table)

@@ -66,7 +66,7 @@ def load_topic_table(catalog: Catalog, name: str) -> Table:
         raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list, or create it") from None
 
 
-def topic_of(table: Table, broker: Mapping[str, str]) -> Topic:
+def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:
     """Describe the topic of a table.
 
     Raises:
@@ -79,7 +79,7 @@ def topic_of(table: Table, broker: Mapping[str, str]) -> Topic:
         name=name,
         id=str(table.metadata.table_uuid),
         partitions=partition_count(name, table.properties),
-        config=config_of(name, table.properties, broker),
+        config=config_of(name, table.properties, broker_settings),
         raw_config=raw_config(table.properties),
         location=table.location(),
         snapshot_id=snapshot.snapshot_id if snapshot else None,
