@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 
 import dagster as dg
@@ -12,31 +11,12 @@ from pyspark.sql import SparkSession
 import keptlog.dagster.orchestration.requests as requests_module
 from keptlog.dagster.orchestration.jobs import clean_logs
 from keptlog.dagster.orchestration.sensors import (
-    OBSERVATIONS_PER_TICK,
-    SENSORS,
     dirty_ratio_sensor,
     max_compaction_lag_sensor,
     tombstone_expiry_sensor,
 )
 from keptlog.dagster.orchestration.upkeep import failed_run_sensor
-from keptlog.passes.observer import READING_MS
-from keptlog.table.logs import ObservedTopic
-from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
-
-
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The topics that were looked at since, each time one was."""
-    read: list[str] = []
-    really = LogStore.observe
-
-    def counted(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
-        read.append(topic)
-        return really(store, topic, location)
-
-    monkeypatch.setattr(LogStore, "observe", counted)
-    return read
 
 
 def test_a_log_above_its_dirty_ratio_is_requested_by_the_dirty_ratio_sensor_alone(world: World) -> None:
@@ -243,33 +223,6 @@ def test_a_disabled_cleaner_asks_for_no_run_and_says_so(world: World) -> None:
     assert "log.cleaner.enable=false" in world.skips(dirty_ratio_sensor)
 
 
-def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, loads: list[str]) -> None:
-    for topic in ("users", "orders"):
-        world.topic(topic, min_cleanable_dirty_ratio="1")
-        world.append(topic, ("a", "1"))
-    loads.clear()
-    for sensor in SENSORS * 3:
-        world.tick(sensor)
-    assert sorted(loads) == ["orders", "users"]
-
-    loads.clear()
-    world.store.alter_topic("users", {"delete.retention.ms": "1"})
-    for sensor in SENSORS * 3:
-        world.tick(sensor)
-    assert loads == ["users"]
-
-
-def test_the_clock_alone_makes_a_log_due_without_reading_it_again(world: World, loads: list[str]) -> None:
-    world.topic("users", segment_ms=str(HOUR_MS))
-    world.append("users", ("a", "1"), age_ms=0)
-    assert "next to look at: users-0" in world.skips(dirty_ratio_sensor)
-    loads.clear()
-    world.now_ms += HOUR_MS + 1
-
-    assert len(world.requests(dirty_ratio_sensor)) == 1
-    assert loads == []
-
-
 def test_a_new_topic_is_handled_without_a_reload_of_the_code_location(world: World, spark: SparkSession) -> None:
     job = world.defs.get_job_def("clean_logs")
     assert "no topics yet" in world.skips(dirty_ratio_sensor)
@@ -281,93 +234,6 @@ def test_a_new_topic_is_handled_without_a_reload_of_the_code_location(world: Wor
     assert job.execute_in_process(run_config=request.run_config, instance=world.instance).success
     assert world.records("later") == [(1, b"a", b"2")]
     assert world.instance.get_materialized_partitions(dg.AssetKey(["later", "clean"])) == {"later-0"}
-
-
-def test_dirty_sections_are_observed_when_they_change_and_only_a_few_a_tick(world: World) -> None:
-    world.topic("users", OBSERVATIONS_PER_TICK + 1)
-    counts = [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)]
-    assert counts == [OBSERVATIONS_PER_TICK, 1, 0]
-
-    world.append("users", ("a", "1"), ("b", "1"))
-    (observation,) = world.tick(dirty_ratio_sensor).asset_events
-
-    assert isinstance(observation, dg.AssetObservation)
-    assert (observation.asset_key, observation.partition) == (dg.AssetKey(["users", "dirty"]), "users-0")
-    assert observation.metadata["dirty_records"].value == 2
-    assert observation.tags["dagster/data_version"] == "0-2-2"
-
-
-def test_a_restarted_process_reports_nothing_that_was_reported(world: World) -> None:
-    world.topic("users")
-    assert len(world.tick(dirty_ratio_sensor).asset_events) == 1
-
-    world.reopen()
-
-    assert world.tick(dirty_ratio_sensor).asset_events == []
-    assert len(world.cursors["dirty_ratio_sensor"] or "") < 100
-
-
-def slow_observer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new process, for which each topic takes nearly half of the time that a look has for reading."""
-    clock = itertools.count(0, READING_MS * 2 // 5)
-    world.reopen()
-    monkeypatch.setattr(world.log_store.observer, "monotonic_ms", lambda: next(clock))
-
-
-def test_a_look_that_runs_out_of_time_goes_on_in_the_next_tick(
-    world: World, loads: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
-        world.topic(f"topic-{number}")
-        world.append(f"topic-{number}", ("a", "1"), ("a", "2"))
-    loads.clear()
-    slow_observer(world, monkeypatch)
-
-    assert "2 logs, none is late; 3 topics still to be read" in world.skips(max_compaction_lag_sensor)
-    assert sorted(loads) == ["topic-0", "topic-1"]
-    (request,) = world.requests(dirty_ratio_sensor)
-    assert logs_of(request) == [f"topic-{number}-0" for number in range(4)]
-    (request,) = world.requests(dirty_ratio_sensor)
-    assert logs_of(request) == [f"topic-{number}-0" for number in range(5)]
-    assert sorted(loads) == [f"topic-{number}" for number in range(5)]
-
-
-def test_a_tick_says_how_much_is_still_to_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(3):
-        world.topic(f"topic-{number}")
-    slow_observer(world, monkeypatch)
-
-    assert "1 topic still to be read, in the next ticks" in world.skips(max_compaction_lag_sensor)
-    assert "still to be read" not in world.skips(max_compaction_lag_sensor)
-
-
-def test_a_restarted_process_reports_nothing_again_before_it_has_read_all(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(3):
-        world.topic(f"topic-{number}")
-    assert len(world.tick(dirty_ratio_sensor).asset_events) == 3
-    slow_observer(world, monkeypatch)
-
-    assert [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)] == [0, 0, 0]
-
-
-def test_a_topic_that_changed_while_there_was_no_time_is_judged_as_it_was_seen(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.topic("users")
-    world.append("users", ("a", "1"), ("a", "2"))
-    (first,) = world.requests(dirty_ratio_sensor)
-    observer = world.log_store.observer
-    world.append("users", ("a", "3"))
-    clock = itertools.count(0, 2 * READING_MS)
-    monkeypatch.setattr(observer, "monotonic_ms", lambda: next(clock))
-
-    seen = observer.look(world.now_ms)
-
-    assert seen.behind == 1
-    assert [each.log.log_end_offset for each in seen.assessments] == [2]
-    assert world.requests(dirty_ratio_sensor)[0].run_key == first.run_key
 
 
 def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_requested(world: World) -> None:

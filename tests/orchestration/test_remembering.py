@@ -1,0 +1,147 @@
+"""What the sensors remember from tick to tick: nothing is read twice, told twice, or waited for too long."""
+
+from __future__ import annotations
+
+import itertools
+
+import dagster as dg
+import pytest
+
+from keptlog.dagster.orchestration.sensors import (
+    OBSERVATIONS_PER_TICK,
+    SENSORS,
+    dirty_ratio_sensor,
+    max_compaction_lag_sensor,
+)
+from keptlog.passes.observer import READING_MS
+from keptlog.table.logs import ObservedTopic
+from keptlog.table.store import LogStore
+from tests.orchestration.conftest import HOUR_MS, World, logs_of
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that were looked at since, each time one was."""
+    read: list[str] = []
+    really = LogStore.observe
+
+    def counted(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        read.append(topic)
+        return really(store, topic, location)
+
+    monkeypatch.setattr(LogStore, "observe", counted)
+    return read
+
+
+def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, loads: list[str]) -> None:
+    for topic in ("users", "orders"):
+        world.topic(topic, min_cleanable_dirty_ratio="1")
+        world.append(topic, ("a", "1"))
+    loads.clear()
+    for sensor in SENSORS * 3:
+        world.tick(sensor)
+    assert sorted(loads) == ["orders", "users"]
+
+    loads.clear()
+    world.store.alter_topic("users", {"delete.retention.ms": "1"})
+    for sensor in SENSORS * 3:
+        world.tick(sensor)
+    assert loads == ["users"]
+
+
+def test_the_clock_alone_makes_a_log_due_without_reading_it_again(world: World, loads: list[str]) -> None:
+    world.topic("users", segment_ms=str(HOUR_MS))
+    world.append("users", ("a", "1"), age_ms=0)
+    assert "next to look at: users-0" in world.skips(dirty_ratio_sensor)
+    loads.clear()
+    world.now_ms += HOUR_MS + 1
+
+    assert len(world.requests(dirty_ratio_sensor)) == 1
+    assert loads == []
+
+
+def test_dirty_sections_are_observed_when_they_change_and_only_a_few_a_tick(world: World) -> None:
+    world.topic("users", OBSERVATIONS_PER_TICK + 1)
+    counts = [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)]
+    assert counts == [OBSERVATIONS_PER_TICK, 1, 0]
+
+    world.append("users", ("a", "1"), ("b", "1"))
+    (observation,) = world.tick(dirty_ratio_sensor).asset_events
+
+    assert isinstance(observation, dg.AssetObservation)
+    assert (observation.asset_key, observation.partition) == (dg.AssetKey(["users", "dirty"]), "users-0")
+    assert observation.metadata["dirty_records"].value == 2
+    assert observation.tags["dagster/data_version"] == "0-2-2"
+
+
+def test_a_restarted_process_reports_nothing_that_was_reported(world: World) -> None:
+    world.topic("users")
+    assert len(world.tick(dirty_ratio_sensor).asset_events) == 1
+
+    world.reopen()
+
+    assert world.tick(dirty_ratio_sensor).asset_events == []
+    assert len(world.cursors["dirty_ratio_sensor"] or "") < 100
+
+
+def slow_observer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new process, for which each topic takes nearly half of the time that a look has for reading."""
+    clock = itertools.count(0, READING_MS * 2 // 5)
+    world.reopen()
+    monkeypatch.setattr(world.log_store.observer, "monotonic_ms", lambda: next(clock))
+
+
+def test_a_look_that_runs_out_of_time_goes_on_in_the_next_tick(
+    world: World, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        world.topic(f"topic-{number}")
+        world.append(f"topic-{number}", ("a", "1"), ("a", "2"))
+    loads.clear()
+    slow_observer(world, monkeypatch)
+
+    assert "2 logs, none is late; 3 topics still to be read" in world.skips(max_compaction_lag_sensor)
+    assert sorted(loads) == ["topic-0", "topic-1"]
+    (request,) = world.requests(dirty_ratio_sensor)
+    assert logs_of(request) == [f"topic-{number}-0" for number in range(4)]
+    (request,) = world.requests(dirty_ratio_sensor)
+    assert logs_of(request) == [f"topic-{number}-0" for number in range(5)]
+    assert sorted(loads) == [f"topic-{number}" for number in range(5)]
+
+
+def test_a_tick_says_how_much_is_still_to_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        world.topic(f"topic-{number}")
+    slow_observer(world, monkeypatch)
+
+    assert "1 topic still to be read, in the next ticks" in world.skips(max_compaction_lag_sensor)
+    assert "still to be read" not in world.skips(max_compaction_lag_sensor)
+
+
+def test_a_restarted_process_reports_nothing_again_before_it_has_read_all(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        world.topic(f"topic-{number}")
+    assert len(world.tick(dirty_ratio_sensor).asset_events) == 3
+    slow_observer(world, monkeypatch)
+
+    assert [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)] == [0, 0, 0]
+
+
+def test_a_topic_that_changed_while_there_was_no_time_is_judged_as_it_was_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (first,) = world.requests(dirty_ratio_sensor)
+    observer = world.log_store.observer
+    world.append("users", ("a", "3"))
+    clock = itertools.count(0, 2 * READING_MS)
+    monkeypatch.setattr(observer, "monotonic_ms", lambda: next(clock))
+
+    seen = observer.look(world.now_ms)
+
+    assert seen.behind == 1
+    assert [each.log.log_end_offset for each in seen.assessments] == [2]
+    assert world.requests(dirty_ratio_sensor)[0].run_key == first.run_key
