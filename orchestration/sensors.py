@@ -11,6 +11,9 @@ asset graph waits for a reload of the code location.
 The dirty ratio sensor also reports the dirty sections that have changed, a few a tick.
 """
 
+import hashlib
+from collections.abc import Mapping
+
 import dagster as dg
 
 from keptlog.dagster.assets.numbers import dirty_observation
@@ -98,16 +101,22 @@ def _observations(observer: Observer, seen: Overview, cursor: str | None) -> tup
     """
     if seen.behind and not observer.has_reported:
         return [], cursor or ""
-    changed = observer.changed_dirty_sections(seen)
-    if not observer.has_reported and cursor == seen.digest:
+    changed, digest = observer.changed_dirty_sections(seen), _digest(seen.locations)
+    if not observer.has_reported and cursor == digest:
         observer.mark_reported(changed)
-        return [], seen.digest
+        return [], digest
     told = changed[:OBSERVATIONS_PER_TICK]
     observer.mark_reported(told)
     metrics = metrics_by_log(told, seen.last_passes, seen.now_ms)
     return [
         dirty_observation(each, metrics[each.log.topic_partition]) for each in told
-    ], seen.digest if told == changed else cursor or ""
+    ], digest if told == changed else cursor or ""
+
+
+def _digest(locations: Mapping[str, str]) -> str:
+    """A few characters that change whenever a topic does."""
+    text = "\n".join(f"{topic} {location}" for topic, location in sorted(locations.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 max_compaction_lag_sensor = clean_sensor(

@@ -18,7 +18,6 @@ imported here that takes long, so that ``keptlog status`` starts quickly.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,12 +70,6 @@ class Overview:
     def due(self, trigger: Trigger) -> list[Assessment]:
         """The logs that this trigger makes due, most urgent first."""
         return [each for each in in_order_of_urgency(self.assessments) if each.trigger is trigger]
-
-    @property
-    def digest(self) -> str:
-        """A few characters that change whenever a topic does."""
-        text = "\n".join(f"{topic} {location}" for topic, location in sorted(self.locations.items()))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Overview:
