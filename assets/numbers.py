@@ -17,7 +17,7 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.log.plan import why_left_alone
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
@@ -90,7 +90,7 @@ def dirty_observation(assessment: Assessment, metrics: CleanerMetrics | None = N
     )
 
 
-def _sentence(outcome: Rewritten) -> str:
+def _sentence(outcome: RewriteResult) -> str:
     counts, step = outcome.counts, outcome.step
     return (
         f"{step.kind} because of {step.trigger}: {counted(counts.total, 'record')} in, {counts.retained} out; "
@@ -98,7 +98,7 @@ def _sentence(outcome: Rewritten) -> str:
     )
 
 
-def _clean_numbers(outcome: Rewritten, after: Assessment | None, duration_ms: int) -> Metadata:
+def _clean_numbers(outcome: RewriteResult, after: Assessment | None, duration_ms: int) -> Metadata:
     step, counts = outcome.step, outcome.counts
     bytes_in = total_bytes(step.segments)
     numbers: Metadata = {

@@ -44,7 +44,7 @@ from keptlog.home import new_id, open_home
 from keptlog.log.assessment import assess
 from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord
-from keptlog.log.result import Counts, Rewritten
+from keptlog.log.result import Counts, RewriteResult
 from keptlog.log.steps import Compact
 from keptlog.table.cache import FOLDER
 from keptlog.table.catalog import open_catalog
@@ -201,7 +201,7 @@ def is_full(cases: Sequence[str], arguments: Arguments) -> bool:
     return not cases and is_size and arguments.rounds >= full.rounds
 
 
-def _swapped(store: LogStore, partition: int, now_ms: int) -> Rewritten:
+def _swapped(store: LogStore, partition: int, now_ms: int) -> RewriteResult:
     """A clean of the oldest dirty segments, as an engine would hand it over."""
     log = store.logs(topic_name(0))[partition]
     planned = plan_step(assess(log, now_ms), requested=True)
@@ -215,7 +215,7 @@ def _swapped(store: LogStore, partition: int, now_ms: int) -> Rewritten:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     counts = Counts(kept=sum(s.record_count for s in added))
-    return Rewritten(replace(planned, end_offset=end_offset, segments=inputs), removed, added, counts, 1, 1)
+    return RewriteResult(replace(planned, end_offset=end_offset, segments=inputs), removed, added, counts, 1, 1)
 
 
 def _command(home: Path, *arguments: str) -> str:

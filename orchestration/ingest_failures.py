@@ -32,7 +32,7 @@ class _Failure:
 
 
 @dataclass(frozen=True)
-class Failures:
+class IngestFailures:
     """Failed ingests by topic-partition, or by topic where all of it failed."""
 
     by_name: dict[str, list[_Failure]]
@@ -52,7 +52,7 @@ class Failures:
         return [each for each in failures if each.is_anywhere or each.position == position]
 
 
-def recent_failures(instance: dg.DagsterInstance, backoff: Backoff) -> Failures:
+def recent_failures(instance: dg.DagsterInstance, backoff: Backoff) -> IngestFailures:
     """What the failed runs of the ingest job tell."""
     filters = dg.RunsFilter(job_name=INGEST_JOB_NAME, statuses=[dg.DagsterRunStatus.FAILURE])
     by_name: dict[str, list[_Failure]] = defaultdict(list)
@@ -66,4 +66,4 @@ def recent_failures(instance: dg.DagsterInstance, backoff: Backoff) -> Failures:
             ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
             for topic in ingested_topics(record.dagster_run):
                 by_name[topic].append(_Failure(ended_ms, None, is_anywhere=True))
-    return Failures(dict(by_name), backoff)
+    return IngestFailures(dict(by_name), backoff)

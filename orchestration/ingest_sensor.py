@@ -17,7 +17,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import by_reason, source_observation
 from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
-from keptlog.dagster.orchestration.ingest_failures import Failures, recent_failures
+from keptlog.dagster.orchestration.ingest_failures import IngestFailures, recent_failures
 from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.clock import ClockResource
@@ -81,7 +81,7 @@ def ingest_lag_sensor(
     )
 
 
-def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures: Failures) -> LagDecision:
+def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures: IngestFailures) -> LagDecision:
     """Which topic-partitions to ask for, and why not the others."""
     requested: list[tuple[TopicLag, TopicPartition]] = []
     left_to_wait: list[str] = []
@@ -114,7 +114,7 @@ def _why_it_waits(topic: TopicLag, threshold: LagThreshold, in_flight: InFlight,
     return None
 
 
-def _why_paused(topic: TopicLag, name: TopicPartition, failures: Failures, now_ms: int) -> str | None:
+def _why_paused(topic: TopicLag, name: TopicPartition, failures: IngestFailures, now_ms: int) -> str | None:
     """Why a topic-partition is not tried again yet; null if it may be."""
     position = topic.position(name)
     retry_at_ms = failures.retry_at_ms(name, position)
@@ -140,7 +140,7 @@ def _some(lines: tuple[str, ...] | list[str]) -> Iterator[str]:
         yield f"and {len(lines) - _TOLD} more"
 
 
-def _request(decision: LagDecision, scan: LagScan, failures: Failures) -> dg.RunRequest:
+def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> dg.RunRequest:
     """One run; its key changes with the topics' state and with every failure, or Dagster would start it only once."""
     names = [str(name) for _, name in decision.requested]
     states = [f"{topic.location}#{failures.count(name, topic.position(name))}" for topic, name in decision.requested]

@@ -19,7 +19,7 @@ from benchmarks.generated_log import TOPIC, VERSION_HEADER
 from benchmarks.peers import Left, Setup, Work
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.offset_map import MapCapacity, MapOverflow
-from keptlog.log.result import Rewritten, verify
+from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.spark.jobs import spark_engine
@@ -57,7 +57,7 @@ class KeptlogClean:
         live += [segment for outcome in outcomes for segment in outcome.added]
         return Left(tuple(segment.path for segment in live), notes=notes)
 
-    def _rewritten(self, steps: Sequence[Compact], work: Work, *, is_each: bool) -> list[Rewritten]:
+    def _rewritten(self, steps: Sequence[Compact], work: Work, *, is_each: bool) -> list[RewriteResult]:
         engine = spark_engine(lambda: self.session, TableFiles())
         locations = {TOPIC: str(work.output)}
         runs = [[step] for step in steps] if is_each else [list(steps)]

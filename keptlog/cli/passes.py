@@ -23,7 +23,7 @@ from keptlog.cli.output import (
 )
 from keptlog.home import new_id, open_home
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
 from keptlog.spark.session import start_session
@@ -124,7 +124,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().endswith(_INTERRUPTED)
 
 
-def _row(outcome: Rewritten) -> dict[str, object]:
+def _row(outcome: RewriteResult) -> dict[str, object]:
     counts = outcome.counts
     return {
         "topic-partition": str(outcome.step.topic_partition),

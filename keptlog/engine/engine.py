@@ -27,7 +27,7 @@ from keptlog.engine.tasks import Sizes, cut_into_runs, is_cut, is_mapped_in_runs
 from keptlog.engine.watermark_tasks import stored_watermarks
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
-from keptlog.log.result import Counts, Rewritten
+from keptlog.log.result import Counts, RewriteResult
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.progress import Progress, silent
@@ -48,7 +48,7 @@ class Engine:
         locations: Mapping[str, str],
         run_id: str,
         progress: Progress = silent,
-    ) -> list[Rewritten]:
+    ) -> list[RewriteResult]:
         """Carry steps out; everything is staged, nothing visible. ``locations`` gives each topic's data location.
 
         Returns:
@@ -114,14 +114,14 @@ class Engine:
         return [part for parts in of_step.values() for part in parts]
 
 
-def _outcome(step: CleanStep, runs: Sequence[Result], watermarks_path: str | None) -> Rewritten:
+def _outcome(step: CleanStep, runs: Sequence[Result], watermarks_path: str | None) -> RewriteResult:
     """What became of a step, from the results of its segment runs, in any order."""
 
     def segments(name: str) -> tuple[Segment, ...]:
         found = (Segment(**segment) for run in runs for segment in run[name])
         return tuple(sorted(found, key=lambda segment: segment.base_offset))
 
-    return Rewritten(
+    return RewriteResult(
         # What is said of the whole log, each of its segment runs says: the first will do.
         step=step.ended_at(runs[0]["end_offset"]) if isinstance(step, Compact) else step,
         removed=segments("removed"),

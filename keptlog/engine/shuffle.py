@@ -45,7 +45,7 @@ class KeyShuffle:
 
     def emit(self, number: int, files: Files) -> Iterator[pa.RecordBatch]:
         """Batches of ``key_shuffle.KEYS``: what the emit task of this number reads."""
-        return self.emits[number].run(files)
+        return self.emits[number].emit(files)
 
     def settle(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches of ``key_shuffle.SETTLED`` from all records of some keys."""

@@ -73,7 +73,7 @@ class EmitTask:
     segments: tuple[Segment, ...]
     with_watermarks: bool
 
-    def run(self, files: Files) -> Iterator[pa.RecordBatch]:
+    def emit(self, files: Files) -> Iterator[pa.RecordBatch]:
         """Batches of ``KEYS``, of up to ``_BATCH_RECORDS`` rows.
 
         Raises:

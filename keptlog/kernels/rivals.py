@@ -172,7 +172,7 @@ def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map
     records = _read(files, step, segments, ["key", "offset"])
     all_offsets = records["offset"].to_numpy()
     is_inside = all_offsets < step.end_offset
-    found = _found(records["key"], all_offsets, is_inside, offset_map)
+    found = _lookup(records["key"], all_offsets, is_inside, offset_map)
     rivals = _rivals_among(files, step, segments, found, offset_map)
     is_latest = found.offsets == found.latest_dirty
     is_superseded = ~is_latest
@@ -189,7 +189,7 @@ def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Lookup:
     """The records before the end whose keys the map has; all arrays are int64, of one length, in offset order."""
 
     positions: npt.NDArray[np.int64]
@@ -202,18 +202,18 @@ class _Found:
     """The offsets of the latest dirty records of their keys."""
 
 
-def _found(
+def _lookup(
     keys: pa.ChunkedArray, offsets: npt.NDArray[np.int64], is_inside: npt.NDArray[np.bool_], offset_map: OffsetMap
-) -> _Found:
+) -> _Lookup:
     """``keys``, ``offsets`` and ``is_inside`` have one element for each record that was read."""
     rows, is_mapped = _rows_in(offset_map, keys)
     positions = np.flatnonzero(is_mapped & is_inside)
     rows = rows[positions]
-    return _Found(positions, offsets[positions], rows, offset_map.latest["offset"].to_numpy()[rows])
+    return _Lookup(positions, offsets[positions], rows, offset_map.latest["offset"].to_numpy()[rows])
 
 
 def _rivals_among(
-    files: Files, step: Compact, segments: Sequence[Segment], found: _Found, offset_map: OffsetMap
+    files: Files, step: Compact, segments: Sequence[Segment], found: _Lookup, offset_map: OffsetMap
 ) -> pa.Table:
     """The rivals, as a table of ``_RIVALS``: only clean records have a say, and only their versions are read."""
     # ``_versions_at`` gives a version for each position, in their order: all columns are of the same records.

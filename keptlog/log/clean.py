@@ -25,7 +25,7 @@ from keptlog.log.watermark import Watermark, watermark_of, watermarks_after
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class CleanedLog:
     """What a clean leaves of the segments that it judged."""
 
     step: CleanStep
@@ -39,7 +39,7 @@ class Cleaned:
     watermarks: tuple[Watermark, ...]
 
 
-def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Iterable[Watermark] = ()) -> Cleaned:
+def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Iterable[Watermark] = ()) -> CleanedLog:
     """Carry a compact or expire step out; ``segments`` has the records of each of the step's segments.
 
     ``watermarks`` are those that the log's strategy made so far.
@@ -55,7 +55,7 @@ def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Ite
     expired = [record for record, each in zip(everything, verdicts, strict=True) if each is Verdict.EXPIRED]
     left = (watermark_of(tombstone, step.strategy, step.watermark_retention_ms) for tombstone in expired)
     tally = Counter(verdicts)
-    return Cleaned(
+    return CleanedLog(
         step=step,
         records=tuple(
             _stamped(step, record) if isinstance(step, Compact) and each is Verdict.STAMPED else record

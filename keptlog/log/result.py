@@ -38,7 +38,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewriteResult:
     """The outcome of one step, staged and not yet visible."""
 
     step: CleanStep
@@ -75,7 +75,7 @@ class Rewritten:
         return total_bytes(self.removed)
 
 
-def verify(rewritten: Rewritten) -> None:
+def verify(rewritten: RewriteResult) -> None:
     """Check the outcome of a step before it is committed; called for every step, on numbers the tasks counted.
 
     Raises:
@@ -105,7 +105,7 @@ def verify(rewritten: Rewritten) -> None:
     _verify_order(rewritten)
 
 
-def _verify_order(rewritten: Rewritten) -> None:
+def _verify_order(rewritten: RewriteResult) -> None:
     """The log after the swap has rising, non-overlapping segments, inside of the range that was planned."""
     step = rewritten.step
     kept = set(step.segments) - set(rewritten.removed)

@@ -29,7 +29,7 @@ from keptlog.log.counted import counted
 from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import CleanPlan, Plan, make_plan
-from keptlog.log.result import Rewritten, verify
+from keptlog.log.result import RewriteResult, verify
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.uncleanable import Backoff
@@ -47,9 +47,9 @@ class Pass:
 
     run_id: str
     plan: CleanPlan
-    outcomes: tuple[Rewritten, ...] = ()
+    outcomes: tuple[RewriteResult, ...] = ()
     """Staged; visible once they are among ``committed``."""
-    committed: tuple[Rewritten, ...] = ()
+    committed: tuple[RewriteResult, ...] = ()
     failed: dict[str, KeptlogError] = field(default_factory=dict)
     """Topic-partition, or topic if its logs can't even be read, to the error; nothing of it is lost."""
     duration_ms: int = 0
@@ -91,7 +91,7 @@ class Cleaner:
         plan = self.plan_for(named.logs, now_ms, requested=requested)
         return Pass(run_id, plan, failed=named.unreadable)
 
-    def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[Rewritten]:
+    def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[RewriteResult]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
 
         Raises:
@@ -131,11 +131,11 @@ class Cleaner:
 
     def commit(self, staged: Pass) -> Pass:
         """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed."""
-        by_topic: dict[str, list[Rewritten]] = defaultdict(list)
+        by_topic: dict[str, list[RewriteResult]] = defaultdict(list)
         for outcome in staged.outcomes:
             if not outcome.is_empty:
                 by_topic[outcome.step.topic_partition.topic].append(outcome)
-        committed: list[Rewritten] = []
+        committed: list[RewriteResult] = []
         failed: dict[str, KeptlogError] = {}
         for topic, changed in sorted(by_topic.items()):
             last_passes = {each.step.topic_partition: self._last_pass(each, staged) for each in changed}
@@ -165,7 +165,7 @@ class Cleaner:
 
     def _rewrite_each(
         self, steps: Sequence[CleanStep], run_id: str, progress: Progress
-    ) -> tuple[list[Rewritten], dict[str, KeptlogError]]:
+    ) -> tuple[list[RewriteResult], dict[str, KeptlogError]]:
         try:
             return self.rewrite(steps, run_id, progress), {}
         except Exception as error:  # noqa: BLE001  # whatever a Spark task dies of, the other logs go on
@@ -179,7 +179,7 @@ class Cleaner:
         more_outcomes, more_failed = self._rewrite_each(steps[middle:], run_id, progress)
         return outcomes + more_outcomes, failed | more_failed
 
-    def _last_pass(self, outcome: Rewritten, staged: Pass) -> LastPass:
+    def _last_pass(self, outcome: RewriteResult, staged: Pass) -> LastPass:
         step = outcome.step
         return LastPass(
             ended_ms=staged.plan.now_ms + staged.duration_ms,

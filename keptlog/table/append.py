@@ -23,7 +23,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
-from keptlog.table.staging import Staged, Stager, shifted
+from keptlog.table.staging import StagedPartition, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
 from keptlog.table.topics import Topic
 
@@ -33,7 +33,7 @@ _APPENDED = "keptlog.appended"
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendedPartition:
     """What one partition got, at dense offsets up to and with ``last_offset``; ``bytes`` are those of its segments."""
 
     partition: int
@@ -49,7 +49,7 @@ class AppendResult:
     """What an append brought, by partition; empty for an empty batch."""
 
     topic: str
-    partitions: tuple[Appended, ...]
+    partitions: tuple[AppendedPartition, ...]
 
     @property
     def records(self) -> int:
@@ -74,7 +74,7 @@ class Append:
     paths: SegmentPaths
     now_ms: int
 
-    def run(self, table: Table, records: Iterable[NewRecord]) -> AppendResult:
+    def append(self, table: Table, records: Iterable[NewRecord]) -> AppendResult:
         """Stage the records and commit them.
 
         Raises:
@@ -102,7 +102,7 @@ class Append:
         landed = self.committer.commit(self.topic.name, prepare, self.paths.run_id)
         return _result_of(self.topic.name, landed) if landed else AppendResult(self.topic.name, _appended(staged))
 
-    def _stage(self, records: Iterable[NewRecord], ends: Mapping[int, int]) -> list[Staged]:
+    def _stage(self, records: Iterable[NewRecord], ends: Mapping[int, int]) -> list[StagedPartition]:
         stager = Stager(self.files, self.topic, ends, self.paths, self.now_ms)
         try:
             for record in records:
@@ -112,7 +112,7 @@ class Append:
             stager.discard()
             raise
 
-    def _at_the_ends(self, staged: list[Staged], ends: Mapping[int, int]) -> list[Staged]:
+    def _at_the_ends(self, staged: list[StagedPartition], ends: Mapping[int, int]) -> list[StagedPartition]:
         """The staged segments with offsets that are still free; rewritten where another append was faster."""
         segment_bytes = self.topic.config.segment_bytes
         return [
@@ -122,7 +122,7 @@ class Append:
             for each in staged
         ]
 
-    def _land(self, table: Table, staged: list[Staged]) -> None:
+    def _land(self, table: Table, staged: list[StagedPartition]) -> None:
         appended = _appended(staged)
         summary = {
             RUN_ID: self.paths.run_id,
@@ -147,9 +147,9 @@ def _require_no_source(topic: str, properties: Mapping[str, str]) -> None:
         raise InvalidConfig(f"topic {topic} is ingested from {source.topic}: produce to it there")
 
 
-def _appended(staged: Iterable[Staged]) -> tuple[Appended, ...]:
+def _appended(staged: Iterable[StagedPartition]) -> tuple[AppendedPartition, ...]:
     return tuple(
-        Appended(
+        AppendedPartition(
             each.partition, each.base_offset, each.last_offset, each.record_count, each.size_bytes, len(each.segments)
         )
         for each in staged
@@ -159,4 +159,4 @@ def _appended(staged: Iterable[Staged]) -> tuple[Appended, ...]:
 def _result_of(topic: str, snapshot: Snapshot) -> AppendResult:
     """What an earlier commit of the same run has appended."""
     text = snapshot.summary.additional_properties.get(_APPENDED, "[]") if snapshot.summary else "[]"
-    return AppendResult(topic, tuple(Appended(**each) for each in json.loads(text)))
+    return AppendResult(topic, tuple(AppendedPartition(**each) for each in json.loads(text)))

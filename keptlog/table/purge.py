@@ -95,7 +95,7 @@ class Purge:
     _journals: dict[str, _Journal] = field(default_factory=dict)
     """Path to journal, each about to be carried out."""
 
-    def run(self) -> PurgeReceipt:
+    def purge(self) -> PurgeReceipt:
         """Finish what was begun, expire, delete, sweep.
 
         Raises:

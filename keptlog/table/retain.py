@@ -33,7 +33,7 @@ from keptlog.table.topics import load_topic_table, topic_of
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class DeletionResult:
     """What a deletion of records left. ``removed`` are the segments that went with it."""
 
     topic_partition: TopicPartition
@@ -42,14 +42,14 @@ class Deleted:
 
 
 @dataclass(frozen=True)
-class Retention:
+class SegmentRemoval:
     """The retention of one topic's logs, on its way to be carried out."""
 
     topic: str
     steps: Sequence[Retain]
     run_id: str
 
-    def run(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> None:
+    def commit(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> None:
         """Check and commit.
 
         Raises:
@@ -93,7 +93,7 @@ class DeleteRecords:
     before_offset: int
     run_id: str
 
-    def run(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> Deleted:
+    def commit(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> DeletionResult:
         """Commit, on whatever the log is then; nothing to commit if it begins there already.
 
         Raises:
@@ -101,7 +101,7 @@ class DeleteRecords:
             InvalidConfig: the offset lies outside of the log.
         """
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
-        done: Deleted | None = None
+        done: DeletionResult | None = None
 
         def prepare(table: Table) -> Land | None:
             nonlocal done
@@ -112,7 +112,7 @@ class DeleteRecords:
             log = logs_of(topic, table.properties, live, described.config)[partition]
             start = log_start_after_deletion(log, self.before_offset)
             gone = tuple(segment for segment in log.segments if segment.last_offset < start)
-            done = Deleted(self.topic_partition, start, gone)
+            done = DeletionResult(self.topic_partition, start, gone)
             if start == log.log_start_offset:
                 return None
             removed = _live_at(live, {segment.path for segment in gone})
@@ -122,7 +122,9 @@ class DeleteRecords:
         committer.commit(topic, prepare, self.run_id)
         if done is None:  # an earlier call of the same run has landed
             properties = load_topic_table(committer.catalog, topic).properties
-            return Deleted(self.topic_partition, LogState.read(topic, partition, properties).log_start_offset, ())
+            return DeletionResult(
+                self.topic_partition, LogState.read(topic, partition, properties).log_start_offset, ()
+            )
         return done
 
 

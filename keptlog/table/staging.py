@@ -28,7 +28,7 @@ from keptlog.table.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedPartition:
     """What an append brings to one partition, written and invisible."""
 
     partition: int
@@ -86,10 +86,10 @@ class Stager:
         self._writers.spool(partition, record, size_bytes)
         self._next_offsets[partition] = offset + 1
 
-    def finish(self) -> list[Staged]:
+    def finish(self) -> list[StagedPartition]:
         """Write what waits; the staged segments of every partition that got a record."""
         return [
-            Staged(partition, self.log_end_offsets[partition], segments)
+            StagedPartition(partition, self.log_end_offsets[partition], segments)
             for partition, segments in self._writers.finish().items()
         ]
 
@@ -140,7 +140,9 @@ class Stager:
         return InvalidRecord(f"{where} can't be appended: {why}; nothing was appended")
 
 
-def shifted(files: Files, staged: Staged, base_offset: int, paths: SegmentPaths, segment_bytes: int) -> Staged:
+def shifted(
+    files: Files, staged: StagedPartition, base_offset: int, paths: SegmentPaths, segment_bytes: int
+) -> StagedPartition:
     """Staged segments written again so that they begin at ``base_offset``; the old files are deleted."""
     shift = pa.scalar(base_offset - staged.base_offset, pa.int64())
     position = SCHEMA.get_field_index("offset")
@@ -149,7 +151,7 @@ def shifted(files: Files, staged: Staged, base_offset: int, paths: SegmentPaths,
         for table in read_row_groups(files, segment):
             offsets = pc.add(table["offset"], shift)
             writer.write(table.set_column(position, SCHEMA.field(position), offsets).cast(SCHEMA))
-    again = Staged(staged.partition, base_offset, tuple(writer.finish()))
+    again = StagedPartition(staged.partition, base_offset, tuple(writer.finish()))
     for segment in staged.segments:
         files.delete(segment.path)
     return again

@@ -16,7 +16,7 @@ from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.log.steps import Retain
@@ -35,7 +35,7 @@ from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
-from keptlog.table.retain import Deleted, DeleteRecords, Retention
+from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.state import CONFIG_PREFIX, read_source
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
@@ -198,7 +198,7 @@ class LogStore:
         table = self._load(topic)
         described = topic_of(table, self._broker_settings)
         paths = SegmentPaths(described.data_location, run_id, self._new_id)
-        return Append(described, self._committer, self.files, paths, now_ms).run(table, records)
+        return Append(described, self._committer, self.files, paths, now_ms).append(table, records)
 
     def source_of(self, topic: str) -> StoredSource:
         """Where a topic's records come from, if not from appends, and how far each partition was read there.
@@ -226,7 +226,7 @@ class LogStore:
     def swap(
         self,
         topic: str,
-        rewritten: Sequence[Rewritten],
+        rewritten: Sequence[RewriteResult],
         run_id: str,
         last_passes: Mapping[TopicPartition, LastPass] | None = None,
     ) -> None:
@@ -240,7 +240,7 @@ class LogStore:
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
         swap = Swap(topic, rewritten, run_id, last_passes or {})
-        swap.run(self._committer, self.files, self._live_files, self._broker_settings)
+        swap.commit(self._committer, self.files, self._live_files, self._broker_settings)
 
     def retain(self, topic: str, steps: Sequence[Retain], run_id: str) -> None:
         """Carry out what retention has planned for the logs of a topic, in one commit.
@@ -250,9 +250,9 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
         with reaching(f"topic {topic} can't be read"):
-            Retention(topic, steps, run_id).run(self._committer, self._live_files, self._broker_settings)
+            SegmentRemoval(topic, steps, run_id).commit(self._committer, self._live_files, self._broker_settings)
 
-    def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str) -> Deleted:
+    def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str) -> DeletionResult:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
 
         No reader sees them from now on. Segments that lie below it go at once; what is left of one goes with it.
@@ -263,7 +263,7 @@ class LogStore:
         """
         with reaching(f"topic {topic_partition.topic} can't be read"):
             deletion = DeleteRecords(topic_partition, before_offset, run_id)
-            return deletion.run(self._committer, self._live_files, self._broker_settings)
+            return deletion.commit(self._committer, self._live_files, self._broker_settings)
 
     def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
         """Remember that cleans of logs of a topic failed; a log that was cleaned meanwhile is not marked.
@@ -319,7 +319,7 @@ class LogStore:
         """
         described = self.describe_topic(topic)
         with reaching(f"topic {topic} can't be purged"):
-            return Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms).run()
+            return Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms).purge()
 
     def _load(self, topic: str) -> Table:
         with reaching(f"topic {topic} can't be loaded"):

@@ -22,7 +22,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.metrics import LastPass
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
@@ -41,12 +41,12 @@ class Swap:
     """The outcomes of one run for one topic, on their way to be live."""
 
     topic: str
-    rewritten: Sequence[Rewritten]
+    rewritten: Sequence[RewriteResult]
     run_id: str
     last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
     """What the run cost, stored with each log."""
 
-    def run(
+    def commit(
         self, committer: Committer, files: TableFiles, live_files: LiveFiles, broker_settings: Mapping[str, str]
     ) -> None:
         """Check and commit.

@@ -16,7 +16,7 @@ from keptlog.log.clean import clean, latest_orders
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
 from keptlog.log.record import Record
-from keptlog.log.result import Counts, Rewritten, verify
+from keptlog.log.result import Counts, RewriteResult, verify
 from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.topic_partition import TopicPartition
@@ -194,14 +194,14 @@ class TableLog:
         self.commit(outcome)
         return PassResult(outcome.step.end_offset, outcome.counts)
 
-    def rewrite(self, step: CleanStep) -> Rewritten:
+    def rewrite(self, step: CleanStep) -> RewriteResult:
         """Stage the step's outcome with the real kernels."""
         engine = self.engine_over(self.store.files)
         (outcome,) = engine.rewrite([step], {TOPIC: self.store.data_location(TOPIC)}, new_id())
         verify(outcome)
         return outcome
 
-    def commit(self, outcome: Rewritten) -> None:
+    def commit(self, outcome: RewriteResult) -> None:
         """Make it live, if there is anything to commit."""
         if not outcome.is_empty:
             self.store.swap(TOPIC, [outcome], new_id())

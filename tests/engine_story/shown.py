@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keptlog.engine.tasks import Sizes
 from keptlog.log.record import Record
-from keptlog.log.result import Rewritten, verify
+from keptlog.log.result import RewriteResult, verify
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep
 from keptlog.log.strategy import Strategy, StrategyKind
@@ -49,14 +49,14 @@ def write(folder: Path, rows: Iterable[Row]) -> list[Segment]:
     ]
 
 
-def cleaned(step: CleanStep, folder: Path, run_id: str, sizes: Sizes = WHOLE) -> Rewritten:
+def cleaned(step: CleanStep, folder: Path, run_id: str, sizes: Sizes = WHOLE) -> RewriteResult:
     """The step, carried out and verified; its log is one segment run unless ``sizes`` cut it."""
     [outcome] = in_process_engine(FILES, sizes).rewrite([step], {step.topic_partition.topic: str(folder)}, run_id)
     verify(outcome)
     return outcome
 
 
-def after(outcome: Rewritten, rows: Sequence[Row]) -> list[Row]:
+def after(outcome: RewriteResult, rows: Sequence[Row]) -> list[Row]:
     """All records after the outcome is committed, with the columns that these rows of the page have."""
     names = rows[0].keys()
     return [{name: cell for name, cell in _cells(each).items() if name in names} for each in live_records(outcome)]

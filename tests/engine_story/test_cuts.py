@@ -89,7 +89,7 @@ def test_each_part_of_a_shuffle_settles_its_keys(tmp_path: Path) -> None:
 
 
 def _shuffled_to_part(step: Compact, keys: set[bytes]) -> list[pa.RecordBatch]:
-    batches = EmitTask(step, step.segments, with_watermarks=True).run(FILES)
+    batches = EmitTask(step, step.segments, with_watermarks=True).emit(FILES)
     return [batch.filter(pc.is_in(batch["key"], value_set=pa.array(keys, pa.binary()))) for batch in batches]
 
 

@@ -13,7 +13,7 @@ from keptlog.kernels.offset_map import DirtyMap, map_dirty
 from keptlog.kernels.rivals import compare
 from keptlog.kernels.watermarks import read_watermarks
 from keptlog.log.offset_map import MapCapacity, MapOverflow
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
 from tests.building import Clean
@@ -154,7 +154,7 @@ def test_a_full_map_ends_a_pass_and_the_next_one_goes_on(tmp_path: Path) -> None
     assert after(outcome, left) == left
 
 
-def _after_pass(live: list[Segment], outcome: Rewritten) -> list[Segment]:
+def _after_pass(live: list[Segment], outcome: RewriteResult) -> list[Segment]:
     """Segments behind the end of the pass are not in its step."""
     behind = [segment for segment in live if segment not in outcome.step.segments]
     return [*live_segments(outcome), *behind]

@@ -28,9 +28,9 @@ from typing import Any
 
 from keptlog.engine.engine import Engine
 from keptlog.errors import KeptlogError
-from keptlog.log.clean import Cleaned
+from keptlog.log.clean import CleanedLog
 from keptlog.log.record import Record
-from keptlog.log.result import Counts, Rewritten
+from keptlog.log.result import Counts, RewriteResult
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import Files
@@ -167,7 +167,7 @@ class TableReplay(Replay):
         (log,) = self.table.store.logs(TOPIC)
         return Left([row_of(each) for each in self.table.records()], log.log_start_offset, log.checkpoint, is_pass)
 
-    def _carried_out(self, step: Compact) -> Cleaned:
+    def _carried_out(self, step: Compact) -> CleanedLog:
         self.land()
         self.table.clean(Pass(step.first_dirty_offset, step.end_offset, step.now_ms, step.map_capacity.max_keys))
         self.left = self.observe_table(is_pass=True)
@@ -190,7 +190,7 @@ class TableReplay(Replay):
         expiry = self.table.step(Pass(first_dirty_offset, first_dirty_offset, self.now_ms))
         step = replace(expiry, segments=removed)
         added = [segment for part in parts for segment in staged(self.table.store, TOPIC, 0, part)]
-        self.table.commit(Rewritten(step, removed, tuple(added), Counts(), 0, 0))
+        self.table.commit(RewriteResult(step, removed, tuple(added), Counts(), 0, 0))
 
     def _segment_of(self, offset: int) -> int:
         return max(index for index, segment in enumerate(self.layout.segments) if segment.base_offset <= offset)

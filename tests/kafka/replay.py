@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from keptlog.log.assessment import Assessment, assess
-from keptlog.log.clean import Cleaned, clean
+from keptlog.log.clean import CleanedLog, clean
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import MapCapacity
 from keptlog.log.plan import plan_step
@@ -189,7 +189,7 @@ class Replay:
         self.layout.rewrite(cleaned.step.end_offset, step.end_offset, step.segment_bytes, survivor)
         return True
 
-    def _carried_out(self, step: Compact) -> Cleaned:
+    def _carried_out(self, step: Compact) -> CleanedLog:
         inputs = self.layout.segments[: len(step.segments)]
         return clean(step, [_with_ends_of_batches(segment) for segment in inputs])
 

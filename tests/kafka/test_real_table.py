@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from keptlog.engine.engine import Engine
 from keptlog.log.offset_map import MapCapacity, MapOverflow
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.files import Files
@@ -48,7 +48,7 @@ class ChangedEngine:
     real: Engine
     change: Callable[[Compact], Compact]
 
-    def rewrite(self, steps: Sequence[CleanStep], locations: Mapping[str, str], run_id: str) -> list[Rewritten]:
+    def rewrite(self, steps: Sequence[CleanStep], locations: Mapping[str, str], run_id: str) -> list[RewriteResult]:
         changed = [self.change(step) if isinstance(step, Compact) else step for step in steps]
         return self.real.rewrite(changed, locations, run_id)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.log.clean import Cleaned, clean
+from keptlog.log.clean import CleanedLog, clean
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog, latest_values
@@ -40,7 +40,7 @@ def run(
     marks: Sequence[Watermark] = (),
     is_expiry: bool = False,
     start: int = 0,
-) -> Cleaned:
+) -> CleanedLog:
     """Clean these segments, up to their end, from ``dirty`` on."""
     described = tuple(
         Segment(f"{each[0].offset}", each[0].offset, each[-1].offset, 0, 0, len(each), 1) for each in segments
@@ -59,7 +59,7 @@ def run(
     return clean(step, segments, marks)
 
 
-def offsets(cleaned: Cleaned) -> list[int]:
+def offsets(cleaned: CleanedLog) -> list[int]:
     return [record.offset for record in cleaned.records]
 
 

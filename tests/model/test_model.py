@@ -40,7 +40,7 @@ from keptlog.home import new_id
 from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.reference import ReferenceLog, latest_values
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable, after_failure
@@ -71,7 +71,7 @@ class Staged:
     """A clean that was carried out up to its commit, and what the specification says it leads to."""
 
     plan: CleanPlan
-    outcomes: Sequence[Rewritten]
+    outcomes: Sequence[RewriteResult]
     run_id: str
     expected: dict[int, ReferenceLog]
     """The logs as they would be if it were committed at once."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from keptlog.log.record import Record
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Segment
 from keptlog.storage.files import StoredFile
 from keptlog.storage.schema import SCHEMA, from_arrow, to_arrow
@@ -95,13 +95,13 @@ def write_segments(folder: Path, records: Sequence[Record], records_each: int) -
     return [write_segment(folder / f"in-{piece[0].offset:020d}.parquet", piece) for piece in pieces]
 
 
-def live_segments(outcome: Rewritten) -> list[Segment]:
+def live_segments(outcome: RewriteResult) -> list[Segment]:
     """The segments after the outcome is committed."""
     live = (set(outcome.step.segments) - set(outcome.removed)) | set(outcome.added)
     return sorted(live, key=lambda segment: segment.base_offset)
 
 
-def live_records(outcome: Rewritten) -> list[Record]:
+def live_records(outcome: RewriteResult) -> list[Record]:
     """All records after the outcome is committed."""
     return read(segment.path for segment in live_segments(outcome))
 

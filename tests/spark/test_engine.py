@@ -20,7 +20,7 @@ from keptlog.log.clean import clean
 from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.reference import clean_records
-from keptlog.log.result import Counts, Rewritten, verify
+from keptlog.log.result import Counts, RewriteResult, verify
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
@@ -48,7 +48,7 @@ class Engine:
     files: Files = field(default_factory=LocalFiles)
     said: list[str] = field(default_factory=list)
 
-    def rewrite(self, steps: Sequence[CleanStep], run_id: str = "run") -> list[Rewritten]:
+    def rewrite(self, steps: Sequence[CleanStep], run_id: str = "run") -> list[RewriteResult]:
         locations = {step.topic_partition.topic: str(self.root / step.topic_partition.topic) for step in steps}
         engine = spark_engine(lambda: self.spark, self.files, self.sizes)
         outcomes = engine.rewrite(steps, locations, run_id, self.said.append)

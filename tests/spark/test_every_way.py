@@ -22,7 +22,7 @@ from keptlog.kernels.watermarks import read_watermarks, write_watermarks
 from keptlog.log.clean import clean
 from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.record import Record
-from keptlog.log.result import Rewritten, verify
+from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
@@ -108,7 +108,7 @@ def stored(folder: Path, step: CleanStep, marks: dict[bytes, tuple[int, int]]) -
     return replace(step, watermarks_path=str(folder / "before.arrow"))
 
 
-def watermarks_of(outcome: Rewritten) -> tuple[Watermark, ...]:
+def watermarks_of(outcome: RewriteResult) -> tuple[Watermark, ...]:
     table = read_watermarks(FILES, replace(outcome.step, watermarks_path=outcome.watermarks_path))
     return tuple(Watermark(**row) for row in table.to_pylist())
 

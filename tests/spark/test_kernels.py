@@ -21,7 +21,7 @@ from keptlog.kernels.offset_map import OffsetMap, map_dirty
 from keptlog.kernels.rewrite import Output, rewrite_run
 from keptlog.log.record import Record, TimestampType
 from keptlog.log.reference import clean_records
-from keptlog.log.result import Counts, Rewritten, verify
+from keptlog.log.result import Counts, RewriteResult, verify
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.verdict import Verdict, verdict
@@ -68,7 +68,7 @@ class OnDisk:
     folder: Path
     segments: list[Segment]
 
-    def rewritten(self, step: CleanStep) -> Rewritten:
+    def rewritten(self, step: CleanStep) -> RewriteResult:
         """One run over all segments, and verified."""
         numbers = count()
 
@@ -79,7 +79,7 @@ class OnDisk:
         if isinstance(step, Compact):
             latest = map_dirty(FILES, step, step.dirty).offset_map
         run = rewrite_run(FILES, step, step.segments, latest, Output(path_for))
-        outcome = Rewritten(step, run.removed, run.added, run.counts, len(latest), run.winners_found)
+        outcome = RewriteResult(step, run.removed, run.added, run.counts, len(latest), run.winners_found)
         verify(outcome)
         return outcome
 

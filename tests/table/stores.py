@@ -15,7 +15,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from keptlog.log.assessment import assess
 from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.result import Counts, Rewritten
+from keptlog.log.result import Counts, RewriteResult
 from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.schema import to_arrow
@@ -80,7 +80,7 @@ def expiry_for(log: Log, segments: Sequence[Segment], first_dirty_offset: int = 
     )
 
 
-def rewritten(store: LogStore, step: CleanStep, keep: Callable[[Record], bool] | None = None) -> Rewritten:
+def rewritten(store: LogStore, step: CleanStep, keep: Callable[[Record], bool] | None = None) -> RewriteResult:
     """A step carried out by the plainest means: the latest record of each key, tombstones kept, in one segment."""
     topic_partition = step.topic_partition
     records = [
@@ -92,7 +92,7 @@ def rewritten(store: LogStore, step: CleanStep, keep: Callable[[Record], bool] |
     retained = [record for record in records if (keep or (lambda each: latest[each.key] == each.offset))(record)]
     added = staged(store, step.topic_partition.topic, topic_partition.partition, retained)
     counts = Counts(kept=len(retained), superseded=len(records) - len(retained))
-    return Rewritten(step, step.segments, tuple(added), counts, len(latest), len(latest))
+    return RewriteResult(step, step.segments, tuple(added), counts, len(latest), len(latest))
 
 
 def staged(store: LogStore, topic: str, partition: int, records: Sequence[Record]) -> list[Segment]:
@@ -143,7 +143,7 @@ def append_each(store: LogStore, *batches: Iterable[tuple[str, str | None]]) -> 
         store.append(TOPIC, new_records(*batch, partition=0), new_id(), NOW_MS)
 
 
-def clean(store: LogStore) -> Rewritten:
+def clean(store: LogStore) -> RewriteResult:
     """Clean partition 0 of ``TOPIC``."""
     outcome = rewritten(store, step_for(store.logs(TOPIC)[0]))
     store.swap(TOPIC, [outcome], new_id())

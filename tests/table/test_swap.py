@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvariantViolated, StalePlan
-from keptlog.log.result import Rewritten
+from keptlog.log.result import RewriteResult
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,
@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> LogStore:
     return store
 
 
-def _planned(store: LogStore) -> Rewritten:
+def _planned(store: LogStore) -> RewriteResult:
     return rewritten(store, step_for(store.logs(TOPIC)[0]))
 
 
