@@ -5,6 +5,10 @@ PYTHON ?= python3
 # Random histories to compare with Apache Kafka, and how many of them also on the real table.
 N ?= 1000
 REAL ?= 20
+# Processes that tests run in: each takes a core, and some memory for its Spark.
+JOBS ?= 2
+# For how long to try new histories; SEED is that of the first round.
+MINUTES ?= 10
 # What to measure, and how often; RECORDS scales it.
 CASE ?= W1
 ROUNDS ?= 5
@@ -13,13 +17,16 @@ export PYTHON
 # Dagster keeps its runs and events here between starts.
 DAGSTER_HOME := $(CURDIR)/.dagster
 
+# What needs neither Spark nor Java, Kafka or Dagster, and takes no time.
+QUICK := conformance ingest kafka_client log model restore scenarios sources storage table
+
 bin := .venv/bin
 venv := .venv/.installed
 dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-kafka test dev lint fuzz readers bench growth clean java
+.PHONY: help demo demo-kafka quick test soak dev lint fuzz readers bench growth clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,8 +39,17 @@ demo-kafka: export DAGSTER_HOME := $(DAGSTER_HOME)
 demo-kafka: java $(venv) $(dagster) ## ingest and compact a topic of a real Kafka broker, started for it (needs Maven)
 	@$(bin)/python -m examples.demo_kafka
 
+quick: export JAVA_HOME := /nonexistent
+quick: $(venv) ## check what one runs while working: style, rules, kernels, tables, with few examples; no Java
+	@$(bin)/ruff check
+	@$(bin)/ruff format --check
+	@$(bin)/python -m pytest -n $(JOBS) -m "not spark" --hypothesis-profile quick $(QUICK:%=tests/%)
+
 test: java $(venv) lint ## check everything: style, types, layers, behaviour
-	@$(bin)/python -m pytest
+	@$(bin)/python -m pytest -n $(JOBS)
+
+soak: java $(venv) ## try new histories until one fails; longer: make soak MINUTES=600, again: make soak SEED=7
+	@$(bin)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 dev: export DAGSTER_HOME := $(DAGSTER_HOME)
 dev: java $(venv) $(dagster) ## open the Dagster UI on http://localhost:3000; another port: make dev PORT=3100

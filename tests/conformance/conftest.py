@@ -10,6 +10,10 @@ import pytest
 
 from tests.conformance.cases import Fields, load
 
+NONE_GIVEN = [
+    pytest.param({}, marks=pytest.mark.skip("no cases of Kafka's were given: pytest tests/conformance --cases FILE"))
+]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cases", action="append", default=None, metavar="FILE", help="a file of conformance cases")
@@ -18,10 +22,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     files = [Path(name) for name in metafunc.config.getoption("cases", None) or []]
     if "case" in metafunc.fixturenames:
-        metafunc.parametrize("case", _cases(files), ids=_name)
+        metafunc.parametrize("case", _cases(files) or NONE_GIVEN, ids=_name)
     if "case_with_records" in metafunc.fixturenames:
         with_records = [case for case in _cases(files) if case.get("kind") in {"clean", "strategy"}]
-        metafunc.parametrize("case_with_records", with_records, ids=_name)
+        metafunc.parametrize("case_with_records", with_records or NONE_GIVEN, ids=_name)
 
 
 def _cases(files: Sequence[Path]) -> list[Fields]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import random
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -48,11 +49,13 @@ def require_as_if_cleaned_once(store: LogStore, written: list[Record]) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("caller", ["keptlog/", "pyiceberg/"])
-def test_kills_at_any_moment_of_clean_and_purge_lose_nothing_and_leave_no_orphan(tmp_path: Path, caller: str) -> None:
+def test_kills_at_any_moment_of_clean_and_purge_lose_nothing_and_leave_no_orphan(
+    tmp_path: Path, dice: Callable[[int], Random], caller: str
+) -> None:
     store = open_store(tmp_path)
     store.create_topic(TOPIC, 1, SETTINGS)
     calls = work(tmp_path, ROUNDS, caller)
-    chance = random.Random(20)
+    chance = dice(20)
     for kill in range(KILLS):
         process = PROCESSES.Process(target=work, args=(tmp_path, 2 * ROUNDS, caller, chance.randrange(1, calls)))
         process.start()

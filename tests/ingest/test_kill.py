@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 from keptlog.home import new_id
 from keptlog.log.record import Record
@@ -41,14 +42,16 @@ def records_by_log(store: LogStore) -> list[list[Record]]:
     return [records_of(store, topic, partition) for topic, partition in LOGS]
 
 
-def test_a_killed_import_brings_all_of_a_topic_or_nothing_and_the_next_one_the_rest(tmp_path: Path) -> None:
+def test_a_killed_import_brings_all_of_a_topic_or_nothing_and_the_next_one_the_rest(
+    tmp_path: Path, dice: Callable[[int], Random]
+) -> None:
     home, there = tmp_path / "home", tmp_path / "there"
     before = copy_of_day(there, 0)
     import_all(home, there)
     copy_of_day(there, 1)
     calls = import_all(home, there)
     before = copy_of_day(there, 1)
-    chance = random.Random(5)
+    chance = dice(5)
     for day in range(2, 2 + KILLS):
         now = copy_of_day(there, day)
         process = PROCESSES.Process(target=import_all, args=(home, there, chance.randrange(1, calls)))

@@ -8,14 +8,13 @@ In some histories the records are not appended but ingested, at a source's offse
 
 Which segments are old is asked of the pure rule, for the specification has no segments; what it leads to is compared.
 
-A failure prints its history as a story (``note``) and how to replay it. The suite makes always the same histories;
-``KEPTLOG_MODEL_EXAMPLES=500 pytest tests/model`` makes so many new ones.
+A failure prints its history as a story (``note``) and how to replay it. ``make test`` makes always the same histories,
+``make soak`` new ones.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -64,6 +63,7 @@ from tests.model.histories import (
     TOPIC,
     as_at_a_source,
 )
+from tests.profiles import examples, is_soak
 
 
 @dataclass(frozen=True)
@@ -390,10 +390,10 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLog = pytest.mark.timeout(3600)(LogMachine.TestCase)  # a failure takes some minutes to be shrunk
 TestLog.settings = settings(
-    max_examples=int(os.environ.get("KEPTLOG_MODEL_EXAMPLES", "20")),
+    max_examples=examples(20),
     stateful_step_count=25,
     deadline=None,
-    derandomize="KEPTLOG_MODEL_EXAMPLES" not in os.environ,
+    derandomize=not is_soak(),
     print_blob=True,
     suppress_health_check=list(HealthCheck),
 )

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ OLD_MS = 1_700_000_000_000
 
 
 class Shell:
-    """A folder in which lines are pasted into bash; ``keptlog`` is the command that was installed beside this Python."""
+    """A folder in which lines are pasted into bash; ``keptlog`` is the command installed beside this Python."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +55,7 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """Where the files lie that README's lines name. The records of all are old enough to be cleaned."""
     folder = tmp_path_factory.mktemp("readme")
     values = [{"key": f"user-{n % 40}", "value": str(n), "partition": n % 2, "timestamp": OLD_MS} for n in range(200)]
@@ -71,7 +70,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     (folder / "export").mkdir()
     pq.write_table(pa.table({"id": ["ada", "bob"], "value": ["1", "2"]}), folder / "export" / "part-0.parquet")
     shutil.copytree(ROOT / "tests" / "data" / "broker_logs", folder / "broker")
-    yield Shell(folder)
+    return Shell(folder)
 
 
 def test_the_lines_by_hand_can_be_pasted_one_after_the_other(shell: Shell) -> None:

@@ -20,6 +20,7 @@ from keptlog.sources import parquet
 from keptlog.sources.parquet import ParquetRows
 from keptlog.sources.place import Place
 from tests.logs import open_store
+from tests.profiles import examples
 
 NOW_MS = 1_700_000_000_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -216,7 +217,7 @@ def test_batches_hold_some_mib_however_long_the_row_group(file: Path, monkeypatc
     assert sum(batch.num_rows for batch in batches) == 300
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(

@@ -28,6 +28,7 @@ from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
 from tests.building import Clean
 from tests.in_process import SMALL_CUTS, in_process_engine
+from tests.profiles import examples
 from tests.spark.local_log import LocalFiles, live_records, write_segment
 
 FILES = LocalFiles()
@@ -153,7 +154,7 @@ def check(
         event(f"watermarks after: {len(cleaned.watermarks) if has_versions else 0}")
 
 
-EXAMPLES = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @EXAMPLES

@@ -26,6 +26,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.verdict import Verdict, verdict
 from tests.building import Clean
+from tests.profiles import examples
 from tests.spark.local_log import LocalFiles, live_records, live_segments, read, write_segment, write_segments
 
 FILES = LocalFiles()
@@ -114,7 +115,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 FIXTURE_IS_CONSTANT = [HealthCheck.function_scoped_fixture]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=FIXTURE_IS_CONSTANT)
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=FIXTURE_IS_CONSTANT)
 @given(log=a_log(a_record()), data=st.data())
 def test_every_record_gets_the_verdict_of_the_rule(
     log: list[list[Record]], data: st.DataObject, small_chunks: None
@@ -136,7 +137,7 @@ def test_every_record_gets_the_verdict_of_the_rule(
         assert outcome.counts == counts
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=FIXTURE_IS_CONSTANT)
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=FIXTURE_IS_CONSTANT)
 @given(log=a_log(a_record(stamped=False)), split=st.integers(0, 6), retention_ms=st.integers(0, 2))
 def test_cleaning_twice_gives_what_the_specification_gives(
     log: list[list[Record]], split: int, retention_ms: int, small_chunks: None
@@ -154,7 +155,7 @@ def test_cleaning_twice_gives_what_the_specification_gives(
         assert live_records(outcome) == clean_records(clean, dirty, NOW_MS + 1, retention_ms)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(log=a_log(a_record()))
 def test_expiry_removes_tombstones_past_their_horizon_and_nothing_else(log: list[list[Record]]) -> None:
     end_offset = log[-1][-1].offset + 1
@@ -169,7 +170,7 @@ def test_expiry_removes_tombstones_past_their_horizon_and_nothing_else(log: list
         assert set(outcome.removed) == {s for s in disk.segments if s.has_expired_tombstone(NOW_MS)}
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=FIXTURE_IS_CONSTANT)
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=FIXTURE_IS_CONSTANT)
 @given(log=a_log(a_record()), split=st.integers(0, 6))
 def test_the_map_of_the_parts_merged_is_the_map_of_the_whole(
     log: list[list[Record]], split: int, small_chunks: None

@@ -15,6 +15,7 @@ from keptlog.log.reference import ReferenceConfig, latest_values
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.catalog import open_catalog
+from tests.profiles import examples
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -56,7 +57,7 @@ _BATCH = st.lists(st.tuples(st.sampled_from("abcd"), st.one_of(st.none(), st.tex
 
 
 @given(batches=st.lists(_BATCH, max_size=4))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_latest_is_what_the_specification_says(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, str | None]]]
 ) -> None:
@@ -87,7 +88,7 @@ STRATEGIES = [
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(batches=st.lists(st.lists(_RECORD, min_size=1, max_size=5), max_size=3), start=st.integers(0, 9))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_latest_follows_the_strategy_wherever_it_is_read_from(
     tmp_path_factory: pytest.TempPathFactory, strategy: dict[str, str], batches: list[list[NewRecord]], start: int
 ) -> None:
