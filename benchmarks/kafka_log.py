@@ -27,8 +27,8 @@ from keptlog.sources.kafka_log.reader import read_segment
 from keptlog.sources.kafka_log.segments import segments_to_read
 from keptlog.sources.kafka_log.tasks import LogPart
 from keptlog.sources.kafka_log.transactions import scan_log
+from tests.local_log import LocalFiles
 from tests.sources.kafka_log.encoder import CODECS, BatchOptions, batch, write_segment
-from tests.spark.local_log import LocalFiles
 
 LOG_BYTES = 50_000_000
 

@@ -23,12 +23,12 @@ from tests.kafka.jars import classpath
 
 PROPERTIES = (
     "tests/model",
-    "tests/spark/test_every_way.py",
-    "tests/spark/test_kernels.py",
-    "tests/sources/kafka_log/test_random_logs.py",
+    "tests/engine",
+    "tests/kernels",
     "tests/log",
+    "tests/sources/kafka_log/test_random_logs.py",
     "tests/crash/test_kill.py",
-    "tests/ingest/test_kill.py",
+    "tests/crash/test_kill_import.py",
 )
 SCRIPTS, ON_TABLE = 2000, 50
 _INTERRUPTED = 130

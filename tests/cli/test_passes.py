@@ -17,6 +17,8 @@ NOW_MS = time.time_ns() // 1_000_000 + DAY_MS
 
 Lines = Callable[..., str]
 
+pytestmark = pytest.mark.usefixtures("spark")
+
 
 @pytest.fixture
 def users(keptlog: Run, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> str:

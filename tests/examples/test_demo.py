@@ -14,6 +14,8 @@ from examples.generated_history import generate_repository
 from examples.git_history import git_history, git_tree
 from keptlog.home import open_home
 
+pytestmark = pytest.mark.usefixtures("spark")
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:

@@ -28,7 +28,7 @@ from keptlog.spark.jobs import spark_engine
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tests.building import Clean
-from tests.spark.local_log import FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
+from tests.local_log import FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
 
 TOPIC = Clean.topic
 CUT = Sizes(whole_log_records=0, mapped_in_runs_records=0, map_part_records=100, merged_in_runs_keys=0, run_bytes=3000)

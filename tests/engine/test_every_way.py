@@ -28,8 +28,8 @@ from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
 from tests.building import Clean
 from tests.in_process import SMALL_CUTS, in_process_engine
+from tests.local_log import LocalFiles, live_records, write_segment
 from tests.profiles import examples
-from tests.spark.local_log import LocalFiles, live_records, write_segment
 
 FILES = LocalFiles()
 NOW_MS = 10_000

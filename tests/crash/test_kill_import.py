@@ -19,7 +19,7 @@ KILLS = 10
 BATCH_RECORDS = 20
 LOGS = (("a", 0), ("a", 1), ("b", 0))
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.ingest.test_kill"])
+PROCESSES.set_forkserver_preload(["tests.crash.test_kill_import"])
 
 
 def import_all(home: Path, there: Path, kill_at_call: int | None = None) -> int:

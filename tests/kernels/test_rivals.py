@@ -12,7 +12,7 @@ from keptlog.kernels.rivals import Comparison, compare, compare_watermarks
 from keptlog.log.record import Record
 from keptlog.log.strategy import Strategy, StrategyKind
 from tests.building import Clean
-from tests.spark.local_log import LocalFiles, write_segments
+from tests.local_log import LocalFiles, write_segments
 
 FILES = LocalFiles()
 

@@ -26,8 +26,8 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.verdict import Verdict, verdict
 from tests.building import Clean
+from tests.local_log import LocalFiles, live_records, live_segments, read, write_segment, write_segments
 from tests.profiles import examples
-from tests.spark.local_log import LocalFiles, live_records, live_segments, read, write_segment, write_segments
 
 FILES = LocalFiles()
 NOW_MS = 10_000

@@ -28,7 +28,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
 from keptlog.storage.files import Files
 from tests.building import Clean
-from tests.spark.local_log import LocalFiles
+from tests.local_log import LocalFiles
 
 
 def segments_of(sizes_bytes: Sequence[int], records_each: int = 10) -> list[Segment]:
