@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from random import SystemRandom
 
 from examples.kafka_jars import KafkaMissing
+from keptlog.log.counted import counted
 from tests.kafka.jars import classpath
 
 PROPERTIES = (
@@ -55,15 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         while not rounds or time.monotonic() < end:
             seed = wanted.seed + rounds
             for command in parts(seed, with_kafka=with_kafka):
-                _tell(f"seed {seed}: {' '.join(command[:2])}")
+                _tell(f"seed {seed}: {command[0]}")
                 if not _succeeds(command):
                     _tell(f"seed {seed} fails; again: .venv/bin/python -m {shlex.join(command)}")
                     return 1
             rounds += 1
     except KeyboardInterrupt:
-        _tell(f"stopped after {rounds} rounds, nothing found")
+        _tell(f"stopped after {counted(rounds, 'round')}, nothing found")
         return _INTERRUPTED
-    _tell(f"{rounds} rounds from seed {wanted.seed} on, nothing found")
+    _tell(f"{counted(rounds, 'round')} from seed {wanted.seed} on, nothing found")
     return 0
 
 
