@@ -36,6 +36,7 @@ def keys(keptlog: Run, topic: str) -> list[str]:
     return [record["key"] for record in keptlog("read", topic).json_lines]
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_topic_comes_in_and_later_what_is_new(keptlog: Run, bootstrap: str) -> None:
     first = keptlog("ingest", "kafka", "--bootstrap", bootstrap, "--topic", "users", "--into", "people")
     assert first.code == 0, first.err
