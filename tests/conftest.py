@@ -4,8 +4,7 @@
     make test     everything, in two processes      the same dice every time
     make soak     other dice in every round         docs/testing.md
 
-With ``-n`` tests that share something costly stay in one process: those that take the Spark session, those that run
-Kafka's own classes, and those of one file. The long ones begin first, so that no process waits for another at the end.
+``tests.side_by_side`` says which of them run in one process.
 """
 
 from __future__ import annotations
@@ -17,23 +16,16 @@ from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
 
 from keptlog.spark.session import start_session
 from tests import profiles
+from tests.side_by_side import ByGroup, turn_of
 
 MASTER = "local[2,3]"
 """Two cores, and a task may fail twice before its job does."""
 
 os.environ["KEPTLOG_SPARK_MASTER"] = MASTER
-
-TOGETHER = {
-    "tests/kafka/": "kafka",
-    "tests/broker/": "kafka",
-    "tests/examples/test_demo_kafka.py": "kafka",
-}
-"""What shares something that is made once a process, or once for all of them, by where it lies."""
-FIRST = ("kafka", "spark", "tests/e2e/test_dagster_dev.py", "tests/crash/test_kill.py", "tests/model/test_model.py")
-"""The groups that take longest."""
 
 profiles.register()
 
@@ -59,16 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=lambda item: FIRST.index(_group(item)) if _group(item) in FIRST else len(FIRST))
+    items.sort(key=lambda item: turn_of(item.nodeid))
 
 
-def _group(item: pytest.Item) -> str:
-    """What an item must run in one process with."""
-    file = item.nodeid.partition("::")[0]
-    if place := next((group for folder, group in TOGETHER.items() if file.startswith(folder)), None):
-        return place
-    return "spark" if item.get_closest_marker("spark") else file
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByGroup:
+    return ByGroup(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -73,14 +73,20 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return Shell(folder)
 
 
-def test_the_lines_by_hand_can_be_pasted_one_after_the_other(shell: Shell) -> None:
-    said = {line: shell.paste(line) for line in BY_HAND if not line.startswith(STAYS)}
-    [cleaned] = [out for line, out in said.items() if line.startswith("keptlog clean ")]
+@pytest.fixture(scope="module")
+def by_hand(shell: Shell) -> dict[str, str]:
+    """What each of the lines by hand prints, pasted one after the other."""
+    return {line: shell.paste(line) for line in BY_HAND if not line.startswith(STAYS)}
+
+
+def test_the_lines_by_hand_can_be_pasted_one_after_the_other(shell: Shell, by_hand: dict[str, str]) -> None:
+    [cleaned] = [out for line, out in by_hand.items() if line.startswith("keptlog clean ")]
     assert "users-0" in cleaned
     assert "users-1" in cleaned
     assert shell.state() == {f"user-{number % 40}": str(number) for number in range(161, 200)}
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_the_lines_that_bring_records_in_can_be_pasted_behind_them(shell: Shell) -> None:
     without_broker = [line for line in RECORDS if NEEDS_A_BROKER not in line]
     assert len(without_broker) == len(RECORDS) - 2
@@ -92,6 +98,7 @@ def test_the_lines_that_bring_records_in_can_be_pasted_behind_them(shell: Shell)
     assert "compacted" in shell.paste("keptlog topic list")
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_what_restores_to_a_broker_restores_to_a_file_too(shell: Shell) -> None:
     for form in ("jsonl", "parquet"):
         shell.paste(f"keptlog restore users --to {form} users-restored.{form}")
