@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keptlog.log import roll
 from keptlog.log.assessment import Trigger
 from keptlog.log.config import TopicConfig
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
-from keptlog.log.roll import active_segments
-from keptlog.log.segment import Log, Segment
+from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Compact, Expire
 from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
@@ -66,8 +66,8 @@ def log(
 
 
 def is_rolled_before(run: Sequence[Segment], appended: Segment, settings: TopicConfig) -> bool:
-    """Whether Kafka would close an active run before it takes one segment more."""
-    return active_segments([*run, appended], settings, now_ms=0) == (appended,)
+    """Whether Kafka would close ``run``, active under whatever settings it was made with, before it takes a segment."""
+    return roll._is_rolled(run[0], total_bytes(run), appended, settings)
 
 
 @dataclass(frozen=True)
