@@ -15,7 +15,7 @@ from keptlog.log.steps import CleanStep
 from keptlog.log.strategy import Strategy, StrategyKind
 from tests.engine_story.page import Row
 from tests.in_process import in_process_engine
-from tests.spark.local_log import LocalFiles, live_records, write_segment
+from tests.local_log import LocalFiles, live_records, write_segment
 
 FILES = LocalFiles()
 WHOLE = Sizes()

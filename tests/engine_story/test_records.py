@@ -20,7 +20,7 @@ from tests.building import Clean
 from tests.engine_story.page import Row, blocks
 from tests.engine_story.shown import BY_HEADER, FILES, WHOLE, after, cleaned, ms, write
 from tests.in_process import SMALL_CUTS
-from tests.spark.local_log import live_segments
+from tests.local_log import live_segments
 
 SHOWN = blocks()
 SHUFFLED = Sizes(whole_log_records=5, run_bytes=8000, bundles_per_core=1, shuffled_part_records=1)
