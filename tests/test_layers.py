@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts import import_picture
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -33,6 +35,11 @@ def sources(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "keptlog", tmp_path / "keptlog", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
+
+
+def test_the_picture_of_what_imports_what_is_true() -> None:
+    """After a change: python scripts/import_picture.py."""
+    assert import_picture.PICTURE.read_text(encoding="utf-8") == import_picture.drawn()
 
 
 def test_every_layer_imports_only_what_lies_below_it() -> None:

@@ -24,9 +24,6 @@ import pyarrow.acero
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
-import keptlog.engine.tasks
-import keptlog.table.files  # noqa: F401
-
 if __name__ == "__main__":
     gc.freeze()
     manager()
