@@ -13,6 +13,7 @@ from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
     json_option,
+    no_topics,
     print_json,
     print_table,
     refuse_unknown,
@@ -83,7 +84,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_table(rows, empty="no topics yet")
+        print_table(rows, empty=no_topics(named.unreadable))
     exit_if_failed(named.unreadable)
     if not all(check.passed for _, check in found):
         sys.exit(EXIT_FAILED)

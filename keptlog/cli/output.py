@@ -60,6 +60,13 @@ def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
     click.echo("\n".join(lines))
 
 
+def no_topics(unreadable: Mapping[str, KeptlogError]) -> str:
+    """What stands in place of an empty table; topics that can't be read are not to be taken for none."""
+    if unreadable:
+        return "no topic can be read"
+    return "no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact"
+
+
 def _cell(value: object) -> str:
     if value is None:
         return "-"

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, refuse_unknown, size
+from keptlog.cli.output import (
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    no_topics,
+    print_json,
+    print_table,
+    refuse_unknown,
+    size,
+)
 from keptlog.log.assessment import Assessment
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
@@ -41,10 +50,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         unreadable = {name: str(error) for name, error in seen.unreadable.items()}
         print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable})
     else:
-        print_table(
-            [_shown(_status_row(each)) for each in assessments],
-            empty="no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact",
-        )
+        print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(seen.unreadable))
         for each in assessments:
             if each.log.uncleanable:
                 click.echo(f"{each.log.topic_partition}: {why_left_alone(each)}")

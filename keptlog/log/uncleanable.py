@@ -8,14 +8,9 @@ succeeds clears it. Until then the other logs are cleaned as ever, and the log's
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass
 
-from keptlog.errors import LogCorrupt
-
 _MOST_DOUBLINGS = 62
-_FIELDS = {"reason": str, "since_ms": int, "attempts": int, "retry_at_ms": int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Uncleanable:
-    """One log's mark."""
+    """One log's mark; stored with it, under these names."""
 
     reason: str
     """One line: what its last clean failed with."""
@@ -44,24 +39,6 @@ class Uncleanable:
     def is_waiting(self, now_ms: int) -> bool:
         """Whether the log is not to be tried yet."""
         return now_ms < self.retry_at_ms
-
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Uncleanable:
-        """Read what ``to_json`` wrote.
-
-        Raises:
-            LogCorrupt: the text is something else.
-        """
-        try:
-            data = json.loads(text)
-        except ValueError:
-            data = None
-        if not isinstance(data, dict) or {name: type(value) for name, value in data.items()} != _FIELDS:
-            raise LogCorrupt(f"{text!r} does not say why a log is uncleanable; remove it, and the log is tried again")
-        return cls(**data)
 
 
 def after_failure(previous: Uncleanable | None, reason: str, now_ms: int, backoff: Backoff) -> Uncleanable:

@@ -1,13 +1,15 @@
 """The file with the watermarks of a log's deleted keys (``keptlog.log.watermark``).
 
 Arrow IPC with the columns ``key`` (binary), ``version`` and ``expires_ms`` (int64). Versions of one strategy say
-nothing under another one, so the strategy is in the file's schema, and a changed one makes the file void.
+nothing under another one, so the strategy is in the file's schema, and a changed one makes the file void. Other columns
+and other metadata of the schema may be a newer keptlog's, and are read over (docs/format.md).
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
 
@@ -21,6 +23,7 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
 
     Raises:
         FileNotFoundError: the file is gone.
+        LogCorrupt: it has other columns.
     """
     if not strategy.has_versions or path is None:
         return WATERMARKS_SCHEMA.empty_table()
@@ -28,7 +31,11 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
         table = pa.ipc.open_file(source).read_all()
     if (table.schema.metadata or {}).get(_STRATEGY) != str(strategy).encode():
         return WATERMARKS_SCHEMA.empty_table()
-    return table.replace_schema_metadata(None)
+    known = table.select([name for name in WATERMARKS_SCHEMA.names if name in table.column_names])
+    if known.schema.remove_metadata() != WATERMARKS_SCHEMA:
+        found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        raise LogCorrupt(f"{path} has the columns {found}, not those of watermarks; put the right file back")
+    return known.replace_schema_metadata(None)
 
 
 def write_watermark_file(files: Files, path: str, strategy: Strategy, watermarks: pa.Table) -> None:

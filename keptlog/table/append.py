@@ -25,6 +25,7 @@ from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.staging import StagedPartition, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
+from keptlog.table.stored_json import from_json
 from keptlog.table.topics import Topic
 
 _logger = logging.getLogger(__name__)
@@ -159,4 +160,6 @@ def _appended(staged: Iterable[StagedPartition]) -> tuple[AppendedPartition, ...
 def _result_of(topic: str, snapshot: Snapshot) -> AppendResult:
     """What an earlier commit of the same run has appended."""
     text = snapshot.summary.additional_properties.get(_APPENDED, "[]") if snapshot.summary else "[]"
-    return AppendResult(topic, tuple(AppendedPartition(**each) for each in json.loads(text)))
+    where = f"topic {topic}: snapshot {snapshot.snapshot_id}: {_APPENDED}"
+    remedy = "the batch has landed all the same, don't append it again"
+    return AppendResult(topic, from_json(tuple[AppendedPartition, ...], text, where, "result of an append", remedy))

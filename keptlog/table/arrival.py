@@ -59,7 +59,7 @@ class Ingestion:
             stored = read_source(self.topic, fresh.properties)
             self._require_fresh(stored)
             require_staged(files, (segment.path for each in self.arrivals for segment in each.segments))
-            state = self._state(stored)
+            state = self._state(stored, fresh.properties.get(SOURCE))
             if state.items() <= fresh.properties.items():
                 return None
             return lambda: self._land(fresh, state)
@@ -103,10 +103,12 @@ class Ingestion:
             if now != planned:
                 raise self._stale(f"the position of partition {partition} was {planned}, now it is {now}")
 
-    def _state(self, stored: StoredSource) -> dict[str, str]:
-        """The properties as they are afterwards."""
+    def _state(self, stored: StoredSource, stored_text: str | None) -> dict[str, str]:
+        """The properties that change; a source of which nothing new is known stays as it was written."""
         source = stored.source.updated(self.source) if stored.source else self.source
-        state = {PARTITIONS: str(self.partitions), SOURCE: source_to_json(source)}
+        state = {PARTITIONS: str(self.partitions)}
+        if source != stored.source:
+            state[SOURCE] = source_to_json(source, stored_text)
         for each in self.arrivals:
             state[log_end_offset(each.range.partition)] = str(each.range.end_offset)
             if each.range.is_first:

@@ -19,6 +19,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
 from keptlog.table.commit import Committer, Land, commit_without_snapshot
 from keptlog.table.state import LogState, partition_count, uncleanable
+from keptlog.table.stored_json import to_json
 
 _logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def mark_uncleanable(
                 marks[failure.topic_partition] = after_failure(state.uncleanable, reason, now_ms, backoff)
         if not marks:
             return None
-        updates = {uncleanable(name.partition): mark.to_json() for name, mark in marks.items()}
+        updates = {uncleanable(name.partition): to_json(mark) for name, mark in marks.items()}
         return lambda: commit_without_snapshot(committer.catalog, table, SetPropertiesUpdate(updates=updates))
 
     committer.commit(topic, prepare)

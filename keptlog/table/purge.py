@@ -21,7 +21,6 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
@@ -33,6 +32,7 @@ from keptlog.storage.files import StoredFile
 from keptlog.table.commit import Committer, Land, commit_without_snapshot
 from keptlog.table.files import TableFiles
 from keptlog.table.references import all_references, comparable, references_of
+from keptlog.table.stored_json import from_json, is_json, to_json
 from keptlog.table.topics import Topic, load_topic_table
 
 _logger = logging.getLogger(__name__)
@@ -71,15 +71,6 @@ class _Journal:
     snapshots: tuple[int, ...]
     segments: tuple[DeletedFile, ...]
     metadata: tuple[DeletedFile, ...]
-
-    def to_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_json(cls, text: bytes) -> _Journal:
-        data: dict[str, Any] = json.loads(text)
-        segments, metadata = ((DeletedFile(**file) for file in data[name]) for name in ("segments", "metadata"))
-        return cls(tuple(data["snapshots"]), tuple(segments), tuple(metadata))
 
 
 @dataclass
@@ -142,15 +133,17 @@ class Purge:
         for path in stored:
             if path.startswith(self._journal_folder):
                 try:
-                    journals[path] = _Journal.from_json(self.files.read_bytes(path))
+                    content = self.files.read_bytes(path)
                 except FileNotFoundError:
                     continue
-                except ValueError:
+                if not is_json(content):
                     # Killed while it was written, so before its commit: there is nothing to finish.
                     self.files.delete(path)
                     _logger.info("topic %s: journal %s of a killed purge is half written, it is dropped", name, path)
-                else:
-                    _logger.info("topic %s: journal %s of an earlier purge is carried out", name, path)
+                    continue
+                remedy = "delete it: the files that it names are then swept as orphans"
+                journals[path] = from_json(_Journal, content.decode(), path, "journal of a purge", remedy)
+                _logger.info("topic %s: journal %s of an earlier purge is carried out", name, path)
         return journals
 
     def _expire(self, table: Table) -> Land | None:
@@ -166,7 +159,7 @@ class Purge:
             metadata=_only_in(gone.metadata_bytes, kept.metadata_bytes),
         )
         path = f"{self._journal_folder}{self.new_id()}.json"
-        self.files.write_bytes(path, journal.to_json())
+        self.files.write_bytes(path, to_json(journal).encode())
         self._journals[path] = journal
         return lambda: self._land(table, sorted(numbers))
 

@@ -1,5 +1,6 @@
 """What a topic's table remembers beside its files, as table properties.
 
+keptlog.format-version            which format all this is in (``keptlog.table.format``)
 log.partitions                    how many partitions the topic has
 log.p<N>.log-start-offset         the first offset that readers see
 log.source                        where the records come from, as JSON; absent if they are appended (ADR 23)
@@ -11,7 +12,8 @@ log.p<N>.last-pass                what the last clean cost, as JSON; absent unti
 log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
 kafka.<name>                      the topic's own configuration, with Kafka's names
 
-All but the last two move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1).
+All but the last two move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Properties that
+are not in this list may be a newer keptlog's, and are left alone.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.metrics import LastPass
 from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.table.stored_json import from_json
 
 PARTITIONS = "log.partitions"
 SOURCE = "log.source"
@@ -79,19 +82,13 @@ class LogState:
         Raises:
             LogCorrupt: a value is no number, or no mark.
         """
-        mark = properties.get(uncleanable(partition))
         return cls(
             _number(topic, properties, log_start_offset(partition)) or 0,
             _number(topic, properties, log_end_offset(partition)) or 0,
             _number(topic, properties, first_dirty_offset(partition)),
             properties.get(watermarks(partition)) or None,
-            Uncleanable.from_json(mark) if mark else None,
+            _read_mark(topic, properties, uncleanable(partition)),
         )
-
-
-def last_pass_to_json(numbers: LastPass) -> str:
-    """As it is stored."""
-    return json.dumps(asdict(numbers), separators=(",", ":"))
 
 
 def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) -> LastPass | None:
@@ -104,15 +101,13 @@ def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) ->
     text = properties.get(name)
     if not text:
         return None
-    try:
-        return LastPass(**json.loads(text))
-    except (TypeError, ValueError):
-        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no record of a clean; remove it") from None
+    return from_json(LastPass, text, f"topic {topic}: property {name}", "record of a clean", "remove it")
 
 
-def source_to_json(source: SourceIdentity) -> str:
-    """As it is stored."""
-    return json.dumps(asdict(source), separators=(",", ":"))
+def source_to_json(source: SourceIdentity, before: str | None) -> str:
+    """As it is stored; ``before`` is what was stored until now, of which fields that are not known here stay."""
+    unknown = json.loads(before) if before else {}
+    return json.dumps(unknown | asdict(source), separators=(",", ":"))
 
 
 def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
@@ -126,12 +121,8 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     text = properties.get(SOURCE)
     if text is None:
         return StoredSource(None, positions)
-    try:
-        return StoredSource(SourceIdentity(**json.loads(text)), positions)
-    except (TypeError, ValueError):
-        raise LogCorrupt(
-            f"topic {topic}: property {SOURCE}={text!r} is no source; set it back to its last right value"
-        ) from None
+    where, remedy = f"topic {topic}: property {SOURCE}", "set it back to its last right value"
+    return StoredSource(from_json(SourceIdentity, text, where, "source", remedy), positions)
 
 
 def watermarks_paths(properties: Mapping[str, str]) -> list[str]:
@@ -150,6 +141,14 @@ def partition_count(topic: str, properties: Mapping[str, str]) -> int:
     if not count:
         raise LogCorrupt(f"table {topic!r} has no property {PARTITIONS}: keptlog did not create it; move it elsewhere")
     return count
+
+
+def _read_mark(topic: str, properties: Mapping[str, str], name: str) -> Uncleanable | None:
+    text = properties.get(name)
+    if not text:
+        return None
+    what, remedy = "mark of a failed clean", "remove it, and the log is tried again"
+    return from_json(Uncleanable, text, f"topic {topic}: property {name}", what, remedy)
 
 
 def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:

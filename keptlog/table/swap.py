@@ -32,7 +32,8 @@ from keptlog.table.freshness import require_cleanable, require_staged
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
-from keptlog.table.state import first_dirty_offset, last_pass, last_pass_to_json, uncleanable, watermarks
+from keptlog.table.state import first_dirty_offset, last_pass, uncleanable, watermarks
+from keptlog.table.stored_json import to_json
 from keptlog.table.topics import topic_of
 
 
@@ -138,7 +139,7 @@ class Swap:
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:
-                changed[last_pass(partition)] = last_pass_to_json(self.last_passes[step.topic_partition])
+                changed[last_pass(partition)] = to_json(self.last_passes[step.topic_partition])
             # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
             changed[uncleanable(partition)] = ""
         before = table.properties

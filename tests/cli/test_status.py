@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -96,3 +97,28 @@ def test_a_catalog_that_can_not_be_read_from_outside_is_left_to_the_opened_one(h
     home.mkdir()
     (home / "catalog.db").write_bytes(b"no database at all, but long enough for a header" * 100)
     assert embedded_locations(home, {}) is None
+
+
+def test_a_last_pass_with_a_field_of_a_newer_version_hides_no_topic(keptlog: Run, topics: Path) -> None:
+    last_pass = {"ended_ms": 1, "duration_ms": 5, "bytes_read": 9, "bytes_written": 9, "map_keys": 1, "map_slots": 9}
+    set_property("users", "log.p0.last-pass", json.dumps(last_pass | {"colour": "blue"}))
+
+    told = keptlog("status")
+
+    assert told.code == 0, told.err
+    assert "users-0" in told.out
+
+
+def test_a_home_of_which_no_topic_can_be_read_is_not_said_to_have_none(keptlog: Run, topics: Path) -> None:
+    for topic in ("orders", "users"):
+        set_property(topic, "log.p0.last-pass", "nonsense")
+
+    told = keptlog("status")
+
+    assert told.code == 1
+    assert "no topics yet" not in told.out
+    assert "orders: topic orders: property log.p0.last-pass='nonsense' is no record of a clean" in told.err
+
+
+def set_property(topic: str, name: str, value: str) -> None:
+    open_home().store._load(topic).transaction().set_properties({name: value}).commit_transaction()

@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
-from keptlog.errors import LogCorrupt
 from keptlog.log.assessment import Trigger, assess
 from keptlog.log.plan import make_plan
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
@@ -29,16 +26,6 @@ def test_a_mark_counts_the_failures_and_keeps_the_time_of_the_first() -> None:
     first = after_failure(None, "no space", 1000, BACKOFF)
     assert first == Uncleanable("no space", 1000, 1, 16_000)
     assert after_failure(first, "corrupt", 20_000, BACKOFF) == Uncleanable("corrupt", 1000, 2, 50_000)
-
-
-def test_a_mark_is_stored_as_json() -> None:
-    assert Uncleanable.from_json(MARK.to_json()) == MARK
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"reason": "x", "since_ms": 1, "attempts": 1, "retry_at_ms": "2"}'])
-def test_what_is_no_mark_is_refused(text: str) -> None:
-    with pytest.raises(LogCorrupt, match="does not say why a log is uncleanable"):
-        Uncleanable.from_json(text)
 
 
 def test_a_log_that_failed_is_left_alone_until_its_time() -> None:

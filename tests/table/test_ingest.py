@@ -262,7 +262,7 @@ def test_segments_outside_of_their_range_are_a_bug(store: LogStore) -> None:
     assert commits(store) == 0
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"topic": "users", "colour": 1}', "7"])
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"topic": 1}', '{"topic_id": "id-1"}', "7"])
 def test_a_source_that_is_none_is_reported_and_not_taken_for_no_source(store: LogStore, text: str) -> None:
     store._load(TOPIC).transaction().set_properties({"log.source": text}).commit_transaction()
     with pytest.raises(LogCorrupt, match=r"property log\.source=.* is no source"):

@@ -1,0 +1,129 @@
+"""Values that are stored as JSON, to and from dataclasses: in table properties, snapshot summaries and journals.
+
+Whoever reads one may be older than whoever wrote it, so the rule stands here once, for all of them (docs/format.md):
+
+    {"reason": "no space", "since_ms": 7}                     as it was written
+    {"reason": "no space", "since_ms": 7, "colour": "blue"}   of a newer minor version: what is not known is read over
+    {"reason": "no space"}                                    a field is missing: refused, unless it has a default
+    {"reason": "no space", "since_ms": "7"}                   a field is of another type: refused
+
+Fields may be whole numbers, text, null where the type says so, dataclasses, and tuples of one of these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import MISSING
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from keptlog.errors import LogCorrupt
+
+_T = TypeVar("_T")
+_Read = Callable[[Any], Any]
+_LONGEST_SHOWN = 1500
+_LONGEST_SHOWN_OF_FIELD = 40
+
+
+def to_json(value: Any) -> str:
+    """A dataclass as it is stored."""
+    return json.dumps(dataclasses.asdict(value), separators=(",", ":"))
+
+
+def from_json(kind: type[_T], text: str, where: str, what: str, remedy: str) -> _T:
+    """Read what was stored as a dataclass, or as a tuple of some.
+
+    The last three are for the error's message: which value it is, what it should be, and what to do otherwise.
+
+    Raises:
+        LogCorrupt: it is no JSON, or a field is missing or of another type.
+    """
+    of_any_kind: Any = kind
+    try:
+        read: _T = _reader(of_any_kind)(json.loads(text))
+    except ValueError as error:
+        raise LogCorrupt(f"{where}={text[:_LONGEST_SHOWN]!r} is no {what} ({_why(error)}); {remedy}") from None
+    return read
+
+
+def is_json(content: bytes) -> bool:
+    """Whether it was written to its end: what was cut off is no JSON."""
+    try:
+        json.loads(content.decode())
+    except ValueError:
+        return False
+    return True
+
+
+def _why(error: ValueError) -> str:
+    return "it is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+@cache
+def _reader(kind: Any) -> _Read:
+    """What turns JSON's value into one of this type; raises ValueError. Made once for each type: it takes a while."""
+    if dataclasses.is_dataclass(kind):
+        return _reader_of_object(kind)
+    if get_origin(kind) is tuple:
+        return _reader_of_list(_reader(get_args(kind)[0]))
+    if get_origin(kind) is UnionType:
+        (inner,) = (each for each in get_args(kind) if each is not NoneType)
+        return _reader_or_null(_reader(inner))
+    if kind in {int, str}:
+        return _reader_of_plain(kind)
+    raise TypeError(f"{kind} can't be stored as JSON")
+
+
+def _reader_of_object(kind: Any) -> _Read:
+    types = get_type_hints(kind)
+    fields = [(each.name, each.default is MISSING, _reader(types[each.name])) for each in dataclasses.fields(kind)]
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _other(value, "an object")
+        known: dict[str, Any] = {}
+        for name, is_required, read_field in fields:
+            if name in value:
+                known[name] = _named(name, read_field, value[name])
+            elif is_required:
+                raise ValueError(f"it has no {name}")
+        return kind(**known)
+
+    return read
+
+
+def _reader_of_list(read_each: _Read) -> _Read:
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise _other(value, "a list")
+        return tuple(map(read_each, value))
+
+    return read
+
+
+def _reader_or_null(read_other: _Read) -> _Read:
+    return lambda value: None if value is None else read_other(value)
+
+
+def _reader_of_plain(kind: type) -> _Read:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:  # true is no number here
+            raise _other(value, "text" if kind is str else "a whole number")
+        return value
+
+    return read
+
+
+def _named(name: str, read: _Read, value: Any) -> Any:
+    """Read a field; an error says which one."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _other(value: Any, wanted: str) -> ValueError:
+    return ValueError(f"it is {repr(value)[:_LONGEST_SHOWN_OF_FIELD]}, not {wanted}")
