@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StalePlan,
         StorageUnavailable,
         UnknownTopic,
+        UnsupportedFormat,
     )
     from keptlog.home import Home, open_home
     from keptlog.log.record import NewRecord, Record
@@ -51,6 +52,7 @@ __all__ = [
     "StalePlan",
     "StorageUnavailable",
     "UnknownTopic",
+    "UnsupportedFormat",
     "__version__",
     "open_home",
 ]

@@ -8,9 +8,14 @@
     |- CommitStateUnknown            the catalog did not answer; look before you retry
     |- StorageUnavailable            catalog or storage can't be reached; retry later
     |- LogCorrupt                    the stored log contradicts itself; names the segment
+    |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
     `- InvariantViolated             a bug: the verified result breaks a guarantee; nothing was committed
 
 Every message says what happened, where, with which value, and what to do. ``action`` says the last part to a program.
+
+``UnsupportedFormat`` is no ``LogCorrupt``, although who looks at all topics goes past both: data that contradict
+themselves are to be repaired, by somebody who looks at them; here there is nothing to repair, and whoever tried would
+break what is whole. It is no ``InvalidConfig`` either, because no other argument or setting would be accepted.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ class Action(StrEnum):
     RETRY = "retry"
     FIX_CONFIG = "fix_config"
     FIX_DATA = "fix_data"
+    UPGRADE = "upgrade"
     REPORT_BUG = "report_bug"
 
 
@@ -74,6 +80,12 @@ class LogCorrupt(KeptlogError):
     """The stored log contradicts itself: overlapping segments, offsets out of order, a foreign schema."""
 
     action = Action.FIX_DATA
+
+
+class UnsupportedFormat(KeptlogError):
+    """A topic is stored in a format of a newer major version; nothing of it was read or changed."""
+
+    action = Action.UPGRADE
 
 
 class InvariantViolated(KeptlogError):

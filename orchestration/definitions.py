@@ -2,7 +2,8 @@
 
 The topics are read when the code location is loaded, so a new topic's assets appear after a reload; its logs are
 cleaned before that, because jobs and sensors work on the store (``docs/dagster.md``). A home that is empty or can't be
-reached must not break loading: the asset graph then holds one asset that says so, and the sensors go on trying.
+reached must not break loading: the asset graph then holds one asset that says so, and the sensors go on trying. Nor
+must a topic that can't be read, such as one that a newer keptlog has written: one asset in its place says why.
 """
 
 from collections.abc import Mapping
@@ -22,8 +23,9 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import spark_resource
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, LogCorrupt, UnsupportedFormat
 from keptlog.log.source import SourceIdentity
+from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
 
 
@@ -58,14 +60,30 @@ def topic_assets(log_store: LogStoreResource) -> list[dg.AssetSpec | dg.AssetsDe
     """
     try:
         store = log_store.store
-        topics = [(store.describe_topic(name), store.source_of(name).source) for name in store.topics()]
+        topics, unreadable = _described(store)
     except (KeptlogError, OSError) as error:
         return [_notice("home_unreachable", f"{log_store.path} can't be read: {error}. Reload when it is back.")]
-    if not topics:
+    if not topics and not unreadable:
         create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
         return [_notice("no_topics_yet", f"{log_store.path} has no topics yet. Create one with {create}, then reload.")]
     names = names_of(topic.name for topic, _ in topics)
-    return [asset for topic, source in topics for asset in _assets_of(topic, names[topic.name], source)]
+    notices = [
+        _notice(f"{topic}/unreadable", f"{topic} can't be read: {error}. Reload when that is mended.")
+        for topic, error in unreadable.items()
+    ]
+    return [*notices, *(each for topic, source in topics for each in _assets_of(topic, names[topic.name], source))]
+
+
+def _described(store: LogStore) -> tuple[list[tuple[Topic, SourceIdentity | None]], dict[str, KeptlogError]]:
+    """The topics with their sources, and why the others can't be read."""
+    topics: list[tuple[Topic, SourceIdentity | None]] = []
+    unreadable: dict[str, KeptlogError] = {}
+    for name in store.topics():
+        try:
+            topics.append((store.describe_topic(name), store.source_of(name).source))
+        except (LogCorrupt, UnsupportedFormat) as error:
+            unreadable[name] = error
+    return topics, unreadable
 
 
 def _assets_of(topic: Topic, name: str, source: SourceIdentity | None) -> list[dg.AssetSpec | dg.AssetsDefinition]:
@@ -75,7 +93,7 @@ def _assets_of(topic: Topic, name: str, source: SourceIdentity | None) -> list[d
 
 
 def _notice(name: str, description: str) -> dg.AssetSpec:
-    return dg.AssetSpec(dg.AssetKey([name]), description=description, group_name="keptlog")
+    return dg.AssetSpec(dg.AssetKey(name.split("/")), description=description, group_name="keptlog")
 
 
 @dg.definitions

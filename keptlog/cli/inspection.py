@@ -46,7 +46,7 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
         for name, reason in made.left_alone.items():
             click.echo(f"{name}: left alone, {reason}")
         if not seen.logs:
-            click.echo("no topics yet")
+            click.echo(no_topics(seen.unreadable))
     exit_if_failed(seen.unreadable)
 
 

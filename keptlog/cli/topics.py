@@ -8,13 +8,14 @@ from dataclasses import asdict
 
 import click
 
-from keptlog.cli.output import json_option, print_json, print_table
-from keptlog.errors import InvalidConfig
+from keptlog.cli.output import exit_if_failed, json_option, no_topics, print_json, print_table
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnsupportedFormat
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE
 from keptlog.log.config import NOT_APPLICABLE
 from keptlog.log.counted import counted
 from keptlog.log.setting import Resolved
+from keptlog.table.topics import Topic
 
 config_option = click.option(
     "--config",
@@ -57,7 +58,13 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
 def list_topics(*, as_json: bool) -> None:
     """List all topics."""
     store = open_home().store
-    topics = [store.describe_topic(name) for name in store.topics()]
+    topics: list[Topic] = []
+    unreadable: dict[str, KeptlogError] = {}
+    for name in store.topics():
+        try:
+            topics.append(store.describe_topic(name))
+        except (LogCorrupt, UnsupportedFormat) as error:
+            unreadable[name] = error
     rows = [
         {"topic": each.name, "partitions": each.partitions, "cleanup.policy": ",".join(each.config.cleanup_policy)}
         for each in topics
@@ -65,7 +72,8 @@ def list_topics(*, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_table(rows, empty="no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact")
+        print_table(rows, empty=no_topics(unreadable))
+    exit_if_failed(unreadable)
 
 
 @topic.command()

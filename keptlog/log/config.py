@@ -248,6 +248,11 @@ class TopicConfig:
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.is_compacted else self.segment_ms
 
 
+def known_settings(topic: Mapping[str, str]) -> dict[str, str]:
+    """Those of a topic's settings that have a meaning here."""
+    return {name: value for name, value in topic.items() if name in _BY_NAME}
+
+
 def check_topic_names(topic: Mapping[str, str]) -> None:
     """Refuse names that are no topic settings.
 

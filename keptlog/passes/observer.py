@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic, UnsupportedFormat
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log
@@ -170,7 +170,7 @@ class Observer:
     def _read(self, topic: str, location: str, now_ms: int) -> _Topic:
         try:
             observed = self.store.observe(topic, location)
-        except (LogCorrupt, UnknownTopic) as error:
+        except (LogCorrupt, UnknownTopic, UnsupportedFormat) as error:
             return _Topic(location, unreadable=error)
         return _Topic(observed.location, [assess(log, now_ms) for log in observed.logs], observed.last_passes)
 

@@ -20,12 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from keptlog.log.segment import Segment
+from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.logs import StoredTopic
 from keptlog.table.state import CONFIG_PREFIX, STATE_PREFIX
 
 FOLDER = "cache"
 _COLUMNS = [field.name for field in fields(Segment)]
-"""The version: an entry of a keptlog with other columns counts as none."""
+_PROPERTIES = [FORMAT_VERSION, STATE_PREFIX, CONFIG_PREFIX]
+"""How the names of those properties begin that are kept.
+
+With the columns it is the version: an entry of a keptlog with others counts as none, but further fields are read over.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class TopicCache:
             if int(checksum, 16) != zlib.crc32(text):
                 return None
             entry = json.loads(text)
-            if entry["location"] != location or entry["columns"] != _COLUMNS:
+            if [entry["location"], entry["columns"], entry["kept"]] != [location, _COLUMNS, _PROPERTIES]:
                 return None
             return _stored(topic, entry)
         except (OSError, ValueError, LookupError, TypeError):
@@ -82,9 +87,8 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
     return {
         "location": stored.location,
         "columns": _COLUMNS,
-        "properties": {
-            name: value for name, value in stored.properties.items() if name.startswith((STATE_PREFIX, CONFIG_PREFIX))
-        },
+        "kept": _PROPERTIES,
+        "properties": {name: value for name, value in stored.properties.items() if name.startswith(tuple(_PROPERTIES))},
         "counts": [[partition, len(of_partition)] for partition, of_partition in stored.segments.items()],
         "prefix": prefix,
         "paths": [segment.path[len(prefix) :] for segment in segments],

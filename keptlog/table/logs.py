@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from keptlog.errors import InvalidConfig, LogCorrupt
-from keptlog.log.config import TopicConfig
+from keptlog.log.config import TopicConfig, known_settings
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.format import format_of
 from keptlog.table.state import CONFIG_PREFIX, SOURCE, LogState, partition_count, read_last_pass
 
 
@@ -33,6 +34,7 @@ class StoredTopic:
         """The logs under these broker settings.
 
         Raises:
+            UnsupportedFormat: a newer keptlog has written the topic.
             LogCorrupt: what is stored contradicts itself.
             InvalidConfig: the topic's configuration can't be resolved over this broker's.
         """
@@ -62,14 +64,25 @@ def raw_config(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def known_config(topic: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """What the topic sets itself, without settings that only a newer keptlog knows.
+
+    Raises:
+        UnsupportedFormat, LogCorrupt: as ``format_of`` does.
+    """
+    config = raw_config(properties)
+    return known_settings(config) if format_of(topic, properties).is_newer else config
+
+
 def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mapping[str, str]) -> TopicConfig:
     """A topic's configuration, resolved over the broker's.
 
     Raises:
         InvalidConfig: it can't be.
+        UnsupportedFormat, LogCorrupt: as ``format_of`` does.
     """
     try:
-        return _resolved(tuple(raw_config(properties).items()), tuple(broker_settings.items()))
+        return _resolved(tuple(known_config(topic, properties).items()), tuple(broker_settings.items()))
     except InvalidConfig as error:
         raise InvalidConfig(f"topic {topic}: {error}") from error
 

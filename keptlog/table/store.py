@@ -29,7 +29,7 @@ from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
-from keptlog.table.logs import ObservedTopic, StoredTopic, raw_config
+from keptlog.table.logs import ObservedTopic, StoredTopic, known_config
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge, PurgeReceipt
@@ -44,6 +44,7 @@ from keptlog.table.topics import (
     create_topic,
     drop_topic,
     load_topic_table,
+    metadata_location,
     topic_names,
     topic_of,
 )
@@ -59,7 +60,7 @@ class LogStore:
     ``new_id`` returns a text that was never returned before, anywhere; ``cache`` puts aside what ``observe`` has read.
 
     Every method raises StorageUnavailable if catalog or storage can't be reached, and those that name a topic raise
-    UnknownTopic if there is none.
+    UnknownTopic if there is none, UnsupportedFormat if a newer keptlog has written it.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class LogStore:
         """
 
         def prepare(table: Table) -> Land:
-            TopicConfig.of(altered(raw_config(table.properties), to_set, unset), self._broker_settings)
+            TopicConfig.of(altered(known_config(name, table.properties), to_set, unset), self._broker_settings)
             transaction = table.transaction()
             if to_set:
                 transaction.set_properties({CONFIG_PREFIX + key: value for key, value in to_set.items()})
@@ -180,9 +181,7 @@ class LogStore:
         with reaching("topics can't be listed"):
             if isinstance(self._catalog, SqlCatalog):
                 return metadata_locations(self._catalog)
-            return {
-                name: load_topic_table(self._catalog, name).metadata_location for name in topic_names(self._catalog)
-            }
+            return {name: metadata_location(self._catalog, name) for name in topic_names(self._catalog)}
 
     def append(self, topic: str, records: Iterable[NewRecord], run_id: str, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.

@@ -19,6 +19,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.table.embedded import NAMESPACE
+from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import CONFIG_PREFIX, PARTITIONS, partition_count
@@ -55,11 +56,28 @@ def topic_names(catalog: Catalog) -> list[str]:
 
 
 def load_topic_table(catalog: Catalog, name: str) -> Table:
-    """The table of a topic as it is now.
+    """The table of a topic as it is now: the one way to it for all who read or write the topic.
+
+    Raises:
+        UnknownTopic: there is none.
+        UnsupportedFormat: a newer keptlog has written it.
+        LogCorrupt: its format is no version.
+    """
+    table = _table(catalog, name)
+    format_of(name, table.properties)
+    return table
+
+
+def metadata_location(catalog: Catalog, name: str) -> str:
+    """Where a topic's current metadata lies, whatever its format.
 
     Raises:
         UnknownTopic: there is none.
     """
+    return _table(catalog, name).metadata_location
+
+
+def _table(catalog: Catalog, name: str) -> Table:
     try:
         return catalog.load_table((NAMESPACE, name))
     except (NoSuchTableError, NoSuchNamespaceError):
@@ -106,7 +124,7 @@ def create_topic(catalog: Catalog, name: str, partitions: int, config: Mapping[s
             TABLE_SCHEMA,
             partition_spec=PARTITION_SPEC,
             sort_order=SORT_ORDER,
-            properties=properties | {PARTITIONS: str(partitions)},
+            properties=properties | {PARTITIONS: str(partitions), FORMAT_VERSION: str(CURRENT)},
         )
     except TableAlreadyExistsError:
         raise InvalidConfig(f"topic {name!r} exists already: alter it, or choose another name") from None

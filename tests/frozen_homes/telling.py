@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from keptlog.errors import KeptlogError
 from keptlog.home import open_home
+from keptlog.table.format import FORMAT_VERSION, FormatVersion, format_of
 from tests.frozen_homes.command import keptlog
 
 _COMPARED_IN_STATUS = [
@@ -72,6 +73,13 @@ def purged(home: Path, now_ms: int) -> Any:
 
 def topics(home: Path) -> list[str]:
     return open_home(home, {}).store.topics()
+
+
+def formats(home: Path) -> list[tuple[FormatVersion, str | None]]:
+    """The format of each topic, and the property that tells it."""
+    store = open_home(home, {}).store
+    properties = {topic: store._load(topic).properties for topic in store.topics()}
+    return [(format_of(topic, each), each.get(FORMAT_VERSION)) for topic, each in properties.items()]
 
 
 def live_segments(home: Path) -> set[str]:

@@ -22,6 +22,7 @@ NAMES = {
     "CommitStateUnknown",
     "StorageUnavailable",
     "LogCorrupt",
+    "UnsupportedFormat",
     "InvariantViolated",
     "__version__",
 }
