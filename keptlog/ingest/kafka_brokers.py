@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from keptlog.errors import KeptlogError, StalePlan
+from keptlog.errors import KeptlogError, LogCorrupt, StalePlan, UnsupportedFormat
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import WAIT_SECONDS
 from keptlog.kafka_client.settings import ClientSettings
@@ -34,9 +34,19 @@ _log = logging.getLogger(__name__)
 
 
 def topics_from_brokers(store: LogStore) -> dict[str, str]:
-    """The topics here that remember brokers, and their names there."""
-    sources = {topic: store.source_of(topic).source for topic in store.topics()}
-    return {topic: source.topic for topic, source in sources.items() if source and source.bootstrap}
+    """The topics here that remember brokers, and their names there.
+
+    One that can't be read is among them, under its own name: it fails once it is planned, and stops no other.
+    """
+    names: dict[str, str] = {}
+    for topic in store.topics():
+        try:
+            source = store.source_of(topic).source
+        except (LogCorrupt, UnsupportedFormat):
+            names[topic] = topic
+        else:
+            names |= {topic: source.topic} if source and source.bootstrap else {}
+    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,16 @@ OF_ONE_TOPIC = [
     "delete-records users 0 1",
     "purge users",
 ]
-OF_ALL_TOPICS = ["topic list", "plan", "status", "verify", "clean --quiet", "expire --quiet", "retain"]
+OF_ALL_TOPICS = [
+    "topic list",
+    "plan",
+    "status",
+    "verify",
+    "clean --quiet",
+    "expire --quiet",
+    "retain",
+    "ingest kafka --quiet",
+]
 
 
 @pytest.fixture
