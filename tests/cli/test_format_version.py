@@ -56,6 +56,7 @@ OF_ALL_TOPICS = [
     "clean --quiet",
     "expire --quiet",
     "retain",
+    "purge",
     "ingest kafka --quiet",
 ]
 

@@ -65,25 +65,6 @@ def test_an_empty_home_loads_says_how_to_begin_and_is_left_empty(tmp_path: Path)
     assert not home.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [("keptlog.format-version", "2.0", "upgrade keptlog"), ("log.partitions", "many", "set it back")],
-)
-def test_a_topic_that_cannot_be_read_has_an_asset_that_says_why_beside_those_of_the_others(
-    world: World, name: str, value: str, why: str
-) -> None:
-    world.topic("users")
-    world.topic("db.s.orders")
-    world.store._load("db.s.orders").transaction().set_properties({name: value}).commit_transaction()
-
-    defs = world.defs
-
-    dg.Definitions.validate_loadable(defs)
-    assert keys(defs) == {"users/dirty", "users/clean", "db.s.orders/unreadable"}
-    (notice,) = (spec for spec in defs.resolve_all_asset_specs() if spec.key.path[-1] == "unreadable")
-    assert why in (notice.description or "")
-
-
 @pytest.mark.parametrize("breakage", ["the home is a file", "the catalog is garbage", "a broker setting is wrong"])
 def test_an_unusable_home_loads_and_says_why(tmp_path: Path, breakage: str) -> None:
     home = tmp_path / "home"
