@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from keptlog.engine.tasks import Sizes
-from keptlog.errors import UnknownTopic
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
@@ -30,7 +29,7 @@ from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
 from keptlog.passes.clean import Cleaner, Pass
-from keptlog.passes.names import named_logs, require_all
+from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult, verify_log
@@ -142,9 +141,7 @@ class Home:
         cleaner = self.cleaner(spark_session)
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
         planned = cleaner.begin(names, new_id(), now_ms=now_ms, requested=bool(names))
-        for error in planned.failed.values():
-            if isinstance(error, UnknownTopic):
-                raise error
+        refuse_unknown(planned.failed)
         return cleaner.commit(cleaner.stage(planned))
 
     def verify(self, *names: str, now_ms: int | None = None) -> dict[str, list[CheckResult]]:

@@ -33,6 +33,7 @@ from keptlog.errors import KeptlogError
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
 from keptlog.passes.clean import Pass
+from keptlog.passes.names import named_logs
 from keptlog.passes.retain import BEING_CLEANED
 from keptlog.table.store import ORPHAN_GRACE_MS
 
@@ -132,7 +133,9 @@ def remove_old_segments(
 ) -> None:
     busy = logs_in_flight(context.instance)
     run_id, now_ms = run_id_of(context), clock.read_ms()
-    result = log_store.retainer.retain(config.logs, run_id, now_ms=now_ms, is_busy=busy.includes)
+    result = log_store.retainer.retain(
+        named_logs(log_store.store, config.logs), run_id, now_ms=now_ms, is_busy=busy.includes
+    )
     for step in result.committed:
         context.log.info(describe_step(step))
         context.log_event(retention_observation(step))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from keptlog.cli.ingest_result import refuse_if_nothing_can_be_done, report
-from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, refuse_unknown
+from keptlog.cli.output import json_option, progress_to_stderr, quiet_option
 from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
 from keptlog.errors import InvalidConfig
@@ -17,6 +17,7 @@ from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.ingest.plans import IngestPlans
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.passes.names import refuse_unknown
 
 
 @click.group()

@@ -16,13 +16,12 @@ from keptlog.cli.output import (
     no_topics,
     print_json,
     print_table,
-    refuse_unknown,
 )
 from keptlog.home import open_home
 from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.names import named_logs, require_all
+from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.observer import observe
 from keptlog.passes.verify import verify_log
 

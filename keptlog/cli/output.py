@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.progress import Progress, silent
 
 EXIT_FAILED = 1
@@ -71,13 +71,6 @@ def _cell(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def refuse_unknown(failed: Mapping[str, KeptlogError]) -> None:
-    """Raises UnknownTopic if a name means nothing: before anything is done for the others."""
-    for error in failed.values():
-        if isinstance(error, UnknownTopic):
-            raise error
 
 
 def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:

@@ -18,7 +18,6 @@ from keptlog.cli.output import (
     print_table,
     progress_to_stderr,
     quiet_option,
-    refuse_unknown,
     size,
 )
 from keptlog.home import new_id, open_home
@@ -26,6 +25,7 @@ from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
+from keptlog.passes.names import refuse_unknown
 from keptlog.spark.session import start_session
 from keptlog.table.purge import PurgeReceipt
 from keptlog.table.store import ORPHAN_GRACE_MS

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import click
 
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, refuse_unknown, size
+from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, size
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.retain import RetentionResult
 
 
@@ -23,8 +24,10 @@ def retain(names: Sequence[str], *, as_json: bool) -> None:
 
     Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
     """
-    result = open_home().retainer.retain(names, new_id(), now_ms=clock_ms())
-    refuse_unknown(result.failed)
+    home = open_home()
+    named = named_logs(home.store, names)
+    refuse_unknown(named.unreadable)
+    result = home.retainer.retain(named, new_id(), now_ms=clock_ms())
     if as_json:
         print_json(
             {

@@ -19,7 +19,6 @@ from keptlog.cli.output import (
     no_topics,
     print_json,
     print_table,
-    refuse_unknown,
     size,
 )
 from keptlog.log.assessment import Assessment
@@ -27,6 +26,7 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
 from keptlog.log.plan import why_left_alone
 from keptlog.log.segment import total_bytes
+from keptlog.passes.names import refuse_unknown
 from keptlog.passes.observer import observe
 from keptlog.settings import BROKER_FILE, broker_settings, home_path
 from keptlog.table.unopened import UnopenedStore

@@ -5,7 +5,8 @@ topic-partition if there is one of that name, else a topic: ``a-1`` is partition
 ``a-1``, whose logs are then to be named one by one.
 
 A word may mean nothing, and a topic's logs may be unreadable. Neither stops the others: what could not be had is told
-with its reason, beside the logs that could. Who takes all or nothing says so (``require_all``).
+with its reason, beside the logs that could. Who takes all or nothing says so (``require_all``), and so does who wants
+nothing done for the others before a misspelt word is put right (``refuse_unknown``).
 """
 
 from __future__ import annotations
@@ -81,3 +82,12 @@ def require_all(unreadable: Mapping[str, KeptlogError]) -> None:
     """
     for error in unreadable.values():
         raise error
+
+
+def refuse_unknown(unreadable: Mapping[str, KeptlogError]) -> None:
+    """Refuse a word that means nothing; what means something and can't be read is left to the caller.
+
+    Raises:
+        UnknownTopic: the first such word.
+    """
+    require_all({name: error for name, error in unreadable.items() if isinstance(error, UnknownTopic)})

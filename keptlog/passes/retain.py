@@ -19,7 +19,7 @@ from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.plan import RetentionPlan, make_retention_plan
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
-from keptlog.passes.names import named_logs
+from keptlog.passes.names import NamedLogs
 from keptlog.table.store import LogStore
 
 BEING_CLEANED = "it is being cleaned; its old segments go after that"
@@ -62,10 +62,9 @@ class Retainer:
         return replace(plan, left_alone=plan.left_alone | left_alone)
 
     def retain(
-        self, names: Iterable[str], run_id: str, *, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
+        self, named: NamedLogs, run_id: str, *, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
     ) -> RetentionResult:
-        """Remove old segments from these logs, all if there are no names, but for those that are being cleaned."""
-        named = named_logs(self.store, names)
+        """Remove old segments from these logs, but for those that are being cleaned; what is unreadable has failed."""
         plan = self.plan(named.logs, now_ms, is_busy=is_busy)
         by_topic: dict[str, list[Retain]] = defaultdict(list)
         for step in plan.steps:

@@ -74,6 +74,13 @@ def test_bad_input_gets_one_line_and_removes_nothing(
     assert [each["offset"] for each in keptlog("read", events).json_lines] == [0, 1, 2]
 
 
+def test_a_misspelt_name_beside_a_right_one_removes_nothing(keptlog: Run, events: str) -> None:
+    refused = keptlog("retain", events, "evnts")
+    assert refused.code == 2
+    assert "there is no topic or topic-partition 'evnts'" in refused.err
+    assert [each["offset"] for each in keptlog("read", events).json_lines] == [0, 1, 2]
+
+
 def test_a_policy_that_is_altered_takes_effect_with_the_next_retention(keptlog: Run, events: str) -> None:
     keptlog("topic", "alter", events, "--config", "cleanup.policy=compact")
     assert keptlog("retain", "--json").json["committed"] == []

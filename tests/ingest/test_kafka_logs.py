@@ -40,7 +40,7 @@ from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, read_lo
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
-FOREIGN = Path(os.environ.get("KEPTLOG_KAFKA_LOG_DIR", ROOT.parent / "shared" / "data" / "kafka-log-dir"))
+FOREIGN = Path(os.environ.get("KEPTLOG_TEST_LOG_DIR", ROOT.parent / "shared" / "data" / "kafka-log-dir"))
 NOW_MS = FIRST_MS + 10**12
 
 
@@ -74,7 +74,7 @@ def test_a_topic_holds_what_kafka_reads_from_its_log(store: LogStore, directory:
         assert store.source_of(topic).source == SourceIdentity(topic, log.topic_id)
 
 
-@pytest.mark.skipif(not FOREIGN.is_dir(), reason=f"there is no {FOREIGN}; KEPTLOG_KAFKA_LOG_DIR may name another")
+@pytest.mark.skipif(not FOREIGN.is_dir(), reason=f"there is no {FOREIGN}; KEPTLOG_TEST_LOG_DIR may name another")
 def test_a_directory_from_elsewhere_arrives_whole(store: LogStore) -> None:
     imported = run_import(store, FOREIGN, "1")
     assert not imported.failed

@@ -44,6 +44,7 @@ from keptlog.log.steps import Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable, after_failure
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from keptlog.table.mark import Failure
 from tests.in_process import in_process_engine
@@ -258,7 +259,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def retain(self) -> None:
-        result = Retainer(self.store).retain([TOPIC], new_id(), now_ms=self.now_ms)
+        result = Retainer(self.store).retain(named_logs(self.store, [TOPIC]), new_id(), now_ms=self.now_ms)
         assert not result.failed
         note(f"retain {[(step.topic_partition.partition, step.new_log_start_offset) for step in result.committed]}")
         settings = self.expected[0].settings

@@ -9,6 +9,7 @@ import pytest
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
+from keptlog.passes.names import named_logs
 from keptlog.passes.retain import BEING_CLEANED, Retainer, RetentionResult
 from keptlog.table.store import LogStore
 from tests.passes.conftest import NOW_MS
@@ -35,7 +36,7 @@ def test_retention_of_one_topic_fails_alone(retainer: Retainer, monkeypatch: pyt
         really(store, topic, steps, run_id)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LogStore, "retain", stale_for_a)
-    result = retainer.retain([], new_id(), now_ms=NOW_MS)
+    result = retainer.retain(named_logs(retainer.store), new_id(), now_ms=NOW_MS)
     assert retained(result) == ["b-0"]
     assert list(result.failed) == ["a-0"]
 
@@ -44,13 +45,15 @@ def test_a_topic_that_cannot_be_read_costs_only_itself(
     retainer: Retainer, make_unreadable: Callable[[str], None]
 ) -> None:
     make_unreadable("a")
-    result = retainer.retain([], new_id(), now_ms=NOW_MS)
+    result = retainer.retain(named_logs(retainer.store), new_id(), now_ms=NOW_MS)
     assert retained(result) == ["b-0"]
     assert isinstance(result.failed["a"], LogCorrupt)
 
 
 def test_a_log_that_is_being_cleaned_waits_and_is_told(retainer: Retainer) -> None:
-    result = retainer.retain([], new_id(), now_ms=NOW_MS, is_busy=lambda log: log.topic_partition.topic == "a")
+    result = retainer.retain(
+        named_logs(retainer.store), new_id(), now_ms=NOW_MS, is_busy=lambda log: log.topic_partition.topic == "a"
+    )
     assert retained(result) == ["b-0"]
     assert result.plan.left_alone["a-0"] == BEING_CLEANED
     assert len(list(retainer.store.read("a"))) == 2
@@ -59,6 +62,6 @@ def test_a_log_that_is_being_cleaned_waits_and_is_told(retainer: Retainer) -> No
 def test_a_disabled_cleaner_retains_no_compacted_log_and_all_others(retainer: Retainer) -> None:
     retainer.store.alter_topic("a", {"cleanup.policy": "compact,delete"})
     disabled = Retainer(retainer.store, BrokerConfig.of({"log.cleaner.enable": "false"}))
-    result = disabled.retain([], new_id(), now_ms=NOW_MS)
+    result = disabled.retain(named_logs(disabled.store), new_id(), now_ms=NOW_MS)
     assert retained(result) == ["b-0"]
     assert "log.cleaner.enable=false" in result.plan.left_alone["a-0"]

@@ -20,7 +20,7 @@ from tests.sources.kafka_log.encoder import read_log
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
-FOREIGN = Path(os.environ.get("KEPTLOG_KAFKA_LOG_DIR", ROOT.parent / "shared" / "data" / "kafka-log-dir"))
+FOREIGN = Path(os.environ.get("KEPTLOG_TEST_LOG_DIR", ROOT.parent / "shared" / "data" / "kafka-log-dir"))
 """A directory from somewhere else; there may be none."""
 LOGS = {
     str(log.topic_partition): log for name in ("broker", "legacy") for log in log_directories(DATA / f"{name}_logs")
@@ -83,7 +83,7 @@ def test_tombstones_that_a_broker_has_cleaned_have_their_horizon() -> None:
         assert (record.delete_horizon_ms is not None) == record.is_tombstone, record
 
 
-@pytest.mark.skipif(not FOREIGN.is_dir(), reason=f"there is no {FOREIGN}; KEPTLOG_KAFKA_LOG_DIR may name another")
+@pytest.mark.skipif(not FOREIGN.is_dir(), reason=f"there is no {FOREIGN}; KEPTLOG_TEST_LOG_DIR may name another")
 def test_a_directory_from_elsewhere_is_read_to_its_end() -> None:
     for log in log_directories(FOREIGN):
         read = read_log(log.folder, log.log_start_offset)
