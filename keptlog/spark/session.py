@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 
 _logger = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def starting() -> Iterator[None]:
                 "Spark could not start Java: install Java 17 or newer, for example with "
                 "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
             ) from error
-        raise StorageUnavailable(f"no Spark session could be started: {_first_line(error)}") from error
+        raise StorageUnavailable(f"no Spark session could be started: {_reason(error)}") from error
     session = SparkSession.getActiveSession()
     if session and not before:
         # Of a Connect server its own master: the address that leads to it may hold a token.
@@ -148,7 +148,7 @@ def starting() -> Iterator[None]:
         _logger.info("Spark %s is started: master %s, application %s", session.version, master, application)
 
 
-def _first_line(error: Exception) -> str:
-    details = getattr(error, "details", None)  # gRPC's errors say it there, and much else besides
-    text = details() if callable(details) else str(error)
-    return (str(text).strip().splitlines() or [type(error).__name__])[0]
+def _reason(error: Exception) -> str:
+    """What an error says in one line; gRPC's say it in their details, and much else besides."""
+    details = getattr(error, "details", None)
+    return first_line(Exception(details())) if callable(details) else first_line(error)
