@@ -51,7 +51,10 @@ class CleanerMetrics:
 def cleaner_metrics(
     assessments: Iterable[Assessment], passes: Mapping[TopicPartition, LastPass], now_ms: int
 ) -> CleanerMetrics:
-    """The metrics over these logs; ``passes`` has the last pass of those that were ever cleaned."""
+    """The metrics over these logs; ``passes`` has the last pass of those that were ever cleaned.
+
+    ``now_ms`` may be later than a log was judged: what the clock alone changes is to be compared with it.
+    """
     judged = [each for each in assessments if each.log.config.is_compacted]
     last = [passes[each.log.topic_partition] for each in judged if each.log.topic_partition in passes]
     uncleanable = [each for each in judged if each.log.uncleanable]

@@ -28,7 +28,11 @@ def test_the_guarantees_are_found_kept_or_broken_as_they_were(frozen: Frozen) ->
 
 def test_the_status_is_what_it_was_read_from_the_tables_and_again_from_the_cache(frozen: Frozen) -> None:
     for _ in range(2):
-        assert telling.status(frozen.home, frozen.now_ms) == frozen.expected["status"]
+        told = telling.status(frozen.home, frozen.now_ms)
+        for row, then in zip(told, frozen.expected["status"], strict=True):
+            # A metric that is newer than the home was not told then.
+            row["metrics"] = {name: row["metrics"][name] for name in then["metrics"]}
+        assert told == frozen.expected["status"]
 
 
 def test_every_log_is_explained_and_every_topic_described(frozen: Frozen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import ClassVar
 
 import dagster as dg
@@ -10,6 +11,7 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from keptlog.home import open_home
+from keptlog.log.metrics import CleanerMetrics
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, NOW_MS, World
 
@@ -68,6 +70,7 @@ def test_a_cleaned_log_shows_what_the_clean_did_in_numbers(world: World, spark: 
     assert (log["dirty_ratio_before"], log["dirty_ratio_after"]) == (1.0, 0.0)
     assert (log["files_kept"], log["files_rewritten"], log["files_new"]) == (0, 1, 1)
     assert log["oldest_uncompacted"] == NOW_MS / 1000
+    assert log.keys() >= {field.name.replace("_", "-") for field in fields(CleanerMetrics)}
 
 
 def test_the_checks_of_every_guarantee_are_evaluated_on_what_was_stored(world: World, spark: SparkSession) -> None:

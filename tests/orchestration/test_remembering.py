@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import fields
 
 import dagster as dg
 import pytest
@@ -13,6 +14,7 @@ from keptlog.dagster.orchestration.sensors import (
     dirty_ratio_sensor,
     max_compaction_lag_sensor,
 )
+from keptlog.log.metrics import CleanerMetrics
 from keptlog.passes.observer import READING_MS
 from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
@@ -72,6 +74,16 @@ def test_dirty_sections_are_observed_when_they_change_and_only_a_few_a_tick(worl
     assert (observation.asset_key, observation.partition) == (dg.AssetKey(["users", "dirty"]), "users-0")
     assert observation.metadata["dirty_records"].value == 2
     assert observation.tags["dagster/data_version"] == "0-2-2"
+
+
+def test_the_observation_of_a_dirty_section_has_the_metrics_of_its_log(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"))
+
+    (observation,) = world.tick(dirty_ratio_sensor).asset_events
+
+    known = {field.name.replace("_", "-") for field in fields(CleanerMetrics)} - {"time-since-last-run-ms"}
+    assert observation.metadata.keys() >= known, "all but the one that is null before the first clean"
 
 
 def test_a_restarted_process_reports_nothing_that_was_reported(world: World) -> None:
