@@ -49,7 +49,8 @@ class Part(Protocol):
         """Tables of ``SCHEMA`` with the partition here and rising offsets; ``skip`` is told of what is left out.
 
         Raises:
-            KeptlogError: it can't be read; names the topic-partition and the place.
+            KeptlogError: it can't be read; names the topic-partition and the place. It stops this one alone; whatever
+                else is raised is tried again, and then fails all that is ingested with it.
         """
         ...
 

@@ -30,11 +30,11 @@ from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.log.record import TimestampType
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.log.topic_partition import MAX_PARTITIONS
 from keptlog.sources.files import FileSet
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.store import LogStore
-from keptlog.table.topics import MAX_PARTITIONS
 
 Longs = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]

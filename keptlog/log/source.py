@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Segment
+from keptlog.log.topic_partition import MAX_PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,16 @@ def plan_ingest(
     ``skip_lost`` goes on where the source begins, although records before it were never read.
 
     Raises:
-        InvalidConfig: the topic here has another source, or records of its own.
+        InvalidConfig: the topic here has another source, or records of its own; or no topic has such a partition.
     """
     _require_one_source(topic, stored, positions, found.source)
     logs = {log.partition: log for log in found.logs}
+    for partition in logs:
+        if partition >= MAX_PARTITIONS:
+            raise InvalidConfig(
+                f"topic {found.source.topic} has a partition {partition} at its source: a topic here has 0 to "
+                f"{MAX_PARTITIONS - 1}; leave it out, or rename it if that is not its number"
+            )
     if stored is not None and not stored.may_be(found.source):
         why = _why_another_topic(topic, stored, found.source)
         partitions = [number for number in range(len(positions)) if found.is_whole or number in logs]

@@ -12,6 +12,8 @@ from keptlog.errors import InvalidConfig
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME_LENGTH = 249
+MAX_PARTITIONS = 10_000
+"""Of one topic: what is done partition by partition has an end."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

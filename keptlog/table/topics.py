@@ -17,14 +17,12 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
-from keptlog.log.topic_partition import valid_topic_name
+from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import CONFIG_PREFIX, PARTITIONS, partition_count
-
-MAX_PARTITIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True)

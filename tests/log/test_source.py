@@ -40,6 +40,13 @@ def test_reading_goes_on_at_the_position() -> None:
     assert not read.is_first
 
 
+@pytest.mark.timeout(10)
+def test_a_partition_that_no_topic_can_have_is_refused_and_not_counted_up_to() -> None:
+    there = SourceTopic(USERS, (SourceLog(99_999_999_999, 0, 1),))
+    with pytest.raises(InvalidConfig, match="has a partition 99999999999 at its source: a topic here has 0 to 9999"):
+        plan_ingest("t", None, [], there)
+
+
 def test_nothing_is_read_where_nothing_came() -> None:
     assert plan([200, 0], (40, 200), (0, 0)).ranges == ()
 
