@@ -222,9 +222,10 @@ class TopicConfig:
                 f"min.compaction.lag.ms={config.min_compaction_lag_ms} is above "
                 f"max.compaction.lag.ms={config.max_compaction_lag_ms}: a record could not meet both; lower the minimum"
             )
-        if config.compaction_strategy == StrategyKind.HEADER and not config.compaction_strategy_header:
+        if config.strategy.kind.needs_header and not config.compaction_strategy_header:
             raise InvalidConfig(
-                "compaction.strategy=header needs compaction.strategy.header: name the header that holds the version"
+                f"compaction.strategy={config.compaction_strategy} needs compaction.strategy.header: "
+                "name the header that holds the version"
             )
         return config
 

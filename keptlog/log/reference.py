@@ -37,6 +37,8 @@ class ReferenceConfig:
     def rank(self, record: Record) -> tuple[int, int, int]:
         """The record of a key with the highest rank is the latest."""
         version = None
+        if self.strategy not in {"offset", "timestamp", "header"}:
+            raise ValueError(f"the specification knows no strategy {self.strategy}: say here which record it keeps")
         if self.strategy == "timestamp":
             version = record.timestamp_ms
         for name, value in record.headers:

@@ -38,6 +38,11 @@ class StrategyKind(StrEnum):
     TIMESTAMP = "timestamp"
     HEADER = "header"
 
+    @property
+    def needs_header(self) -> bool:
+        """Whether a record's version is in the header that ``compaction.strategy.header`` names."""
+        return self is StrategyKind.HEADER
+
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
@@ -47,7 +52,8 @@ class Strategy:
     header: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.header}" if self.kind is StrategyKind.HEADER else str(self.kind)
+        """What tells it from any other; watermarks are stored under it, and count for no other strategy."""
+        return f"{self.kind}:{self.header}" if self.kind.needs_header else str(self.kind)
 
     @property
     def has_versions(self) -> bool:
@@ -71,7 +77,7 @@ class Strategy:
 
     def is_malformed(self, record: Record) -> bool:
         """Whether the record has the header, but no version in it."""
-        if self.kind is not StrategyKind.HEADER:
+        if not self.kind.needs_header:
             return False
         return any(name == self.header for name, _ in record.headers) and self.version_of(record) is None
 

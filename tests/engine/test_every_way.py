@@ -24,17 +24,17 @@ from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import CleanStep, Compact
-from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.log.strategy import Strategy
 from keptlog.log.watermark import Watermark
 from tests.building import Clean
 from tests.in_process import SMALL_CUTS, in_process_engine
 from tests.local_log import LocalFiles, live_records, write_segment
 from tests.profiles import examples
+from tests.strategies import ALL_STRATEGIES
 
 FILES = LocalFiles()
 NOW_MS = 10_000
 LONG_MAX = 2**63 - 1
-STRATEGIES = [Strategy(), Strategy(StrategyKind.TIMESTAMP), Strategy(StrategyKind.HEADER, "v")]
 VERSIONS = st.sampled_from([None, b"", b"short", *(struct.pack(">q", version) for version in (-1, 0, 1, 2, 2**62))])
 HEADERS = st.lists(st.tuples(st.sampled_from(["v", "v", "w"]), VERSIONS), max_size=3)
 SHUFFLED = Sizes(whole_log_records=5, run_bytes=8000, bundles_per_core=1, shuffled_part_records=1)
@@ -80,7 +80,7 @@ def a_clean(draw: st.DrawFn, log: Sequence[Sequence[Record]]) -> Clean:
         first_dirty_offset,
         end_offset,
         now_ms=NOW_MS,
-        strategy=draw(st.sampled_from(STRATEGIES)),
+        strategy=draw(st.sampled_from(ALL_STRATEGIES)),
         segment_bytes=draw(st.sampled_from([1, 4000, 2**30])),
         log_start_offset=draw(st.integers(0, first_dirty_offset)),
         watermark_retention_ms=draw(st.sampled_from([0, 2, LONG_MAX])),
@@ -184,7 +184,7 @@ def test_shuffled_keys_leave_what_the_rules_leave(
 
 
 @EXAMPLES
-@given(a_log(), st.integers(1, 4), st.sampled_from(STRATEGIES), st.sampled_from([Sizes(), SMALL_CUTS]))
+@given(a_log(), st.integers(1, 4), st.sampled_from(ALL_STRATEGIES), st.sampled_from([Sizes(), SMALL_CUTS]))
 def test_passes_with_a_full_map_leave_the_same_log_as_one_without_bound(
     log: list[list[Record]], max_keys: int, strategy: Strategy, sizes: Sizes
 ) -> None:

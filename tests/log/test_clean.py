@@ -18,6 +18,7 @@ from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
 from tests.building import Clean
+from tests.strategies import ALL_STRATEGIES
 
 BY_TIMESTAMP = Strategy(StrategyKind.TIMESTAMP)
 NOW_MS, RETENTION_MS, REMEMBERED_MS = 1000, 50, 500
@@ -171,7 +172,7 @@ NEW_RECORDS = st.lists(
 HISTORIES = st.lists(st.tuples(NEW_RECORDS, st.integers(1, 60)), min_size=1, max_size=6)
 
 
-@given(HISTORIES, st.sampled_from([Strategy(), BY_TIMESTAMP, Strategy(StrategyKind.HEADER, "v")]))
+@given(HISTORIES, st.sampled_from(ALL_STRATEGIES))
 def test_any_history_ends_as_the_specification_says(
     history: list[tuple[list[Record], int]], strategy: Strategy
 ) -> None:

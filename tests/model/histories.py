@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import LONG_MAX
+from keptlog.log.strategy import StrategyKind
 from keptlog.log.uncleanable import Backoff
 
 BEGINNING_MS = 2_000_000_000_000
@@ -30,7 +31,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 STRATEGIES = st.fixed_dictionaries(
     {
-        "compaction.strategy": st.sampled_from(["offset", "offset", "timestamp", "header"]),
+        "compaction.strategy": st.sampled_from(["offset", *StrategyKind]),
         "compaction.strategy.header": st.just("v"),
         "keptlog.watermark.retention.ms": st.sampled_from([0, HOUR_MS, DAY_MS]).map(str),
     }

@@ -16,6 +16,7 @@ from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.catalog import open_catalog
 from tests.profiles import examples
+from tests.strategies import STRATEGIES_WITH_VERSIONS, settings_of
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -80,10 +81,7 @@ _RECORD = st.builds(
     partition=st.just(0),
     headers=_HEADERS.map(tuple),
 )
-STRATEGIES = [
-    {"compaction.strategy": "timestamp"},
-    {"compaction.strategy": "header", "compaction.strategy.header": "v"},
-]
+STRATEGIES = [settings_of(strategy) for strategy in STRATEGIES_WITH_VERSIONS]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
