@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 from xdist.remote import Producer
 
 from keptlog.spark.session import start_session
+from keptlog.table.logs import ObservedTopic
+from keptlog.table.store import LogStore
 from tests import profiles
 from tests.side_by_side import ByGroup, turn_of
 
@@ -70,3 +72,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("not tried here")
         for reason, tests in reasons.items():
             terminalreporter.line(f"{tests} test{'s' * (tests > 1)}: {reason}")
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that were asked of a store since, each time one was."""
+    topics: list[str] = []
+    really = LogStore.observe
+
+    def told(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        topics.append(topic)
+        return really(store, topic, location)
+
+    monkeypatch.setattr(LogStore, "observe", told)
+    return topics

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -21,12 +20,12 @@ from keptlog.cli.output import (
     size,
 )
 from keptlog.home import new_id, open_home
+from keptlog.home import spark_session as home_session
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
-from keptlog.spark.session import start_session
 from keptlog.table.purge import PurgeReceipt
 from keptlog.table.store import ORPHAN_GRACE_MS
 
@@ -114,9 +113,9 @@ def _deleted(receipt: PurgeReceipt) -> dict[str, int]:
 
 
 def spark_session() -> SparkSession:
-    """The session of a command, on the master that ``KEPTLOG_SPARK_MASTER`` names."""
+    """The session of a command: that of the process, without the noise of Ctrl-C."""
     logging.getLogger().addFilter(_is_news)
-    return start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
+    return home_session()
 
 
 def _is_news(record: logging.LogRecord) -> bool:

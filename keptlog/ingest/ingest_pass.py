@@ -41,7 +41,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
 from keptlog.table.store import LogStore
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 """What a result tells anyway is information here, and no warning: or people would be told twice."""
 
 
@@ -157,14 +157,14 @@ class _Run:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
         intakes, broken = self._read(plan)
         for name, error in broken.items():
-            _log.info("%s was not read to its end: %s", name, error)
+            _logger.info("%s was not read to its end: %s", name, error)
         self.failed |= broken
         if not intakes and (broken or plan.stopped):
             return
         try:
             self._commit(plan, intakes)
         except KeptlogError as error:
-            _log.info("what was read of %s did not land: %s", plan.topic, error)
+            _logger.info("what was read of %s did not land: %s", plan.topic, error)
             self.failed |= {str(each.topic_partition): error for each in intakes} or {plan.topic: error}
         else:
             self._report(plan.topic, intakes)
@@ -206,7 +206,7 @@ class _Run:
             # Another run may have been faster; whether it has the same source is seen at the commit.
             if topic not in self.store.topics():
                 raise
-            _log.info("topic %s was created by another run at this moment; going on with it", topic)
+            _logger.info("topic %s was created by another run at this moment; going on with it", topic)
         else:
             self.created.append(topic)
 

@@ -30,7 +30,7 @@ from keptlog.table.store import LogStore
 
 DEFAULT_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 def topics_from_brokers(store: LogStore) -> dict[str, str]:
@@ -74,7 +74,7 @@ class KafkaBrokers:
             try:
                 found, settings = self._ask(self.settings.at(bootstrap), names, new)
             except KeptlogError as error:
-                _log.info("%s can't be surveyed: %s", ", ".join(names), error)
+                _logger.info("%s can't be surveyed: %s", ", ".join(names), error)
                 failed |= dict.fromkeys(names, error)
                 continue
             for here, name in names.items():

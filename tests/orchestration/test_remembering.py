@@ -16,50 +16,34 @@ from keptlog.dagster.orchestration.sensors import (
 )
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.passes.observer import READING_MS
-from keptlog.table.logs import ObservedTopic
-from keptlog.table.store import LogStore
 from tests.orchestration.conftest import HOUR_MS, World, logs_of
 
 
-@pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The topics that were looked at since, each time one was."""
-    read: list[str] = []
-    really = LogStore.observe
-
-    def counted(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
-        read.append(topic)
-        return really(store, topic, location)
-
-    monkeypatch.setattr(LogStore, "observe", counted)
-    return read
-
-
-def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, loads: list[str]) -> None:
+def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, looked_at: list[str]) -> None:
     for topic in ("users", "orders"):
         world.topic(topic, min_cleanable_dirty_ratio="1")
         world.append(topic, ("a", "1"))
-    loads.clear()
+    looked_at.clear()
     for sensor in SENSORS * 3:
         world.tick(sensor)
-    assert sorted(loads) == ["orders", "users"]
+    assert sorted(looked_at) == ["orders", "users"]
 
-    loads.clear()
+    looked_at.clear()
     world.store.alter_topic("users", {"delete.retention.ms": "1"})
     for sensor in SENSORS * 3:
         world.tick(sensor)
-    assert loads == ["users"]
+    assert looked_at == ["users"]
 
 
-def test_the_clock_alone_makes_a_log_due_without_reading_it_again(world: World, loads: list[str]) -> None:
+def test_the_clock_alone_makes_a_log_due_without_reading_it_again(world: World, looked_at: list[str]) -> None:
     world.topic("users", segment_ms=str(HOUR_MS))
     world.append("users", ("a", "1"), age_ms=0)
     assert "next to look at: users-0" in world.skips(dirty_ratio_sensor)
-    loads.clear()
+    looked_at.clear()
     world.now_ms += HOUR_MS + 1
 
     assert len(world.requests(dirty_ratio_sensor)) == 1
-    assert loads == []
+    assert looked_at == []
 
 
 def test_dirty_sections_are_observed_when_they_change_and_only_a_few_a_tick(world: World) -> None:
@@ -104,21 +88,21 @@ def slow_observer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_look_that_runs_out_of_time_goes_on_in_the_next_tick(
-    world: World, loads: list[str], monkeypatch: pytest.MonkeyPatch
+    world: World, looked_at: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
         world.topic(f"topic-{number}")
         world.append(f"topic-{number}", ("a", "1"), ("a", "2"))
-    loads.clear()
+    looked_at.clear()
     slow_observer(world, monkeypatch)
 
     assert "2 logs, none is late; 3 topics still to be read" in world.skips(max_compaction_lag_sensor)
-    assert sorted(loads) == ["topic-0", "topic-1"]
+    assert sorted(looked_at) == ["topic-0", "topic-1"]
     (request,) = world.requests(dirty_ratio_sensor)
     assert logs_of(request) == [f"topic-{number}-0" for number in range(4)]
     (request,) = world.requests(dirty_ratio_sensor)
     assert logs_of(request) == [f"topic-{number}-0" for number in range(5)]
-    assert sorted(loads) == [f"topic-{number}" for number in range(5)]
+    assert sorted(looked_at) == [f"topic-{number}" for number in range(5)]
 
 
 def test_a_tick_says_how_much_is_still_to_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,20 +21,6 @@ from tests.logs import carry_out
 from tests.passes.conftest import NOW_MS
 
 
-@pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The topics that were asked of a store since, each time one was."""
-    topics: list[str] = []
-    really = LogStore.observe
-
-    def told(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
-        topics.append(topic)
-        return really(store, topic, location)
-
-    monkeypatch.setattr(LogStore, "observe", told)
-    return topics
-
-
 def names(seen: Overview) -> list[str]:
     return [str(log.topic_partition) for log in seen.logs]
 

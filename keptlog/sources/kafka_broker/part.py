@@ -36,7 +36,7 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.messages import table_of
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
 """Of the wait for messages that don't come, at the end of a log; while they come, nobody waits."""
@@ -148,7 +148,7 @@ class _Reading:
             self.trouble.forget()
             if self._is_outage:
                 self._is_outage = False
-                _log.info("%s answers again; reading on at offset %d", self.part.there, self.position)
+                _logger.info("%s answers again; reading on at offset %d", self.part.there, self.position)
         if has_events:
             for event in polled:
                 self._heed(event.error(), _offset(event))
@@ -180,7 +180,7 @@ class _Reading:
         if self.trouble.errors and not self._is_outage:
             self._is_outage = True
             why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
-            _log.warning("%s; waiting for it for up to %g s", why, self.part.stall_seconds)
+            _logger.warning("%s; waiting for it for up to %g s", why, self.part.stall_seconds)
         self._idle_polls += 1
         if self._idle_polls * _POLL_SECONDS < self.part.stall_seconds:
             return
