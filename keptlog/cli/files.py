@@ -49,7 +49,7 @@ def files(topic: str, *, duckdb: bool, as_json: bool) -> None:
     """
     if duckdb and as_json:
         raise InvalidConfig("--duckdb prints SQL and --json prints JSON: choose one")
-    logs = open_home().store.logs(topic)
+    logs = open_home().store.reader(topic).logs
     if duckdb:
         click.echo(_duckdb_view(topic, logs))
     elif as_json:

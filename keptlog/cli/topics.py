@@ -101,7 +101,7 @@ def describe(name: str, *, as_json: bool) -> None:
             "segments": len(log.segments),
         }
         | ({"position at source": position} if source else {})
-        for log, position in zip(store.logs(name), stored.positions, strict=False)
+        for log, position in zip(store.reader(name).logs, stored.positions, strict=False)
     ]
     if as_json:
         print_json(

@@ -105,6 +105,8 @@ class Ingest:
         failed: dict[str, KeptlogError] = {}
         for topic in topics:
             try:
+                if topic in existing:
+                    self.store.require_own(topic)
                 stored[topic] = self.store.source_of(topic) if topic in existing else None
             except KeptlogError as error:
                 failed[topic] = error

@@ -175,6 +175,7 @@ class LagScanner:
 
     def _read(self, topic: str) -> StoredSource:
         try:
+            self.store.require_own(topic)
             return self.store.source_of(topic)
         except KeptlogError:
             # The sensors that clean tell what is wrong with it.

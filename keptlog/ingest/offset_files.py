@@ -131,6 +131,7 @@ class FileIngest:
             InvalidRecord: what is wrong with the row at the files' place; nothing was ingested.
             StalePlan, CommitStateUnknown, StorageUnavailable: the commit did not land, or nobody knows.
         """
+        self.store.require_own(self.topic)
         topic = self.store.describe_topic(self.topic)
         paths = SegmentPaths(topic.data_location, self.run_id, self.new_id)
         writers = PartitionWriters(self.store.files, paths, topic.config.segment_bytes)

@@ -119,6 +119,8 @@ class Restore:
     def _go_on(self, topic: str, name: str, done: _Done, *, append_to_existing: bool, skip_lost: bool) -> None:
         """Send what is not there yet, with one writer."""
         started_ms = self.clock()
+        # What a log has lost for now would be passed over for good, once the position is behind it.
+        self.store.require_own(topic)
         reader = self.store.reader(topic)
         seen_ms = self.clock()
         target, is_created = self._target(topic, name)

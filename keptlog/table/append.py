@@ -17,10 +17,11 @@ from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
-from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, find_commit
+from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, find_commit
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged
+from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.staging import StagedPartition, Stager, shifted
@@ -88,6 +89,7 @@ class Append:
         if earlier:
             _logger.info("topic %s, run %s: it was appended before", self.topic.name, self.paths.run_id)
             return _result_of(self.topic.name, earlier)
+        require_own(table)
         _require_no_source(self.topic.name, table.properties)
         staged = self._stage(records, log_end_offsets(self.topic, table.properties))
         if not staged:

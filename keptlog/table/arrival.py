@@ -23,10 +23,11 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
-from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged
+from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.manifests import FileChange
 from keptlog.table.state import PARTITIONS, SOURCE, log_end_offset, log_start_offset, read_source, source_to_json
 

@@ -31,6 +31,8 @@ _PROPERTIES = [FORMAT_VERSION, STATE_PREFIX, CONFIG_PREFIX]
 
 With the columns it is the version: an entry of a keptlog with others counts as none, but further fields are read over.
 """
+_LINEAGE = "own"
+"""Only topics whose snapshot and state belong together are kept; a keptlog that did not ask has not said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class TopicCache:
             if int(checksum, 16) != zlib.crc32(text):
                 return None
             entry = json.loads(text)
-            if [entry["location"], entry["columns"], entry["kept"]] != [location, _COLUMNS, _PROPERTIES]:
+            version = [entry["columns"], entry["kept"], entry["lineage"]]
+            if [entry["location"], *version] != [location, _COLUMNS, _PROPERTIES, _LINEAGE]:
                 return None
             return _stored(topic, entry)
         except (OSError, ValueError, LookupError, TypeError):
@@ -88,6 +91,7 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
         "location": stored.location,
         "columns": _COLUMNS,
         "kept": _PROPERTIES,
+        "lineage": _LINEAGE,
         "properties": {name: value for name, value in stored.properties.items() if name.startswith(tuple(_PROPERTIES))},
         "counts": [[partition, len(of_partition)] for partition, of_partition in stored.segments.items()],
         "prefix": prefix,

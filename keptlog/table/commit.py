@@ -4,6 +4,9 @@
          ^                                                    |
          +------ wait a little <------ refused, unanswered ---+
 
+Before all else it is asked whether the table's snapshot is the one that its state belongs to (``lineage``): nothing is
+built on what somebody else has left.
+
 A commit that adds a snapshot names the snapshot it was built from, and the catalog refuses it if another one came
 first; nothing is merged behind our back. So each round begins with a fresh table and a fresh check.
 
@@ -33,6 +36,7 @@ from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
 from keptlog.log.segment import Segment
+from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.topics import load_topic_table
 
@@ -40,8 +44,7 @@ _logger = logging.getLogger(__name__)
 
 RUN_ID = "keptlog.run-id"
 OPERATION = "keptlog.operation"
-COMMIT_ID = "keptlog.commit-id"
-"""Snapshot summary properties. The last one tells a change from any other, also from another one of the same run."""
+"""Snapshot summary properties, beside ``COMMIT_ID``."""
 
 MAX_OUTAGES = 24
 """Attempts in a row that catalog or storage did not answer."""
@@ -62,9 +65,15 @@ class Committer:
     sleep: Callable[[float], None]
 
     def commit(
-        self, topic: str, prepare: Callable[[Table], Land | None], commit_id: str | None = None
+        self,
+        topic: str,
+        prepare: Callable[[Table], Land | None],
+        commit_id: str | None = None,
+        require_fit: Callable[[Table], None] = require_own,
     ) -> Snapshot | None:
         """Land a change. ``prepare`` gets the fresh table, checks, and returns what commits; null if nothing is to do.
+
+        ``require_fit`` says of each fresh table whether it may be built on at all; only a repair has one of its own.
 
         Returns:
             The snapshot of ``commit_id`` if it was there already, else null.
@@ -73,6 +82,7 @@ class Committer:
             StalePlan: others kept committing first; nothing landed.
             CommitStateUnknown: it may have landed, and nobody could say.
             StorageUnavailable: catalog or storage can't be reached; nothing landed.
+            LogCorrupt: state and snapshot don't belong together: somebody else has moved the latter (``lineage``).
             KeptlogError: whatever ``prepare`` refuses.
         """
         unanswered: int | None = None
@@ -86,7 +96,7 @@ class Committer:
             try:
                 table = load_topic_table(self.catalog, topic)
                 landed = _landed_before(table, commit_id, unanswered)
-                land = None if landed else prepare(table)
+                land = None if landed else _prepared(table, require_fit, prepare)
             except OUT_OF_REACH as error:
                 failure, outages = error, outages + 1
                 continue
@@ -135,6 +145,13 @@ def find_commit(table: Table, commit_id: str) -> Snapshot | None:
         if snapshot.summary and snapshot.summary.additional_properties.get(COMMIT_ID) == commit_id:
             return snapshot
     return None
+
+
+def _prepared(
+    table: Table, require_fit: Callable[[Table], None], prepare: Callable[[Table], Land | None]
+) -> Land | None:
+    require_fit(table)
+    return prepare(table)
 
 
 def _landed_before(table: Table, commit_id: str | None, unanswered: int | None) -> Snapshot | None:

@@ -38,8 +38,8 @@ class FormatVersion:
 
 
 FIRST = FormatVersion(1, 0)
-CURRENT = FormatVersion(1, 0)
-"""What new topics get."""
+CURRENT = FormatVersion(1, 1)
+"""What new topics get, and older ones with their next snapshot."""
 
 
 def format_of(topic: str, properties: Mapping[str, str]) -> FormatVersion:
@@ -65,3 +65,12 @@ def format_of(topic: str, properties: Mapping[str, str]) -> FormatVersion:
             "upgrade keptlog"
         )
     return found
+
+
+def raised_format(topic: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The property to set with a commit that makes a snapshot; nothing where the version is this one or newer.
+
+    Raises:
+        UnsupportedFormat, LogCorrupt: as ``format_of`` does.
+    """
+    return {FORMAT_VERSION: str(CURRENT)} if format_of(topic, properties) < CURRENT else {}

@@ -45,6 +45,8 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 from typing_extensions import override
 
 from keptlog.table.file_metrics import LiveFile
+from keptlog.table.format import raised_format
+from keptlog.table.state import SNAPSHOT_ID
 
 MANIFEST_ENTRIES = 1_000
 SMALL_MANIFESTS = 20
@@ -65,15 +67,19 @@ class FileChange:
     """By partition; only needed where files are removed."""
 
     def land(self, table: Table) -> None:
-        """Commit on exactly the table's current snapshot.
+        """Commit on exactly the table's current snapshot; the state then belongs to the new one.
 
         Raises:
             CommitFailedException: it is no longer the current one; nothing landed.
             ValidationException: a file that is to be removed is not in it; nothing landed.
         """
         transaction = _Transaction(table)
-        _Producer(transaction, table, self).commit()
-        transaction.set_properties(dict(self.properties))
+        producer = _Producer(transaction, table, self)
+        producer.commit()
+        belongs_to = {SNAPSHOT_ID: str(producer.snapshot_id)}
+        transaction.set_properties(
+            dict(self.properties) | belongs_to | raised_format(table.name()[-1], table.properties)
+        )
         transaction.commit_transaction()
 
 

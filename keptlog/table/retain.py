@@ -22,9 +22,10 @@ from keptlog.log.retention import log_start_after_deletion
 from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
+from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile
 from keptlog.table.freshness import require_old
+from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared

@@ -2,6 +2,8 @@
 
 keptlog.format-version            which format all this is in (``keptlog.table.format``)
 log.partitions                    how many partitions the topic has
+log.snapshot-id                   the snapshot that all of this belongs to (``keptlog.table.lineage``); absent in
+                                  topics of format 1.0 and until the first commit
 log.p<N>.log-start-offset         the first offset that readers see
 log.source                        where the records come from, as JSON; absent if they are appended (ADR 23)
 log.p<N>.log-end-offset           the next offset, and with a source the position there; never derived from the files:
@@ -30,6 +32,7 @@ from keptlog.log.uncleanable import Uncleanable
 from keptlog.table.stored_json import from_json
 
 PARTITIONS = "log.partitions"
+SNAPSHOT_ID = "log.snapshot-id"
 SOURCE = "log.source"
 STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
@@ -123,6 +126,23 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
         return StoredSource(None, positions)
     where, remedy = f"topic {topic}: property {SOURCE}", "set it back to its last right value"
     return StoredSource(from_json(SourceIdentity, text, where, "source", remedy), positions)
+
+
+def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:
+    """The id of the snapshot that the state belongs to; null if nothing says so.
+
+    Raises:
+        LogCorrupt: what is stored is no id.
+    """
+    text = properties.get(SNAPSHOT_ID)
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise LogCorrupt(
+            f"topic {topic}: property {SNAPSHOT_ID}={text!r} is no snapshot's id; remove it, and the newest snapshot "
+            "that keptlog has made takes its place"
+        )
+    return int(text)
 
 
 def watermarks_paths(properties: Mapping[str, str]) -> list[str]:

@@ -28,6 +28,7 @@ from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
+from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
 from keptlog.table.logs import ObservedTopic, StoredTopic, known_config
 from keptlog.table.mark import Failure, mark_uncleanable
@@ -138,12 +139,15 @@ class LogStore:
         return len(paths)
 
     def logs(self, topic: str) -> list[Log]:
-        """The logs of a topic, one for each partition, from file metrics alone.
+        """The logs of a topic, one for each partition, from file metrics alone: to be judged, and changed.
+
+        Whoever only reads records finds them in ``reader``, whatever somebody else has done to the table.
 
         Raises:
-            LogCorrupt: what is stored contradicts itself.
+            LogCorrupt: what is stored contradicts itself, or its snapshot is not the one that its state belongs to.
         """
         table = self._load(topic)
+        require_own(table)
         config = topic_of(table, self._broker_settings).config
         with reaching(f"topic {topic} can't be read"):
             return self._live_files.logs(table, config)
@@ -155,7 +159,7 @@ class LogStore:
         known of that is not read again.
 
         Raises:
-            LogCorrupt: what is stored contradicts itself.
+            LogCorrupt: as for ``logs``.
             InvalidConfig: the topic's configuration can't be resolved over the broker's.
         """
         table = None
@@ -165,12 +169,21 @@ class LogStore:
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
             table = table or self._load(topic)
+            require_own(table)
             with reaching(f"topic {topic} can't be read"):
                 segments = segments_of(self._live_files.of(table))
             stored = StoredTopic(topic, table.metadata_location, table.properties, segments)
             if self._cache:
                 self._cache.put(stored)
         return stored.observed(self._broker_settings)
+
+    def require_own(self, topic: str) -> None:
+        """Refuse a topic whose snapshot somebody else has moved away from its state; whoever writes asks by himself.
+
+        Raises:
+            LogCorrupt: saying what happened, and what to do.
+        """
+        require_own(self._load(topic))
 
     def data_location(self, topic: str) -> str:
         """The folder in which a topic's segments lie, without a slash at its end."""

@@ -25,10 +25,11 @@ from keptlog.log.metrics import LastPass
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land, commit_id_of
+from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_cleanable, require_staged
+from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared

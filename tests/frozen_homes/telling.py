@@ -82,6 +82,12 @@ def formats(home: Path) -> list[tuple[FormatVersion, str | None]]:
     return [(format_of(topic, each), each.get(FORMAT_VERSION)) for topic, each in properties.items()]
 
 
+def snapshots(home: Path) -> list[int | None]:
+    """The current snapshot of each topic."""
+    store = open_home(home, {}).store
+    return [store.describe_topic(topic).snapshot_id for topic in store.topics()]
+
+
 def live_segments(home: Path) -> set[str]:
     """The files of all live segments."""
     store = open_home(home, {}).store

@@ -1,4 +1,4 @@
-"""Homes of an older format are opened as what they are, and whoever writes to them leaves them that."""
+"""Homes of an older format are opened as what they are, and a commit that makes a snapshot brings its topic along."""
 
 from __future__ import annotations
 
@@ -19,16 +19,21 @@ def test_a_home_is_of_the_format_of_its_folder(frozen: Frozen) -> None:
     assert version[0] <= CURRENT
 
 
-def test_no_write_changes_the_format(frozen: Frozen, tmp_path: Path) -> None:
-    before = telling.formats(frozen.home)
+def test_a_topic_is_brought_along_with_its_next_snapshot_and_no_sooner(frozen: Frozen, tmp_path: Path) -> None:
+    before, snapshots = telling.formats(frozen.home), telling.snapshots(frozen.home)
+    for topic in frozen.topics:
+        assert frozen.at(frozen.later_ms, "topic", "alter", topic, "--config", "segment.ms=7").code == 0
+    assert telling.formats(frozen.home) == before
     lines = tmp_path / "records.jsonl"
     lines.write_text(json.dumps({"key": "a", "value": "more"}) + "\n")
     for topic, stored in frozen.topics.items():
         if not stored["source"]:
             assert frozen.at(frozen.later_ms, "append", topic, "--file", str(lines)).code == 0
-        assert frozen.at(frozen.later_ms, "topic", "alter", topic, "--config", "segment.ms=7").code == 0
         assert frozen.at(frozen.later_ms, "delete-records", topic, "0", "--", "-1").code == 0
     for command in ("retain", "purge"):
         frozen.at(frozen.later_ms, command)
 
-    assert telling.formats(frozen.home) == before
+    after = telling.formats(frozen.home)
+    is_new = [now != then for now, then in zip(telling.snapshots(frozen.home), snapshots, strict=True)]
+    assert after == [(CURRENT, str(CURRENT)) if new else was for new, was in zip(is_new, before, strict=True)]
+    assert any(is_new)

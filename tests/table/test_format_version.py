@@ -23,6 +23,7 @@ from keptlog.table.cache import FOLDER, TopicCache
 from keptlog.table.catalog import open_catalog
 from keptlog.table.format import format_of
 from keptlog.table.mark import Failure
+from keptlog.table.state import SNAPSHOT_ID
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,
@@ -142,20 +143,31 @@ def home(tmp_path: Path) -> Home:
 
 def test_a_new_topic_is_of_this_version_and_every_write_leaves_it_so(home: Home) -> None:
     store = home.store
-    assert home.properties()[VERSION] == "1.0"
+    assert home.properties()[VERSION] == "1.1"
     for name, way in WRITES.items():
         if name not in {"retain", "delete the topic"}:
             way(store)()
-            assert home.properties()[VERSION] == "1.0"
+            assert home.properties()[VERSION] == "1.1"
 
 
-def test_a_topic_without_a_version_is_of_the_first_and_gets_none(home: Home) -> None:
+@pytest.mark.parametrize("before", [None, "1.0"])
+@pytest.mark.parametrize("name", READS | WRITES)
+def test_an_older_topic_gets_this_version_with_its_next_snapshot_and_no_sooner(
+    home: Home, name: str, before: str | None
+) -> None:
+    call = (READS | WRITES)[name](home.store)
     for topic in (TOPIC, INGESTED):
-        home.table(topic).transaction().remove_properties(VERSION).commit_transaction()
-    for name, way in (READS | WRITES).items():
-        if name not in {"retain", "delete the topic"}:
-            way(home.store)()
-            assert VERSION not in home.properties()
+        if before is None:
+            home.table(topic).transaction().remove_properties(VERSION).commit_transaction()
+        else:
+            home.table(topic).transaction().set_properties({VERSION: before}).commit_transaction()
+    topic = INGESTED if name == "ingest" else TOPIC
+    snapshot_id = home.table(topic).metadata.current_snapshot_id
+    call()
+    if name != "delete the topic":
+        is_new = home.table(topic).metadata.current_snapshot_id != snapshot_id
+        assert home.properties(topic).get(VERSION) == ("1.1" if is_new else before)
+        assert is_new == (name in {"append", "ingest", "swap", "retain", "delete records"})
 
 
 def test_a_newer_major_version_is_refused_whatever_is_done_and_nothing_of_it_is_touched(home: Home) -> None:
@@ -178,7 +190,7 @@ def test_a_version_that_is_raised_while_a_write_is_on_its_way_refuses_it(home: H
     def raised_first(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
         transaction = home.table().transaction()
         transaction.update_snapshot().fast_append().commit()
-        transaction.set_properties({VERSION: "2.0"})
+        transaction.set_properties({VERSION: "2.0", SNAPSHOT_ID: str(transaction.table_metadata.current_snapshot_id)})
         transaction.commit_transaction()
         return commit()
 
@@ -273,14 +285,14 @@ def test_a_setting_that_is_not_known_can_be_set_in_no_version(home: Home) -> Non
 def test_what_is_no_version_is_refused_with_the_topic_and_the_value(text: str) -> None:
     with pytest.raises(LogCorrupt) as refused:
         format_of("t", {VERSION: text})
-    said = f"topic t: property {VERSION}={text!r} is no version such as 1.0; set it back to its last right value"
+    said = f"topic t: property {VERSION}={text!r} is no version such as 1.1; set it back to its last right value"
     assert str(refused.value) == said
 
 
-@pytest.mark.parametrize("text", ["1.0", "1.1", "1.10", "1.9999"])
+@pytest.mark.parametrize("text", ["1.0", "1.1", "1.2", "1.10", "1.9999"])
 def test_every_minor_version_is_read(text: str) -> None:
     assert str(format_of("t", {VERSION: text})) == text
-    assert format_of("t", {VERSION: text}).is_newer == (text != "1.0")
+    assert format_of("t", {VERSION: text}).is_newer == (text not in {"1.0", "1.1"})
 
 
 def test_a_topic_whose_version_is_none_is_refused_by_reads_and_writes(home: Home) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import StalePlan
+from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import Committer
 from keptlog.table.files import TableFiles
@@ -164,10 +164,11 @@ def test_a_topic_is_not_swept_by_the_purge_of_one_whose_name_begins_its_own(tmp_
     assert len(values(store, TOPIC + "-x")) == 1
 
 
-def test_a_rollback_between_the_look_and_the_commit_keeps_the_purge_from_expiring_the_current_snapshot(
+def test_a_rollback_between_the_look_and_the_commit_keeps_the_purge_from_expiring_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = cleaned(tmp_path)
+    before = files_below(tmp_path)
     catalog = open_catalog(tmp_path)
     first = catalog.load_table(("keptlog", TOPIC)).metadata.snapshots[0].snapshot_id
     real = type(catalog).commit_table
@@ -181,10 +182,12 @@ def test_a_rollback_between_the_look_and_the_commit_keeps_the_purge_from_expirin
         return real(self, table, requirements, updates)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(catalog), "commit_table", racing)
-    store_over(catalog).purge(TOPIC, clock_ms() + MINUTE_MS + 1)
+    with pytest.raises(LogCorrupt, match="it was rolled back"):
+        store_over(catalog).purge(TOPIC, clock_ms() + MINUTE_MS + 1)
     monkeypatch.undo()
-    assert open_catalog(tmp_path).load_table(("keptlog", TOPIC)).current_snapshot().snapshot_id == first  # type: ignore[union-attr]
-    assert len(list(store_at(tmp_path).files.list(store.data_location(TOPIC)))) == 1
+    assert open_catalog(tmp_path).load_table(("keptlog", TOPIC)).metadata.current_snapshot_id == first
+    assert files_below(tmp_path) == before
+    assert len(list(store.files.list(store.data_location(TOPIC)))) == len(before)
 
 
 def _kill_at(home: Path, patch: Callable[[], None]) -> None:
