@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from keptlog.errors import StalePlan
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep
 from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
-from keptlog.storage.segment_reader import open_segment
+from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.versions import version_columns, with_versions
 
 _KEY_FIELDS = [pa.field("key", pa.binary()), pa.field("offset", pa.int64())]
@@ -49,7 +48,7 @@ class Between:
 
 
 @contextmanager
-def open_input(files: Files, step: CleanStep, segment: Segment) -> Iterator[pq.ParquetFile]:
+def open_input(files: Files, step: CleanStep, segment: Segment) -> Iterator[SegmentFile]:
     """An input of a step, open.
 
     Raises:
@@ -57,13 +56,13 @@ def open_input(files: Files, step: CleanStep, segment: Segment) -> Iterator[pq.P
     """
     with ExitStack() as opened:
         try:
-            parquet = opened.enter_context(open_segment(files, segment))
+            segment_file = opened.enter_context(open_segment(files, segment))
         except FileNotFoundError as error:
             raise StalePlan(
                 f"{step.topic_partition}: segment {segment.path} was replaced by another commit and purged since this "
                 "clean was planned; nothing was committed, plan again"
             ) from error
-        yield parquet
+        yield segment_file
 
 
 def read_where(
@@ -78,14 +77,13 @@ def read_where(
     """
     if not pc.any(mask, min_count=0).as_py():
         return
-    with open_input(files, step, segment) as parquet:
+    with open_input(files, step, segment) as opened:
         position = 0
-        for index in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(index).num_rows
+        for row_group, rows in enumerate(opened.row_groups):
             of_row_group = mask.slice(position, rows)
             position += rows
             if pc.any(of_row_group, min_count=0).as_py():
-                yield parquet.read_row_group(index, columns=columns, use_threads=False).filter(of_row_group)
+                yield opened.read(row_group, columns).filter(of_row_group)
 
 
 def keys_schema(strategy: Strategy) -> pa.Schema:
@@ -106,9 +104,9 @@ def read_keys(files: Files, step: CleanStep, segments: Iterable[Segment], betwee
     for segment in segments:
         if not between.meets(segment):
             continue
-        with open_input(files, step, segment) as parquet:
-            for index in range(parquet.num_row_groups):
-                table = parquet.read_row_group(index, columns=columns, use_threads=False)
+        with open_input(files, step, segment) as opened:
+            for row_group in range(len(opened.row_groups)):
+                table = opened.read(row_group, columns)
                 if not between.holds(segment):
                     offset = pc.field("offset")
                     table = table.filter((offset >= between.first_offset) & (offset < between.end_offset))

@@ -151,9 +151,9 @@ def _row_groups(
     for index, segment in segments:
         horizon = ("delete_horizon",) if segment.has_expired_tombstone(step.now_ms) else ()
         columns = list(dict.fromkeys((*_COLUMNS[way], *horizon)))
-        with open_input(files, step, segment) as parquet:
-            for row_group in range(parquet.num_row_groups):
-                table = parquet.read_row_group(row_group, columns=columns, use_threads=False).select(columns)
+        with open_input(files, step, segment) as opened:
+            for row_group in range(len(opened.row_groups)):
+                table = opened.read(row_group, columns).select(columns)
                 yield index, table.replace_schema_metadata(None)
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from keptlog.kernels.inputs import open_input
 from keptlog.kernels.judge import Judgement, judge
@@ -30,6 +29,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA, US_PER_MS
+from keptlog.storage.segment_reader import SegmentFile
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
 from keptlog.storage.value_views import kept, with_views
 
@@ -79,8 +79,8 @@ def rewrite_run(
         writer = SegmentWriter(files, output.path_for, step.segment_bytes, output.row_group_bytes)
         try:
             for index in group:
-                with open_input(files, step, segments[index]) as parquet:
-                    for survivors, expired in _divided(parquet, judged, index):
+                with open_input(files, step, segments[index]) as opened:
+                    for survivors, expired in _divided(opened, judged, index):
                         table, newly_stamped = _with_horizons(survivors, step)
                         stamped += newly_stamped
                         writer.write(table)
@@ -109,7 +109,7 @@ def _must_change(step: CleanStep, segment: Segment) -> bool:
     return isinstance(step, Compact) and (step.must_rewrite(segment) or gets_horizons)
 
 
-def _divided(parquet: pq.ParquetFile, judged: Judgement, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+def _divided(opened: SegmentFile, judged: Judgement, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """Of each row group what survives, and the tombstones that leave watermarks; not read if it has neither.
 
     Survivors are of ``VIEWED_SCHEMA``, tombstones of ``SCHEMA``, or null where the segment has none.
@@ -119,22 +119,21 @@ def _divided(parquet: pq.ParquetFile, judged: Judgement, segment: int) -> Iterat
     """
     survives, expired, read = judged.survives[segment], judged.expired[segment], judged.read.pop(segment, None)
     position = 0
-    for index in range(parquet.num_row_groups):
-        rows = parquet.metadata.row_group(index).num_rows
+    for index, rows in enumerate(opened.row_groups):
         mask = survives.slice(position, rows) if survives is not None else None
         leaving = expired.slice(position, rows) if expired is not None else None
         position += rows
         surviving = rows if mask is None else pc.sum(mask).as_py() or 0
         if surviving or (leaving is not None and pc.any(leaving, min_count=0).as_py()):
-            table = _records(parquet, index, read[index] if read else _NOTHING_READ)
+            table = _records(opened, index, read[index] if read else _NOTHING_READ)
             survivors = with_views(table) if surviving == rows else kept(table, mask, surviving)
             yield survivors, table.filter(leaving) if leaving is not None else None
 
 
-def _records(parquet: pq.ParquetFile, row_group: int, read: pa.Table) -> pa.Table:
+def _records(opened: SegmentFile, row_group: int, read: pa.Table) -> pa.Table:
     """The records of a row group, of ``SCHEMA``; ``read`` has those columns of them that were read before, or none."""
     missing = [name for name in SCHEMA.names if name not in read.column_names]
-    table = parquet.read_row_group(row_group, columns=missing, use_threads=False)
+    table = opened.read(row_group, missing)
     for name in read.column_names:
         table = table.append_column(SCHEMA.field(name), read[name])
     return table.select(SCHEMA.names)

@@ -271,9 +271,9 @@ def _read(files: Files, step: Compact, segments: Sequence[Segment], columns: Seq
     """These columns of all records of the segments, in their order."""
     tables = []
     for segment in segments:
-        with open_input(files, step, segment) as parquet:
-            for index in range(parquet.num_row_groups):
-                tables.append(parquet.read_row_group(index, columns=columns, use_threads=False).select(columns))  # noqa: PERF401
+        with open_input(files, step, segment) as opened:
+            row_groups = range(len(opened.row_groups))
+            tables += [opened.read(row_group, columns).select(columns) for row_group in row_groups]
     return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
 
 

@@ -6,6 +6,7 @@
     partition, offset
 
 Tables go through as they are read, a row group each, so memory is bounded and no record becomes an object.
+Pages have checksums, so that an ``append`` of such a file refuses one that was damaged.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from keptlog.storage.schema import SCHEMA
 
 COLUMNS = ("key", "value", "timestamp", "headers", "partition", "offset")
 _FILE_SCHEMA = pa.schema([SCHEMA.field(name) for name in COLUMNS])
+_OPTIONS = {"compression": "zstd", "compression_level": 1, "write_page_checksum": True}
 
 
 def write_parquet(sink: BinaryIO, tables: Iterable[pa.Table]) -> None:
     """Write tables of ``SCHEMA``; without any, a file with the columns and no rows."""
-    with pq.ParquetWriter(sink, _FILE_SCHEMA, compression="zstd", compression_level=1) as parquet:
+    with pq.ParquetWriter(sink, _FILE_SCHEMA, **_OPTIONS) as parquet:
         for table in tables:
             parquet.write_table(table.select(COLUMNS).cast(_FILE_SCHEMA), row_group_size=table.num_rows)

@@ -64,7 +64,7 @@ class ParquetRows:
         """
         place.unit = "row"
         try:
-            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_READ_BYTES)
+            file = _opened(self.path)
         except (pa.ArrowException, OSError) as error:
             raise InvalidRecord(f"it is no Parquet file ({_line(error)})") from None
         with file:
@@ -80,6 +80,11 @@ class ParquetRows:
                     place.number = rows_before + bad.index + 1
                     raise InvalidRecord(f"{bad.why}")
                 rows_before += raw.num_rows
+
+
+def _opened(path: str) -> pq.ParquetFile:
+    """Page checksums are looked at where the file has them, as one of ``restore`` does."""
+    return pq.ParquetFile(path, pre_buffer=False, buffer_size=_READ_BYTES, page_checksum_verification=True)
 
 
 def _raw_batches(file: pq.ParquetFile, columns: Mapping[str, Column]) -> Iterator[pa.RecordBatch]:

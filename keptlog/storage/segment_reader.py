@@ -1,7 +1,14 @@
-"""Reads segment files, row group by row group and only the columns asked for, in bounded memory."""
+"""Reads segment files, row group by row group and only the columns asked for, in bounded memory.
+
+Nobody else opens a segment, so none is read unchecked. When it is opened its size, its footer's checksum and its number
+of records must be what was written and what the table says; when pages are read, so must their checksums. What is not
+so is ``LogCorrupt``, with the file's name. A segment of before format 1.1 has no checksums, and is read without
+(``checksums``).
+"""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,29 +16,122 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from keptlog.log.segment import Segment
+from keptlog.storage.checksums import footer_bytes, pages_checksum
+from keptlog.storage.damage import PIECE_BYTES, damaged, decoded
 from keptlog.storage.files import Files
+
+_TAIL_BYTES = 64 * 2**10
+"""What is read of a file's end at once; in it is the footer of up to sixty row groups."""
+
+
+class SegmentFile:
+    """A segment that is open. What can't be decoded is LogCorrupt, OSError what the storage does not give."""
+
+    def __init__(self, segment: Segment, source: pa.NativeFile, parquet: pq.ParquetFile, pages: int | None) -> None:
+        self._segment = segment
+        self._source = source
+        self._parquet = parquet
+        self._pages = pages
+        metadata = parquet.metadata
+        self.row_groups: tuple[int, ...] = tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
+        """How many records each row group has."""
+        if sum(self.row_groups) != segment.record_count:
+            raise damaged(segment.path, f"has {sum(self.row_groups)} records, not {segment.record_count}")
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether damage can be seen; else it was written before format 1.1."""
+        return self._pages is not None
+
+    def read(self, row_group: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """A row group, of ``SCHEMA``, with the given columns or all, in the file's order."""
+
+        def decode() -> pa.Table:
+            return self._parquet.read_row_group(row_group, columns=columns, use_threads=False)
+
+        table = decoded(self._source, self._segment.path, decode)
+        missing = set(columns or ()) - set(table.column_names)
+        if missing:
+            raise damaged(self._segment.path, f"has no column {', '.join(sorted(missing))}")
+        if table.num_rows != self.row_groups[row_group]:
+            what = f"has {table.num_rows} records in row group {row_group}, not {self.row_groups[row_group]}"
+            raise damaged(self._segment.path, what)
+        # The checksums, or what another program has put there: nothing of a record's.
+        return table.replace_schema_metadata(None)
+
+    def null_count(self, row_group: int, column: str) -> int:
+        """How many nulls a column has, from the file's statistics if it has them."""
+        metadata = self._parquet.metadata.row_group(row_group)
+        for index in range(metadata.num_columns):
+            chunk = metadata.column(index)
+            if chunk.path_in_schema == column and chunk.statistics is not None and chunk.statistics.has_null_count:
+                return int(chunk.statistics.null_count)
+        return int(self.read(row_group, [column])[column].null_count)
+
+    def read_through(self) -> None:
+        """Read every byte, and find whatever is not as it was written; without checksums, what can't be decoded."""
+        if self._pages is None:
+            for row_group in range(len(self.row_groups)):
+                self.read(row_group)
+            return
+        found, left, position = 0, _footer_at(self._source), 0
+        while left:
+            piece = self._source.read_at(min(left, PIECE_BYTES), position)
+            found, left, position = zlib.crc32(piece, found), left - len(piece), position + len(piece)
+        if found != self._pages:
+            raise damaged(self._segment.path, "does not have the checksum that was written with it")
 
 
 @contextmanager
-def open_segment(files: Files, segment: Segment) -> Iterator[pq.ParquetFile]:
-    """A segment's Parquet file, open.
+def open_segment(files: Files, segment: Segment) -> Iterator[SegmentFile]:
+    """A segment's file, open.
 
     Raises:
-        FileNotFoundError: a purge has deleted it; the reader's snapshot is older than ``file.delete.delay.ms``.
+        FileNotFoundError: it is not there: a purge has deleted it, or it is lost.
+        LogCorrupt: it is not what was written.
+        OSError: the storage does not give it.
     """
     with files.open_input(segment.path) as source:
-        # Requests to an object store are worth sending at once and ahead; from a local disk that costs a tenth.
-        is_remote = not isinstance(source, pa.OSFile)
-        with pq.ParquetFile(source, pre_buffer=is_remote) as parquet:
-            yield parquet
+        size_bytes = source.size()
+        if size_bytes != segment.size_bytes:
+            raise damaged(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")
+        footer = _footer(source)
+        pages = decoded(source, segment.path, lambda: pages_checksum(footer))
+        with decoded(source, segment.path, lambda: _opened(source, footer)) as parquet:
+            yield SegmentFile(segment, source, parquet, pages)
+
+
+def _opened(source: pa.NativeFile, footer: bytes) -> pq.ParquetFile:
+    # Requests to an object store are worth sending at once and ahead; from a local disk that costs a tenth. The footer
+    # is there already: another request for it is worth saving, but to hand it on costs more than to read it locally.
+    if isinstance(source, pa.OSFile):
+        return pq.ParquetFile(source, page_checksum_verification=True)
+    metadata = pq.read_metadata(pa.BufferReader(footer))
+    return pq.ParquetFile(source, metadata=metadata, pre_buffer=True, page_checksum_verification=True)
+
+
+def _footer(source: pa.NativeFile) -> bytes:
+    """The footer, with its length and the magic bytes; less of it if the length is more than there can be."""
+    size_bytes = source.size()
+    read_bytes = min(size_bytes, _TAIL_BYTES)
+    tail = source.read_at(read_bytes, size_bytes - read_bytes)
+    wanted_bytes = min(footer_bytes(tail), size_bytes)
+    if wanted_bytes > read_bytes:
+        tail = source.read_at(wanted_bytes, size_bytes - wanted_bytes)
+    return bytes(tail[-wanted_bytes:])
+
+
+def _footer_at(source: pa.NativeFile) -> int:
+    """Where the footer begins, in bytes."""
+    return int(source.size()) - len(_footer(source))
 
 
 def read_row_groups(files: Files, segment: Segment, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """The row groups of a segment in offset order, of ``SCHEMA``, with the given columns or all.
 
     Raises:
-        FileNotFoundError: a purge has deleted it.
+        FileNotFoundError, LogCorrupt, OSError: as ``open_segment`` does.
     """
-    with open_segment(files, segment) as parquet:
-        for index in range(parquet.num_row_groups):
-            yield parquet.read_row_group(index, columns=columns, use_threads=False)
+    with open_segment(files, segment) as opened:
+        for row_group in range(len(opened.row_groups)):
+            yield opened.read(row_group, columns)

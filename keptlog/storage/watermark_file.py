@@ -3,19 +3,28 @@
 Arrow IPC with the columns ``key`` (binary), ``version`` and ``expires_ms`` (int64). Versions of one strategy say
 nothing under another one, so the strategy is in the file's schema, and a changed one makes the file void. Other columns
 and other metadata of the schema may be a newer keptlog's, and are read over (docs/format.md).
+
+Beside the strategy stands a CRC-32 of what the columns and the strategy are: a damaged strategy would make a good file
+void, and every deleted key could come back. A file of before format 1.1 has none.
 """
 
 from __future__ import annotations
 
+import zlib
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.strategy import Strategy
+from keptlog.storage.damage import MENDING, damaged, decoded
 from keptlog.storage.files import Files
 
 WATERMARKS_SCHEMA = pa.schema([("key", pa.binary()), ("version", pa.int64()), ("expires_ms", pa.int64())])
 """A row a key, none null; a log's own are in the order of keys."""
 _STRATEGY = b"compaction.strategy"
+_CHECKSUM = b"crc32"
 
 
 def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> pa.Table:
@@ -23,23 +32,52 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
 
     Raises:
         FileNotFoundError: the file is gone.
-        LogCorrupt: it has other columns.
+        LogCorrupt: it is not what was written, or has other columns.
+        OSError: the storage does not give it.
     """
     if not strategy.has_versions or path is None:
         return WATERMARKS_SCHEMA.empty_table()
     with files.open_input(path) as source:
-        table = pa.ipc.open_file(source).read_all()
-    if (table.schema.metadata or {}).get(_STRATEGY) != str(strategy).encode():
+        table = decoded(source, path, lambda: _whole(source))
+    metadata = table.schema.metadata or {}
+    written_with = metadata.get(_STRATEGY)
+    if _CHECKSUM not in metadata and written_with != str(strategy).encode():
         return WATERMARKS_SCHEMA.empty_table()
     known = table.select([name for name in WATERMARKS_SCHEMA.names if name in table.column_names])
     if known.schema.remove_metadata() != WATERMARKS_SCHEMA:
         found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
-        raise LogCorrupt(f"{path} has the columns {found}, not those of watermarks; put the right file back")
-    return known.replace_schema_metadata(None)
+        raise LogCorrupt(f"{path} has the columns {found}, not those of watermarks; {MENDING}")
+    if any(column.null_count for column in known.columns):
+        raise damaged(path, "has watermarks without a key, a version or an end")
+    if _CHECKSUM in metadata and metadata[_CHECKSUM] != _checksum(known, written_with or b""):
+        raise damaged(path, "does not have the checksum that was written with it")
+    return known.replace_schema_metadata(None) if written_with == str(strategy).encode() else known.slice(0, 0)
 
 
 def write_watermark_file(files: Files, path: str, strategy: Strategy, watermarks: pa.Table) -> None:
     """Store watermarks of this strategy, of ``WATERMARKS_SCHEMA``, at a free path."""
-    schema = WATERMARKS_SCHEMA.with_metadata({_STRATEGY: str(strategy).encode()})
+    written_with = str(strategy).encode()
+    metadata = {_STRATEGY: written_with, _CHECKSUM: _checksum(watermarks, written_with)}
+    schema = WATERMARKS_SCHEMA.with_metadata(metadata)
     with files.open_output(path) as sink, pa.ipc.new_file(sink, schema) as writer:
         writer.write_table(watermarks.replace_schema_metadata(schema.metadata))
+
+
+def _whole(source: pa.NativeFile) -> pa.Table:
+    table = pa.ipc.open_file(source).read_all()
+    table.validate(full=True)
+    return table
+
+
+def _checksum(watermarks: pa.Table, strategy: bytes) -> bytes:
+    """Of what is stored, not of how: an Arrow of another version may lay the file out otherwise."""
+    found = zlib.crc32(strategy)
+    keys = watermarks["key"]
+    for numbers in (pc.binary_length(keys), watermarks["version"], watermarks["expires_ms"]):
+        found = zlib.crc32(numbers.to_numpy().astype("<i8"), found)
+    for chunk in keys.chunks:
+        # The bytes of all keys one after the other; an array may be a slice of its buffers.
+        offsets = np.frombuffer(chunk.buffers()[1], "<i4")[chunk.offset : chunk.offset + len(chunk) + 1]
+        if len(chunk):
+            found = zlib.crc32(chunk.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]), found)
+    return b"%08x" % found

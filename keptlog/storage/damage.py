@@ -1,0 +1,58 @@
+"""How a stored file that is not as it was written is told from storage that does not answer.
+
+The first is corruption: the file is named, and nothing is tried again, because nothing changes by that. The second is
+an outage: whoever asks later may get an answer. pyarrow has one ``OSError`` for both. So if what a file holds can't be
+decoded, its bytes are asked for once more: an outage shows again, and bytes that come as before are damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
+
+from keptlog.errors import LogCorrupt
+
+PIECE_BYTES = 8 * 2**20
+"""Of a file that is read through, as much at once."""
+MENDING = "put the file back from a copy of the storage"
+T = TypeVar("T")
+
+
+def damaged(path: str, what: str) -> LogCorrupt:
+    """The error of a file that is not as it was written; ``what`` says how that shows, and has the file as subject."""
+    return LogCorrupt(f"{path} {what}: it is damaged; {MENDING}")
+
+
+def decoded(source: pa.NativeFile, path: str, decode: Callable[[], T]) -> T:
+    """What ``decode`` makes of a file that is open.
+
+    Raises:
+        LogCorrupt: what the file holds can't be decoded.
+        OSError: the storage does not give its bytes.
+    """
+    try:
+        return _decoded(path, decode)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+    for position in range(0, source.size(), PIECE_BYTES):
+        source.read_at(PIECE_BYTES, position)
+    try:
+        return _decoded(path, decode)
+    except OSError as error:
+        raise _undecodable(path, error) from error
+
+
+def _decoded(path: str, decode: Callable[[], T]) -> T:
+    try:
+        return decode()
+    except MemoryError:
+        raise
+    except (pa.ArrowException, ValueError, LookupError) as error:
+        raise _undecodable(path, error) from error
+
+
+def _undecodable(path: str, error: Exception) -> LogCorrupt:
+    return damaged(path, f"can't be decoded ({' '.join(str(error).split())})")
