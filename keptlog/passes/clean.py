@@ -11,7 +11,8 @@ other one gets ``StalePlan``.
 
 One broken log stops nobody else's. All logs are rewritten together, which is cheap; only if that fails is the work
 halved, and halved again, until the log that fails stands alone. It is named with its reason, and marked uncleanable in
-its topic (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while.
+its topic (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while. An input that
+is gone is a stale plan if another commit came first, and corruption if it still is live (``keptlog.table.lost``).
 """
 
 from __future__ import annotations
@@ -171,13 +172,24 @@ class Cleaner:
         except Exception as error:  # noqa: BLE001  # whatever a Spark task dies of, the other logs go on
             reason = error if isinstance(error, KeptlogError) else KeptlogError(first_line(error))
             if len(steps) == 1:
-                return [], {str(steps[0].topic_partition): reason}
+                return [], {str(steps[0].topic_partition): self._lost_input(steps[0], reason) or reason}
             text = "run %s: rewriting %d logs together failed, they are tried apart: %s"
             _logger.warning(text, run_id, len(steps), first_line(error))
         middle = len(steps) // 2
         outcomes, failed = self._rewrite_each(steps[:middle], run_id, progress)
         more_outcomes, more_failed = self._rewrite_each(steps[middle:], run_id, progress)
         return outcomes + more_outcomes, failed | more_failed
+
+    def _lost_input(self, step: CleanStep, reason: KeptlogError) -> KeptlogError | None:
+        """The error of an input that is not there although it still is live: no other commit came first."""
+        if not isinstance(reason, StalePlan):
+            return None
+        paths = {segment.path for segment in step.segments} | {step.watermarks_path or ""}
+        try:
+            return self.store.lost_file(step.topic_partition.topic, paths)
+        except KeptlogError:
+            # A topic that can't be looked at now, or was deleted, gives no other reason than there is.
+            return None
 
     def _last_pass(self, outcome: RewriteResult, staged: Pass) -> LastPass:
         step = outcome.step

@@ -2,12 +2,13 @@
 
 Which segments are read is decided once, at the start, so that a reader sees the log before a clean or after it and
 never a mix. A purge may delete a replaced segment under a reader that is slower than ``file.delete.delay.ms``; then the
-read ends with an error, never with a gap.
+read ends with an error, never with a gap. What is damaged, or missing though it is live, is another error (``lost``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,11 +18,12 @@ from keptlog.errors import StorageUnavailable
 from keptlog.log.record import Record
 from keptlog.log.segment import Log, Segment
 from keptlog.log.watermark import NO_OFFSET
-from keptlog.storage.files import Files
 from keptlog.storage.schema import from_arrow
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.versions import latest_of_each_key, version_columns, with_versions
 from keptlog.storage.watermark_file import read_watermark_file
+from keptlog.table.files import TableFiles
+from keptlog.table.lost import lost_file
 from keptlog.table.reach import reaching
 
 
@@ -29,8 +31,10 @@ from keptlog.table.reach import reaching
 class Reader:
     """Reads the logs of one snapshot of one topic."""
 
-    files: Files
+    files: TableFiles
     logs: Sequence[Log]
+    logs_now: Callable[[], Sequence[Log]]
+    """All logs of the topic as they are when it is called."""
 
     def records(self, from_offset: int, *, latest: bool) -> Iterator[tuple[int, Record]]:
         """Partition and record, by partition and offset, from an offset on and never below the log start.
@@ -39,6 +43,7 @@ class Reader:
 
         Raises:
             StorageUnavailable: a segment was purged meanwhile, or storage can't be reached.
+            LogCorrupt: a file is damaged, or is lost.
         """
         for log in self.logs:
             for table in self.tables(log, from_offset, latest=latest):
@@ -49,7 +54,7 @@ class Reader:
         """The same of one of the logs as tables of ``keptlog.storage.schema.SCHEMA``, a row group each, none empty.
 
         Raises:
-            StorageUnavailable: as for records.
+            StorageUnavailable, LogCorrupt: as for records.
         """
         first_offset = max(from_offset, log.log_start_offset)
         winners = self._latest_offsets(log, first_offset) if latest else None
@@ -83,20 +88,27 @@ class Reader:
 
     def _watermarks(self, log: Log) -> pa.Table:
         """Those of the log, as if they were records."""
-        with reaching(f"{log.topic_partition}: its watermarks can't be read"):
+        with self._telling_lost(log.watermarks_path, f"{log.topic_partition}: its watermarks"):
             watermarks = read_watermark_file(self.files, log.watermarks_path, log.config.strategy)
         offsets = pa.repeat(pa.scalar(NO_OFFSET, pa.int64()), watermarks.num_rows)
         return watermarks.append_column("offset", offsets)
 
     def _tables(self, segments: Iterable[Segment], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         for segment in segments:
-            try:
-                with reaching(f"segment {segment.path} can't be read"):
-                    yield from read_row_groups(self.files, segment, columns)
-            except StorageUnavailable as error:
-                if isinstance(error.__cause__, FileNotFoundError):
-                    raise StorageUnavailable(
-                        f"segment {segment.path} is gone: a clean replaced it, and a purge deleted it under this read; "
-                        "read again, or raise file.delete.delay.ms"
-                    ) from error
+            with self._telling_lost(segment.path, f"segment {segment.path}"):
+                yield from read_row_groups(self.files, segment, columns)
+
+    @contextmanager
+    def _telling_lost(self, path: str | None, what: str) -> Iterator[None]:
+        """Read a file, and say why, if it is not there."""
+        try:
+            with reaching(f"{what} can't be read"):
+                yield
+        except StorageUnavailable as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
                 raise
+            lost = lost_file(self.files, self.logs_now(), {path or ""})
+            raise lost or StorageUnavailable(
+                f"{what} can't be read: a clean replaced {path}, and a purge deleted it under this read; read again, or "
+                "raise file.delete.delay.ms"
+            ) from error

@@ -6,13 +6,13 @@ catalog, in two processes or on two machines, are as good as one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
@@ -31,6 +31,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
 from keptlog.table.logs import ObservedTopic, StoredTopic, known_config
+from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge, PurgeReceipt
@@ -277,6 +278,12 @@ class LogStore:
             deletion = DeleteRecords(topic_partition, before_offset, run_id)
             return deletion.commit(self._committer, self._live_files, self._broker_settings)
 
+    def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
+        """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
+        logs = self.logs(topic)
+        with reaching(f"files of topic {topic} can't be looked for"):
+            return lost_file(self.files, logs, paths)
+
     def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
         """Remember that cleans of logs of a topic failed; a log that was cleaned meanwhile is not marked.
 
@@ -300,6 +307,7 @@ class LogStore:
             UnknownTopic: no such topic or partition.
             InvalidConfig: no such snapshot, or no longer.
             StorageUnavailable: while iterating: a purge deleted a segment of this snapshot.
+            LogCorrupt: while iterating: a file is damaged, or is lost.
         """
         return self.reader(topic, partition, snapshot_id=snapshot_id).records(from_offset, latest=latest)
 
@@ -319,7 +327,8 @@ class LogStore:
             raise InvalidConfig(f"topic {topic} has no snapshot {snapshot_id}, or it has expired: read the current one")
         with reaching(f"topic {topic} can't be read"):
             logs = logs_of(topic, table.properties, self._live_files.of(table, snapshot), described.config)
-        return Reader(self.files, [log for log in logs if partition in {None, log.topic_partition.partition}])
+        read = [log for log in logs if partition in {None, log.topic_partition.partition}]
+        return Reader(self.files, read, lambda: self.logs(topic))
 
     def purge(self, topic: str, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeReceipt:
         """Delete what was replaced ``file.delete.delay.ms`` ago, and orphans older than a grace time.

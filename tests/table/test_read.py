@@ -153,9 +153,43 @@ def test_a_segment_that_was_purged_under_the_reader_ends_the_read_with_an_error(
     append_each(store, [("a", "1")], [("a", "2")])
     reading = store.read(TOPIC)
     next(reading)
-    store.files.delete(store.logs(TOPIC)[0].segments[1].path)
+    replaced = store.logs(TOPIC)[0].segments[1].path
+    clean(store)
+    append_each(store, [("a", "3")])
+    clean(store)
+    store.files.delete(replaced)
     with pytest.raises(StorageUnavailable, match="read again"):
         next(reading)
+
+
+@pytest.mark.parametrize("latest", [False, True])
+def test_a_live_segment_that_is_missing_is_corruption_and_named(tmp_path: Path, *, latest: bool) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")])
+    path = store.logs(TOPIC)[0].segments[1].path
+    store.files.delete(path)
+    with pytest.raises(LogCorrupt, match=rf"^{TOPIC}-0: segment {path} .* is missing from storage .* put the file back"):
+        list(store.read(TOPIC, latest=latest))
+
+
+@pytest.mark.parametrize("latest", [False, True])
+def test_a_segment_that_was_cut_short_is_corruption_and_named(tmp_path: Path, *, latest: bool) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    path = store.logs(TOPIC)[0].segments[0].path
+    local = Path(path.removeprefix("file://"))
+    local.write_bytes(local.read_bytes()[:300])
+    with pytest.raises(LogCorrupt, match=f"^{path} has 300 bytes"):
+        list(store.read(TOPIC, latest=latest))
+
+
+def test_live_watermarks_that_are_missing_are_corruption_and_named(tmp_path: Path) -> None:
+    store = create(tmp_path, config={"compaction.strategy": "timestamp"})
+    append_each(store, [("a", "late")])
+    path = f"{store.data_location(TOPIC)}/watermarks/gone.arrow"
+    store._load(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
+    with pytest.raises(LogCorrupt, match=rf"^{TOPIC}-0: file {path} with its watermarks is missing from storage"):
+        values(store, latest=True)
 
 
 def test_what_lies_before_the_log_start_is_not_read(tmp_path: Path) -> None:

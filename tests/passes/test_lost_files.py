@@ -1,0 +1,108 @@
+"""A live file that is not there is corruption, named with the file; one that was replaced and purged, a stale plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import LogCorrupt, StalePlan
+from keptlog.home import new_id
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.record import NewRecord
+from keptlog.passes.clean import Cleaner, Pass
+from keptlog.table.store import LogStore
+from tests.in_process import in_process_engine
+from tests.passes.conftest import DAY_MS, NOW_MS
+
+
+@pytest.fixture
+def cleaner(store: LogStore) -> Cleaner:
+    return Cleaner(store, in_process_engine(store.files), BrokerConfig())
+
+
+def run(cleaner: Cleaner, *names: str, now_ms: int = NOW_MS) -> Pass:
+    return cleaner.commit(cleaner.stage(cleaner.begin(names, new_id(), now_ms=now_ms, requested=bool(names))))
+
+
+def local(path: str | None) -> Path:
+    assert path
+    return Path(path.removeprefix("file://"))
+
+
+def test_a_clean_of_a_log_whose_live_segment_is_gone_says_so_and_marks_it(cleaner: Cleaner, store: LogStore) -> None:
+    lost = store.logs("b")[0].segments[0].path
+    local(lost).unlink()
+
+    done = run(cleaner)
+
+    error = done.failed["b-0"]
+    assert isinstance(error, LogCorrupt)
+    assert str(error) == (
+        f"b-0: segment {lost} (offsets 0 to 1) is missing from storage though the table lists it; put the file back "
+        "from a copy of the storage"
+    )
+    (log,) = store.logs("b")
+    assert log.uncleanable
+    assert log.uncleanable.reason == str(error)
+    assert [outcome.step.topic_partition.topic for outcome in done.committed] == ["a", "c"]
+
+
+def test_a_clean_of_a_log_whose_live_segment_was_cut_short_names_the_file(cleaner: Cleaner, store: LogStore) -> None:
+    path = local(store.logs("b")[0].segments[0].path)
+    path.write_bytes(path.read_bytes()[:200])
+
+    error = run(cleaner, "b").failed["b-0"]
+
+    assert isinstance(error, LogCorrupt)
+    assert str(path) in str(error)
+    assert "try again" not in str(error)
+    assert "plan again" not in str(error)
+
+
+def test_an_input_that_was_replaced_and_purged_is_a_stale_plan(cleaner: Cleaner, store: LogStore) -> None:
+    replaced = store.logs("b")[0].segments[0].path
+    planned = cleaner.begin(["b"], new_id(), now_ms=NOW_MS, requested=True)
+    assert run(cleaner, "b").committed
+    local(replaced).unlink()
+
+    done = cleaner.commit(cleaner.stage(planned))
+
+    assert isinstance(done.failed["b-0"], StalePlan)
+    assert store.logs("b")[0].uncleanable is None
+
+
+@pytest.fixture
+def with_watermarks(cleaner: Cleaner, store: LogStore) -> LogStore:
+    """Topic w with a watermark of key k, and records of other keys behind it."""
+    settings = {"cleanup.policy": "compact", "compaction.strategy": "timestamp", "delete.retention.ms": "0"}
+    store.create_topic("w", 1, settings)
+    old_ms = NOW_MS - 8 * DAY_MS
+    for records in ([(b"k", b"1"), (b"k", None)], [(b"other", b"1"), (b"other", b"2")]):
+        new = [NewRecord(key, value, old_ms + offset, 0) for offset, (key, value) in enumerate(records)]
+        store.append("w", new, new_id(), NOW_MS)
+        assert run(cleaner, "w").committed
+    store.append("w", [NewRecord(b"k", b"late", old_ms, 0)], new_id(), NOW_MS)
+    assert store.logs("w")[0].watermarks_path
+    return store
+
+
+def test_a_clean_of_a_log_whose_watermarks_are_gone_says_so(cleaner: Cleaner, with_watermarks: LogStore) -> None:
+    path = with_watermarks.logs("w")[0].watermarks_path
+    local(path).unlink()
+
+    error = run(cleaner, "w", now_ms=NOW_MS + 2).failed["w-0"]
+
+    assert isinstance(error, LogCorrupt)
+    assert str(error).startswith(f"w-0: file {path} with its watermarks is missing from storage though the table lists")
+    assert with_watermarks.logs("w")[0].uncleanable
+
+
+def test_a_clean_of_a_log_whose_watermarks_are_damaged_says_so(cleaner: Cleaner, with_watermarks: LogStore) -> None:
+    path = local(with_watermarks.logs("w")[0].watermarks_path)
+    path.write_bytes(path.read_bytes()[:-30])
+
+    error = run(cleaner, "w", now_ms=NOW_MS + 2).failed["w-0"]
+
+    assert isinstance(error, LogCorrupt)
+    assert str(path) in str(error)
