@@ -29,10 +29,10 @@ from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
 from keptlog.passes.clean import Cleaner, Pass
-from keptlog.passes.names import named_logs, refuse_unknown, require_all
+from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
-from keptlog.passes.verify import CheckResult, verify_log
+from keptlog.passes.verify import CheckResult, verify_named
 from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.session import start_session
@@ -147,16 +147,13 @@ class Home:
     def verify(self, *names: str, now_ms: int | None = None) -> dict[str, list[CheckResult]]:
         """Read the stored logs back and check G1 to G5 on them: topic-partition to one result a check.
 
-        A result has the check's ``name``, ``passed``, a ``description`` and numbers in ``metadata``. Keys and offsets
-        are read, values are not.
-
-        Raises:
-            LogCorrupt: what a topic says of its logs contradicts itself.
+        A result has the check's ``name``, ``passed``, a ``description`` and numbers in ``metadata``; its ``outcome`` is
+        ok, broken or, where a file could not be had, not looked at. Every byte is read. What can't be read breaks its
+        own log, or stands there under its topic, and stops no other.
         """
-        now_ms = now_ms if now_ms is not None else wall_clock_ms()
         named = named_logs(self.store, names)
-        require_all(named.unreadable)
-        return {str(log.topic_partition): verify_log(self.store, log, now_ms) for log in named.logs}
+        refuse_unknown(named.unreadable)
+        return verify_named(self.store, named, now_ms if now_ms is not None else wall_clock_ms())
 
     def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before.

@@ -4,40 +4,50 @@ A clean verifies its own outcome before it commits (``keptlog.log.result.verify`
 at hand, so there it is shown that every latest record stayed. On a stored log they are gone. What can still be seen is
 whether the log contradicts itself, and each guarantee leaves something to see:
 
-    G1  in the clean section every key occurs once and no record lacks a key; every segment holds as many records as
-        the table says. That the *right* one of a key's records stayed was shown when it was committed.
+    G1  in the clean section every key occurs once and no record lacks a key; every file, watermarks included, is there
+        and is what was written. That the *right* one of a key's records stayed was shown when it was committed.
     G2  offsets rise, inside every segment and from one to the next.
     G3  every offset lies where the table says that its segment lies, and between log start and log end.
     G4  the dirty section is as it was appended: consecutive offsets, no delete horizon. Were a record of it touched,
-        one or the other would show, except for a value changed in place, which nothing in keptlog can do to a file.
+        one or the other would show, and a value changed in place breaks the checksum of G1.
         A log that is ingested has the gaps of its source, so that there a record that went is only seen by G1's count.
     G5  in the clean section every tombstone has its delete horizon, and nothing else has one: no tombstone may go
         before a horizon that it has. That none went too early was checked by the clean that removed it.
 
 ``max_compaction_lag`` is no guarantee of the log but a promise of those who run it: it warns.
 
-Keys, offsets and horizons are read, values only where a file has no statistics of them. Memory: one row group, and
-eight bytes for each record of the clean section, at most for ``RECORDS_PER_PASS`` of them at a time. Problems name
-offsets, never keys: keys are personal data.
+A check has one of three outcomes. A file that is damaged or lost breaks G1; what the other checks ask of it is not
+looked at, and neither is what the storage does not give. Not looked at is neither fine nor broken, so it is told as
+what it is, and never as passed. One file that can't be read, or one topic, hides nothing of the others.
+
+All bytes are read for their checksums, but only keys, offsets and horizons are decoded. ``every_byte=False`` leaves out
+what is neither, values above all: enough after a clean, which has just written them. Memory: one row group, and eight
+bytes for each record of the clean section, at most for ``RECORDS_PER_PASS`` of them at a time. Problems name offsets,
+never keys: keys are personal data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from keptlog.errors import KeptlogError, LogCorrupt, first_line
 from keptlog.log.assessment import Assessment, assess
+from keptlog.log.counted import counted
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, Segment
+from keptlog.passes.names import NamedLogs
 from keptlog.storage.files import Files
-from keptlog.storage.segment_reader import open_segment
+from keptlog.storage.segment_reader import SegmentFile, open_segment
+from keptlog.storage.watermark_file import read_watermark_file
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
@@ -57,13 +67,21 @@ class Check:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check("G1", "one_record_a_key", "The clean section holds one record of every key, and every segment is whole."),
+    Check("G1", "one_record_a_key", "The clean section holds one record of every key, and every file is whole."),
     Check("G2", "order_is_kept", "Offsets rise inside every segment and from one to the next."),
     Check("G3", "offsets_are_kept", "Every offset lies where the table says, between log start and log end."),
     Check("G4", "dirty_section_is_untouched", "The dirty section is as it was appended."),
     Check("G5", "tombstones_wait", "Every tombstone of the clean section, and nothing else, has a delete horizon."),
     Check("max_compaction_lag", "", "No record is uncompacted for longer than max.compaction.lag.ms.", warns_only=True),
 )
+
+
+class Outcome(StrEnum):
+    """What a check has found."""
+
+    OK = "ok"
+    BROKEN = "broken"
+    NOT_LOOKED_AT = "not looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +92,42 @@ class CheckResult:
     passed: bool
     description: str
     metadata: Mapping[str, int | float]
+    is_looked_at: bool = True
+    """False if nothing is wrong in what could be seen, and not all could be: it has not passed, and is not broken."""
+
+    @property
+    def outcome(self) -> Outcome:
+        if not self.is_looked_at:
+            return Outcome.NOT_LOOKED_AT
+        return Outcome.OK if self.passed else Outcome.BROKEN
+
+
+def _by_check() -> dict[str, list[str]]:
+    return {check.name: [] for check in CHECKS}
+
+
+_OF_SEGMENTS = ("G1", "G2", "G3", "G4", "G5")
+"""What is seen in the segments themselves."""
 
 
 @dataclass
 class _Findings:
-    """What a walk over the log found: problems by check, and a few counts."""
+    """What a walk over the log found: by check the problems and what could not be looked at, and a few counts."""
 
-    problems: dict[str, list[str]] = field(default_factory=lambda: {check.name: [] for check in CHECKS})
+    problems: dict[str, list[str]] = field(default_factory=_by_check)
+    unseen: dict[str, list[str]] = field(default_factory=_by_check)
     records: int = 0
     tombstones: int = 0
     last_offset: int = -1
+    without_checksums: int = 0
+    """Segments."""
 
     def add(self, name: str, problem: str) -> None:
         self.problems[name].append(problem)
+
+    def leave_out(self, what: str, names: Iterable[str] = _OF_SEGMENTS) -> None:
+        for name in names:
+            self.unseen[name].append(what)
 
 
 @dataclass
@@ -106,32 +147,90 @@ class _Content:
     dirty_stamped: int = 0
 
 
-def verify_log(store: LogStore, log: Log, now_ms: int) -> list[CheckResult]:
+def verify_named(store: LogStore, named: NamedLogs, now_ms: int) -> dict[str, list[CheckResult]]:
+    """Check logs: topic-partition to one result for each of ``CHECKS``; what can't be read stands there by its name."""
+    found = {name: _unreadable(error) for name, error in named.unreadable.items()}
+    return found | {str(log.topic_partition): verify_log(store, log, now_ms) for log in named.logs}
+
+
+def verify_log(store: LogStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
     """Check one log; one result for each of ``CHECKS``, in their order."""
-    assessment = assess(log, now_ms)
-    findings = _Findings()
-    for segment in log.segments:
-        try:
-            with open_segment(store.files, segment) as parquet:
-                found = _read(parquet, assessment.sections.first_dirty_offset, findings)
-        except (OSError, pa.ArrowInvalid) as error:
-            findings.add("G1", f"{segment.path} can't be read: {error}")
-        else:
+    assessment, findings, files = assess(log, now_ms), _Findings(), store.files
+    for number, segment in enumerate(log.segments):
+        with _looking(store, log, segment.path, findings, _OF_SEGMENTS) as look, open_segment(files, segment) as opened:
+            found = _read(opened, assessment.sections.first_dirty_offset, findings)
             _judge(found, segment, log, assessment.sections, findings)
-    if not findings.problems["G1"]:
-        for first, again in _repeated_keys(store.files, assessment):
-            findings.add("G1", f"offsets {first} and {again} have the same key")
+            look.rest = ("G1",)
+            findings.without_checksums += not opened.has_checksums
+            if every_byte:
+                opened.read_through()
+        if look.is_out_of_reach:
+            behind = len(log.segments) - number - 1
+            findings.leave_out(f"{counted(behind, 'segment')} behind it", _OF_SEGMENTS if behind else ())
+            break
+    if log.watermarks_path:
+        with _looking(store, log, log.watermarks_path, findings, ("G1",)):
+            read_watermark_file(files, log.watermarks_path, log.config.strategy)
+    if not findings.problems["G1"] and not findings.unseen["G1"]:
+        _judge_keys(store, log, assessment, findings)
     delay_ms = assessment.max_compaction_delay_ms
     if delay_ms > 0:
         findings.add("max_compaction_lag", f"the oldest uncompacted record is {delay_ms} ms late")
-    return [_result(check, findings, assessment) for check in CHECKS]
+    return [_result(check, findings, assessment, every_byte=every_byte) for check in CHECKS]
 
 
-def _read(parquet: pq.ParquetFile, first_dirty_offset: int, findings: _Findings) -> _Content:
+@dataclass
+class _Look:
+    """A look at one file. ``rest`` are the checks that still ask something of it."""
+
+    rest: Collection[str]
+    is_out_of_reach: bool = False
+    """Whether the storage does not give it: then it will not give the next one either."""
+
+
+@contextmanager
+def _looking(store: LogStore, log: Log, path: str, findings: _Findings, names: Collection[str]) -> Iterator[_Look]:
+    """Look at a file of the log. If it is damaged or lost, or can't be had, that is found, and not raised."""
+    look = _Look(names)
+    try:
+        yield look
+    except LogCorrupt as error:
+        findings.add("G1", str(error))
+        findings.leave_out(f"{_name(path)}, for G1 is broken there", [name for name in look.rest if name != "G1"])
+    except FileNotFoundError:
+        lost = _lost(store, log, path)
+        if lost:
+            findings.add("G1", str(lost))
+            findings.leave_out(f"{_name(path)}, which is missing", [name for name in look.rest if name != "G1"])
+        else:
+            findings.leave_out(f"{_name(path)}: it was replaced and purged meanwhile, verify again", look.rest)
+    except OSError as error:
+        look.is_out_of_reach = True
+        findings.leave_out(f"{_name(path)}: the storage does not give it ({first_line(error)})", look.rest)
+
+
+def _lost(store: LogStore, log: Log, path: str) -> KeptlogError | None:
+    try:
+        return store.lost_file(log.topic_partition.topic, {path})
+    except KeptlogError:
+        # Whether it was replaced can't be seen now.
+        return None
+
+
+def _judge_keys(store: LogStore, log: Log, assessment: Assessment, findings: _Findings) -> None:
+    """Look for keys that are twice in the clean section."""
+    if not assessment.sections.clean:
+        return
+    with _looking(store, log, str(log.topic_partition), findings, ("G1",)):
+        for first, again in _repeated_keys(store.files, assessment):
+            findings.add("G1", f"offsets {first} and {again} have the same key")
+
+
+def _read(opened: SegmentFile, first_dirty_offset: int, findings: _Findings) -> _Content:
     """Walk one segment."""
     found = _Content()
-    for index in range(parquet.num_row_groups):
-        table = parquet.read_row_group(index, columns=["offset", "delete_horizon"], use_threads=False)
+    for row_group in range(len(opened.row_groups)):
+        table = opened.read(row_group, ["offset", "delete_horizon"])
         offsets = table["offset"].to_numpy()
         if found.records == 0:
             found.first_offset = int(offsets[0])
@@ -142,8 +241,8 @@ def _read(parquet: pq.ParquetFile, first_dirty_offset: int, findings: _Findings)
         found.stamped += int(is_stamped.sum())
         found.dirty_records += int(is_dirty.sum())
         found.dirty_stamped += int((is_stamped & is_dirty).sum())
-        found.tombstones += _nulls(parquet, index, "value")
-        found.unkeyed += _nulls(parquet, index, "key")
+        found.tombstones += opened.null_count(row_group, "value")
+        found.unkeyed += opened.null_count(row_group, "key")
     findings.records += found.records
     findings.tombstones += found.tombstones
     return found
@@ -151,9 +250,7 @@ def _read(parquet: pq.ParquetFile, first_dirty_offset: int, findings: _Findings)
 
 def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, findings: _Findings) -> None:
     """Compare what a segment holds with what the table says of it and with what its section demands."""
-    where = _name(segment)
-    if found.records != segment.record_count:
-        findings.add("G1", f"{where} has {found.records} records, not {segment.record_count}")
+    where = _name(segment.path)
     if not found.rises:
         findings.add("G2", f"{where}: offsets do not rise between {segment.base_offset} and {segment.last_offset}")
     held = (found.first_offset, found.last_offset)
@@ -175,7 +272,7 @@ def _judge_clean(found: _Content, where: str, findings: _Findings) -> None:
 
 
 def _judge_dirty(found: _Content, segment: Segment, log: Log, findings: _Findings, first_dirty_offset: int) -> None:
-    where = _name(segment)
+    where = _name(segment.path)
     first_offset = max(segment.base_offset, first_dirty_offset)
     if not log.is_ingested and found.dirty_records != segment.last_offset - first_offset + 1:
         findings.add("G4", f"{where} lacks offsets between {first_offset} and {segment.last_offset}")
@@ -183,19 +280,8 @@ def _judge_dirty(found: _Content, segment: Segment, log: Log, findings: _Finding
         findings.add("G4", f"{where} has {found.dirty_stamped} delete horizons from offset {first_offset} on")
 
 
-def _name(segment: Segment) -> str:
-    return segment.path.rpartition("/")[2]
-
-
-def _nulls(parquet: pq.ParquetFile, row_group: int, column: str) -> int:
-    """How many nulls a column has, from the file's statistics if it has them."""
-    position = parquet.schema_arrow.get_field_index(column)
-    metadata = parquet.metadata.row_group(row_group)
-    by_path = {metadata.column(i).path_in_schema: metadata.column(i) for i in range(metadata.num_columns)}
-    statistics = by_path[column].statistics if position >= 0 else None
-    if statistics is not None and statistics.has_null_count:
-        return int(statistics.null_count)
-    return int(parquet.read_row_group(row_group, columns=[column], use_threads=False)[column].null_count)
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _repeated_keys(files: Files, assessment: Assessment) -> list[tuple[int, int]]:
@@ -228,9 +314,9 @@ def _hashed_keys(files: Files, assessment: Assessment) -> Iterator[tuple[Any, pa
     """The clean section's keys and offsets, row group by row group, each with the keys' hashes."""
     first_offset, end_offset = assessment.log.log_start_offset, assessment.sections.first_dirty_offset
     for segment in assessment.sections.clean:
-        with open_segment(files, segment) as parquet:
-            for index in range(parquet.num_row_groups):
-                table = parquet.read_row_group(index, columns=["key", "offset"], use_threads=False)
+        with open_segment(files, segment) as opened:
+            for row_group in range(len(opened.row_groups)):
+                table = opened.read(row_group, ["key", "offset"])
                 is_clean = pc.and_(
                     pc.greater_equal(table["offset"], first_offset), pc.less(table["offset"], end_offset)
                 )
@@ -239,14 +325,43 @@ def _hashed_keys(files: Files, assessment: Assessment) -> Iterator[tuple[Any, pa
                 yield np.fromiter(hashes, dtype=np.int64, count=table.num_rows), table
 
 
-def _result(check: Check, findings: _Findings, assessment: Assessment) -> CheckResult:
-    problems = findings.problems[check.name]
+def _unreadable(error: KeptlogError) -> list[CheckResult]:
+    """The results of logs that can't even be told apart: what is corrupt breaks G1, else nothing is known."""
+    shown_by = {"G1"} if isinstance(error, LogCorrupt) else set()
+    reason = str(error)
+    return [
+        CheckResult(check.name, passed=False, description=reason, metadata={}, is_looked_at=check.name in shown_by)
+        for check in CHECKS
+    ]
+
+
+def _result(check: Check, findings: _Findings, assessment: Assessment, *, every_byte: bool) -> CheckResult:
+    problems, unseen = findings.problems[check.name], findings.unseen[check.name]
+    description = check.description
+    if check.name == "G1":
+        description += _how_far(findings, len(assessment.log.segments), every_byte=every_byte)
+    if problems:
+        description = _sentence(problems)
+    elif unseen:
+        description = f"nothing is broken in what was read; not looked at: {_sentence(unseen)}"
     return CheckResult(
         name=check.name,
-        passed=not problems,
-        description=_sentence(problems) if problems else check.description,
+        passed=not problems and not unseen,
+        description=description,
         metadata=_metadata(check, findings, assessment) | {"problems": len(problems)},
+        is_looked_at=bool(problems) or not unseen,
     )
+
+
+def _how_far(findings: _Findings, segments: int, *, every_byte: bool) -> str:
+    """What G1 can't say of files that look whole."""
+    told = ""
+    if findings.without_checksums:
+        told += (
+            f" {findings.without_checksums} of {counted(segments, 'segment')} have no checksums, so damage in them may "
+            "go unseen: they were written before format 1.1, and a clean that rewrites them adds them."
+        )
+    return told if every_byte else f"{told} Values were not read."
 
 
 def _sentence(problems: Sequence[str]) -> str:
@@ -261,4 +376,5 @@ def _metadata(check: Check, findings: _Findings, assessment: Assessment) -> dict
         return {"tombstones": findings.tombstones, "removable_for_ms": assessment.delete_expired_ms}
     if check.name == "G4":
         return {"dirty_segments": len(assessment.sections.dirty)}
-    return {"records": findings.records, "segments": len(assessment.log.segments)}
+    found = {"records": findings.records, "segments": len(assessment.log.segments)}
+    return found | {"segments_without_checksums": findings.without_checksums} if check.name == "G1" else found

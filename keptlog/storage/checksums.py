@@ -32,7 +32,7 @@ _LENGTH_AND_MAGIC_BYTES = 8
 class ChecksumSink:
     """What pyarrow writes a segment to: bytes go through and are counted in, the footer is held back until it has them.
 
-    A file as Python knows them, so that ``pa.PythonFile`` takes it; to close the file that it writes to is not its part.
+    A file as Python knows them, so that ``pa.PythonFile`` takes it. Whoever opened ``sink`` closes it.
     """
 
     closed = False
@@ -57,7 +57,7 @@ class ChecksumSink:
         """Nothing waits here but the footer."""
 
     def close(self) -> None:
-        """The file is closed by whoever opened it."""
+        """The sink stays open."""
 
     def hold_footer(self) -> None:
         """What comes from here on is the footer."""

@@ -109,6 +109,6 @@ class Reader:
                 raise
             lost = lost_file(self.files, self.logs_now(), {path or ""})
             raise lost or StorageUnavailable(
-                f"{what} can't be read: a clean replaced {path}, and a purge deleted it under this read; read again, or "
-                "raise file.delete.delay.ms"
+                f"{what} can't be read: a clean replaced {path}, and a purge deleted it under this read; "
+                "read again, or raise file.delete.delay.ms"
             ) from error

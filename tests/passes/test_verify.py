@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,8 +17,13 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.verify import CHECKS, verify_log
+from keptlog.passes.verify import CHECKS, Outcome, verify_log
 from keptlog.storage.schema import SCHEMA
+from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
+from keptlog.table.file_metrics import data_file_of
+from keptlog.table.files import TableFiles
+from keptlog.table.live_files import LiveFiles
+from keptlog.table.manifests import FileChange
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
 from tests.table.stores import staged
@@ -50,15 +56,38 @@ def log_of(home: Home) -> Log:
 
 
 def broken(home: Home, now_ms: int = NOW_MS) -> set[str]:
-    return {result.name for result in verify_log(home.store, log_of(home), now_ms) if not result.passed}
+    results = verify_log(home.store, log_of(home), now_ms)
+    return {result.name for result in results if result.outcome is Outcome.BROKEN}
 
 
 def damage(home: Home, segment: int, change: Callable[[list[dict[str, object]]], object]) -> None:
-    """Rewrite a segment's file in place, which nothing in keptlog ever does."""
-    path = Path(log_of(home).segments[segment].path.removeprefix("file://"))
+    """Write a segment's file in place, and the table with it, but for what it says of the offsets."""
+    was = log_of(home).segments[segment]
+    path = local(was.path)
     rows = pq.read_table(path, partitioning=None).to_pylist()
     change(rows)
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), path)
+    table = home.store._load("users")
+    files = LiveFiles().of(table)
+    (live,) = (file for file in files[0] if file.segment == was)
+    now = dataclasses.replace(was, size_bytes=path.stat().st_size, record_count=len(rows))
+    FileChange({}, {}, [data_file_of(0, now)], [live], files).land(table)
+
+
+def local(path: str | None) -> Path:
+    assert path
+    return Path(path.removeprefix("file://"))
+
+
+def flip_a_bit(path: Path, at: float) -> None:
+    """``at`` says where: 0 at the beginning of the file, 1 at its end."""
+    content = bytearray(path.read_bytes())
+    content[int(at * (len(content) - 1))] ^= 4
+    path.write_bytes(content)
+
+
+def outcomes(home: Home) -> dict[str, str]:
+    return {result.name: str(result.outcome) for result in verify_log(home.store, log_of(home), NOW_MS)}
 
 
 def swap_offsets(rows: list[dict[str, object]]) -> None:
@@ -70,7 +99,7 @@ def test_a_log_as_keptlog_leaves_it_passes_every_check(home: Home) -> None:
 
     assert [result.name for result in results] == [check.name for check in CHECKS]
     assert all(result.passed for result in results)
-    assert results[0].metadata == {"records": 6, "segments": 2, "problems": 0}
+    assert results[0].metadata == {"records": 6, "segments": 2, "segments_without_checksums": 0, "problems": 0}
 
 
 @pytest.mark.parametrize(
@@ -78,11 +107,10 @@ def test_a_log_as_keptlog_leaves_it_passes_every_check(home: Home) -> None:
     [
         pytest.param(0, lambda rows: rows[1].update(key=b"b"), {"G1"}, id="a key twice in the clean section"),
         pytest.param(0, lambda rows: rows[1].update(key=None), {"G1"}, id="a clean record without a key"),
-        pytest.param(0, lambda rows: rows.pop(1), {"G1"}, id="a clean record gone"),
         pytest.param(0, swap_offsets, {"G2", "G3"}, id="two records in the wrong order"),
         pytest.param(0, lambda rows: rows[0].update(offset=0), {"G3"}, id="an offset outside of its segment"),
         pytest.param(1, lambda rows: rows[2].update(offset=9), {"G3"}, id="an offset behind the log end"),
-        pytest.param(1, lambda rows: rows.pop(1), {"G1", "G4"}, id="a dirty record gone"),
+        pytest.param(1, lambda rows: rows.pop(1), {"G4"}, id="a dirty record gone"),
         pytest.param(1, lambda rows: rows[0].update(delete_horizon=NOW_MS * 1000), {"G4"}, id="a dirty record stamped"),
         pytest.param(0, lambda rows: rows[2].update(delete_horizon=None), {"G5"}, id="a clean tombstone not stamped"),
         pytest.param(0, lambda rows: rows[2].update(value=b"1"), {"G5"}, id="a delete horizon on a value"),
@@ -111,21 +139,149 @@ def test_gaps_of_the_source_are_no_damage(ingested: Home) -> None:
     assert broken(ingested) == set()
 
 
-def test_a_record_that_goes_from_between_such_gaps_or_is_stamped_is_seen(ingested: Home) -> None:
+def test_a_record_between_such_gaps_that_is_stamped_is_seen(ingested: Home) -> None:
     damage(ingested, 0, lambda rows: rows[1].update(delete_horizon=NOW_MS * 1000))
     assert broken(ingested) == {"G4"}
-    damage(ingested, 0, lambda rows: rows.pop(1))
-    assert broken(ingested) == {"G1"}
+
+
+ONLY_G1 = {"G1": "broken", "max_compaction_lag": "ok"} | dict.fromkeys(("G2", "G3", "G4", "G5"), "not looked at")
+
+
+def described(home: Home) -> str:
+    return verify_log(home.store, log_of(home), NOW_MS)[0].description
 
 
 def test_a_segment_whose_file_is_gone_breaks_the_first_guarantee_and_is_named(home: Home) -> None:
-    path = Path(log_of(home).segments[0].path.removeprefix("file://"))
-    path.unlink()
+    path = log_of(home).segments[0].path
+    local(path).unlink()
+
+    assert outcomes(home) == ONLY_G1
+    assert described(home) == (
+        f"users-0: segment {path} (offsets 1 to 3) is missing from storage though the table lists it; put the file "
+        "back from a copy of the storage"
+    )
+
+
+def test_a_segment_that_lacks_records_breaks_the_first_guarantee_and_is_named(home: Home) -> None:
+    table = home.store._load("users")
+    files = LiveFiles().of(table)
+    was = files[0][0].segment
+    FileChange({}, {}, [data_file_of(0, dataclasses.replace(was, record_count=4))], [files[0][0]], files).land(table)
+
+    assert outcomes(home) == ONLY_G1
+    assert f"{was.path} has 3 records, not 4" in described(home)
+
+
+def test_a_segment_that_was_cut_short_breaks_the_first_guarantee_and_is_named(home: Home) -> None:
+    path = log_of(home).segments[1].path
+    local(path).write_bytes(local(path).read_bytes()[:50])
+
+    assert outcomes(home) == ONLY_G1
+    assert f"{path} has 50 bytes, not" in described(home)
+
+
+@pytest.mark.parametrize("at", [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1])
+def test_a_flipped_bit_is_seen_wherever_it_is(home: Home, at: float) -> None:
+    path = log_of(home).segments[0].path
+    flip_a_bit(local(path), at)
+
+    assert outcomes(home)["G1"] == "broken"
+    assert path in described(home)
+
+
+def test_a_bit_of_a_value_is_only_seen_if_every_byte_is_read_and_that_is_told(home: Home) -> None:
+    path = local(log_of(home).segments[1].path)
+    values = next(
+        chunk
+        for chunk in map(pq.read_metadata(path).row_group(0).column, range(pq.read_metadata(path).num_columns))
+        if chunk.path_in_schema == "value"
+    )
+    content = bytearray(path.read_bytes())
+    content[values.data_page_offset + values.total_compressed_size - 1] ^= 4
+    path.write_bytes(content)
+
+    first, *_ = verify_log(home.store, log_of(home), NOW_MS, every_byte=False)
+    assert first.passed
+    assert first.description.endswith("Values were not read.")
+    assert broken(home) == {"G1"}
+    assert outcomes(home)["G2"] == "ok"
+
+
+def test_segments_without_checksums_are_counted_and_no_failure(home: Home) -> None:
+    damage(home, 0, lambda rows: rows)
 
     first, *_ = verify_log(home.store, log_of(home), NOW_MS)
 
-    assert not first.passed
-    assert path.name in first.description
+    assert first.passed
+    assert "1 of 2 segments have no checksums" in first.description
+    assert "before format 1.1" in first.description
+
+
+def test_storage_that_does_not_answer_breaks_nothing_and_passes_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unanswering(_self: TableFiles, path: str) -> NoReturn:
+        raise OSError(5, "Input/output error", path)
+
+    log = log_of(home)
+    monkeypatch.setattr(TableFiles, "open_input", unanswering)
+
+    results = verify_log(home.store, log, NOW_MS)
+
+    assert {result.name: str(result.outcome) for result in results} == ONLY_G1 | {"G1": "not looked at"}
+    assert "Input/output error" in results[0].description
+    assert "1 segment behind it" in results[0].description
+
+
+def test_what_was_replaced_and_purged_while_it_was_looked_at_breaks_nothing(home: Home) -> None:
+    log = log_of(home)
+    damage(home, 0, lambda rows: rows)
+    table = home.store._load("users")
+    files = LiveFiles().of(table)
+    FileChange({}, {}, [], [files[0][0]], files).land(table)
+    local(log.segments[0].path).unlink()
+
+    results = verify_log(home.store, log, NOW_MS)
+
+    assert {str(result.outcome) for result in results if result.name != "max_compaction_lag"} == {"not looked at"}
+    assert "verify again" in results[0].description
+
+
+@pytest.mark.parametrize("damaged", ["lost", "cut short", "a bit flipped"])
+def test_damaged_watermarks_break_the_first_guarantee_and_are_named(home: Home, damaged: str) -> None:
+    home.store.alter_topic("users", {"compaction.strategy": "timestamp"})
+    path = f"{home.store.data_location('users')}/watermarks/marks.arrow"
+    marks = pa.table({"key": [b"a"], "version": [7], "expires_ms": [9]}, schema=WATERMARKS_SCHEMA)
+    write_watermark_file(home.store.files, path, log_of(home).config.strategy, marks)
+    home.store._load("users").transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
+    assert broken(home) == set()
+
+    match damaged:
+        case "lost":
+            local(path).unlink()
+        case "cut short":
+            local(path).write_bytes(local(path).read_bytes()[:-1])
+        case _:
+            content = local(path).read_bytes()
+            local(path).write_bytes(content.replace((7).to_bytes(8, "little"), (6).to_bytes(8, "little")))
+
+    assert broken(home) == {"G1"}
+    assert outcomes(home)["G2"] == "ok"
+    assert path in described(home)
+
+
+def test_one_broken_log_or_topic_hides_nothing_of_the_others(home: Home) -> None:
+    local(log_of(home).segments[0].path).write_bytes(b"this is no Parquet file")
+    for topic in ("fine", "odd"):
+        home.store.create_topic(topic, 1, {"cleanup.policy": "compact"})
+    home.store._load("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+
+    found = home.verify(now_ms=NOW_MS)
+
+    passed = {name: [result.name for result in results if result.passed] for name, results in found.items()}
+    assert passed == {"users-0": ["max_compaction_lag"], "fine-0": [check.name for check in CHECKS], "odd": []}
+    assert [str(result.outcome) for result in found["odd"]] == ["broken", *["not looked at"] * 5]
+    assert "log.p0.log-end-offset='many'" in found["odd"][0].description
 
 
 def test_a_late_log_breaks_the_lag_alone(home: Home) -> None:

@@ -168,7 +168,9 @@ def test_a_live_segment_that_is_missing_is_corruption_and_named(tmp_path: Path, 
     append_each(store, [("a", "1")], [("a", "2")])
     path = store.logs(TOPIC)[0].segments[1].path
     store.files.delete(path)
-    with pytest.raises(LogCorrupt, match=rf"^{TOPIC}-0: segment {path} .* is missing from storage .* put the file back"):
+    with pytest.raises(
+        LogCorrupt, match=rf"^{TOPIC}-0: segment {path} .* is missing from storage .* put the file back"
+    ):
         list(store.read(TOPIC, latest=latest))
 
 
