@@ -376,5 +376,5 @@ def _metadata(check: Check, findings: _Findings, assessment: Assessment) -> dict
         return {"tombstones": findings.tombstones, "removable_for_ms": assessment.delete_expired_ms}
     if check.name == "G4":
         return {"dirty_segments": len(assessment.sections.dirty)}
-    found = {"records": findings.records, "segments": len(assessment.log.segments)}
+    found: dict[str, int | float] = {"records": findings.records, "segments": len(assessment.log.segments)}
     return found | {"segments_without_checksums": findings.without_checksums} if check.name == "G1" else found

@@ -1,4 +1,8 @@
-"""PyIceberg's file access, made durable for local files: its metadata gets the same fsync as our segments."""
+"""PyIceberg's file access: what it writes gets the same fsync as our segments, if it is local, and a checksum.
+
+Metadata files, manifest lists and manifests are small and read as a whole, so they are held until they are closed, and
+looked at before anybody sees a byte of them (``metadata_checksums``).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import io
 import os
 from pathlib import Path
 
-from pyiceberg.io import OutputStream
-from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from pyiceberg.io import InputStream, OutputStream
+from pyiceberg.io.pyarrow import BUFFER_SIZE, ONE_MEGABYTE, PyArrowFile, PyArrowFileIO
 from typing_extensions import override
 
+from keptlog.storage.damage import damaged
 from keptlog.table.files import local_path, make_folder, sync
+from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
 
 
 class _DurableStream(io.BufferedWriter):
@@ -28,16 +34,53 @@ class _DurableStream(io.BufferedWriter):
             sync(self._folder)
 
 
-class _DurableFile(PyArrowFile):
-    """A local file of a table's metadata."""
+class _HeldStream(io.BytesIO):
+    """A file that is written, with its checksum, when it is closed."""
+
+    def __init__(self, location: str, sink: OutputStream) -> None:
+        super().__init__()
+        self._location = location
+        self._sink = sink
+
+    def close(self) -> None:
+        if not self.closed:
+            content = with_checksum(self._location, self.getvalue())
+            super().close()
+            with self._sink as sink:
+                sink.write(content)
+
+
+class _MetadataFile(PyArrowFile):
+    """A file of a table's metadata."""
+
+    @override
+    def open(self, seekable: bool = True) -> InputStream:
+        """Open the file for reading.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            LogCorrupt: it is not what was written.
+        """
+        if not has_checksum(self.location):
+            return super().open(seekable)
+        with super().open(seekable) as source:
+            content = source.read()
+        try:
+            return io.BytesIO(without_checksum(self.location, content))
+        except ValueError as error:
+            raise damaged(self.location, str(error)) from None
 
     @override
     def create(self, overwrite: bool = False) -> OutputStream:
         """Open the file for writing; FileExistsError if it is there and may not be replaced."""
-        if not overwrite and self.exists():
+        if local_path(self.location) is None:
+            sink = super().create(overwrite)
+        elif not overwrite and self.exists():
             raise FileExistsError(f"Cannot create file, already exists: {self.location}")
-        make_folder(Path(self._path).parent)
-        return _DurableStream(Path(self._path))
+        else:
+            make_folder(Path(self._path).parent)
+            sink = _DurableStream(Path(self._path))
+        return _HeldStream(self.location, sink) if has_checksum(self.location) else sink
 
 
 class DurableFileIO(PyArrowFileIO):
@@ -51,9 +94,15 @@ class DurableFileIO(PyArrowFileIO):
             return "file", "", str(Path(local).absolute())
         return PyArrowFileIO.parse_location(location, properties or {})
 
+    def new_input(self, location: str) -> PyArrowFile:
+        """A file to be read from a location."""
+        return self._file(location)
+
     def new_output(self, location: str) -> PyArrowFile:
         """A file to be written at a location."""
-        if local_path(location) is None:
-            return super().new_output(location)
-        scheme, authority, path = self.parse_location(location)
-        return _DurableFile(location, path, self.fs_by_scheme(scheme, authority))
+        return self._file(location)
+
+    def _file(self, location: str) -> _MetadataFile:
+        scheme, authority, path = self.parse_location(location, self.properties)
+        buffer_size = int(self.properties.get(BUFFER_SIZE, ONE_MEGABYTE))
+        return _MetadataFile(location, path, self.fs_by_scheme(scheme, authority), buffer_size)

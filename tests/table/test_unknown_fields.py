@@ -188,7 +188,7 @@ def test_watermarks_of_other_columns_are_refused_with_their_file(store: LogStore
     other = marks.drop_columns("version") if change == "a column less" else marks
     write_ipc(store, path, other.replace_schema_metadata({b"compaction.strategy": str(BY_TIMESTAMP).encode()}))
 
-    with pytest.raises(LogCorrupt, match=r"watermarks\.arrow has the columns key string, .* put the right file back"):
+    with pytest.raises(LogCorrupt, match=r"watermarks\.arrow has the columns key string, .* put the file back from"):
         read_watermark_file(store.files, path, BY_TIMESTAMP)
 
 
