@@ -31,6 +31,7 @@ from keptlog.log.setting import Origin
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.purge import Purger
+from keptlog.passes.repair import Repairer, RepairProposal
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult, verify_named
 from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
@@ -155,6 +156,23 @@ class Home:
         refuse_unknown(named.unreadable)
         return verify_named(self.store, named, now_ms if now_ms is not None else wall_clock_ms())
 
+    def repair(self, topic: str, *, adopt: bool = False, now_ms: int | None = None) -> RepairProposal | None:
+        """Bring a topic's state and snapshot together again, after a rollback or a commit of another program.
+
+        Forward, to the records that were acknowledged; or, with ``adopt``, to the table as it is now, where records
+        that were acknowledged may be lost: ``lost`` has their offsets by topic-partition. Null if there is nothing to
+        repair. ``repairer`` proposes before it does.
+
+        Raises:
+            LogCorrupt: it can't be done this way, and nothing was changed; says why, and what can be done.
+            StalePlan: somebody committed meanwhile; nothing was repaired.
+        """
+        now_ms = now_ms if now_ms is not None else wall_clock_ms()
+        proposal = self.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
+        if proposal:
+            self.repairer.repair(proposal, new_id(), now_ms=now_ms)
+        return proposal
+
     def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before.
 
@@ -167,6 +185,11 @@ class Home:
     def retainer(self) -> Retainer:
         """What removes old segments from this home's logs."""
         return Retainer(self.store, self.broker)
+
+    @property
+    def repairer(self) -> Repairer:
+        """What mends topics of this home whose snapshot somebody else has moved."""
+        return Repairer(self.store)
 
     @property
     def purger(self) -> Purger:

@@ -14,6 +14,7 @@ from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE
 from keptlog.log.config import NOT_APPLICABLE
 from keptlog.log.counted import counted
+from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved
 from keptlog.table.topics import Topic
 
@@ -96,7 +97,7 @@ def describe(name: str, *, as_json: bool) -> None:
         {
             "partition": log.topic_partition.partition,
             "log start": log.log_start_offset,
-            "first dirty": log.checkpoint,
+            "first dirty": None if log.checkpoint == GIVEN_UP else log.checkpoint,
             "log end": log.log_end_offset,
             "segments": len(log.segments),
         }

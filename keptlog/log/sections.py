@@ -23,6 +23,9 @@ from dataclasses import dataclass
 from keptlog.log.roll import active_segments
 from keptlog.log.segment import Log, Segment, total_bytes
 
+GIVEN_UP = 2**63 - 1
+"""A checkpoint outside of every log, where nobody can tell any more which section is clean: all is judged again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sections:
@@ -104,6 +107,8 @@ def _first_dirty_offset(log: Log) -> tuple[int, str | None]:
         return log.log_start_offset, None
     if log.log_start_offset <= checkpoint <= log.log_end_offset:
         return checkpoint, None
+    if checkpoint == GIVEN_UP:
+        return log.log_start_offset, f"a repair gave up the checkpoint; judged from {log.log_start_offset} again"
     reset = (
         f"the checkpoint {checkpoint} lies outside of the log [{log.log_start_offset}, {log.log_end_offset}]; "
         f"judged from {log.log_start_offset} again"

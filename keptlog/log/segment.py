@@ -74,7 +74,8 @@ class Log:
             if later.base_offset <= earlier.last_offset:
                 raise LogCorrupt(
                     f"{self.topic_partition}: segment {later.path} begins at offset {later.base_offset}, inside of "
-                    f"{earlier.path} which ends at {earlier.last_offset}; restore the table to an earlier snapshot"
+                    f"{earlier.path} which ends at {earlier.last_offset}: another program wrote one of "
+                    f"them; keptlog repair {self.topic_partition.topic} takes it out again"
                 )
 
 

@@ -69,7 +69,7 @@ def live_file(topic: str, entry: ManifestEntry, manifest_path: str) -> LiveFile:
     except (KeyError, TypeError, struct.error) as error:
         raise LogCorrupt(
             f"topic {topic}: file {data_file.file_path} has no complete metrics ({type(error).__name__}: {error}): "
-            "another program wrote it; roll the table back to the snapshot before"
+            f"another program wrote it; keptlog repair {topic} takes it out again"
         ) from error
 
 

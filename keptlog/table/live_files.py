@@ -77,7 +77,7 @@ def _parse(topic: str, table: Table, manifest: ManifestFile) -> tuple[LiveFile, 
         if manifest.has_added_files() or manifest.has_existing_files():
             raise LogCorrupt(
                 f"topic {topic}: manifest {manifest.manifest_path} holds delete files of another program, whose rows "
-                "would come back in a clean; rewrite the table's data files there, or roll it back"
+                f"would come back in a clean; keptlog repair {topic} takes them out again"
             )
         return ()
     path = manifest.manifest_path

@@ -117,7 +117,7 @@ def logs_from(
         if not 0 <= partition < partitions:
             raise LogCorrupt(
                 f"topic {topic} has {partitions} partitions, but file {of_partition[0].path} is in "
-                f"partition {partition}; roll the table back to the snapshot before"
+                f"partition {partition}: another program wrote it; keptlog repair {topic} takes it out again"
             )
     names = (TopicPartition(topic, number) for number in range(partitions))
     return [_log(name, properties, segments.get(name.partition, ()), config) for name in names]
@@ -130,7 +130,8 @@ def _log(
     if segments and segments[-1].last_offset >= state.log_end_offset:
         raise LogCorrupt(
             f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
-            f"ends at {state.log_end_offset}: another program appended it; roll the table back to the snapshot before"
+            f"ends at {state.log_end_offset}: another program appended it; keptlog repair {topic_partition.topic} "
+            "takes it out again"
         )
     return Log(
         topic_partition=topic_partition,

@@ -39,8 +39,9 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _SnapshotProducer
+from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
 from typing_extensions import override
 
@@ -51,6 +52,18 @@ from keptlog.table.state import SNAPSHOT_ID
 MANIFEST_ENTRIES = 1_000
 SMALL_MANIFESTS = 20
 _SMALL_ENTRIES = MANIFEST_ENTRIES // 2
+
+
+@dataclass(frozen=True, slots=True)
+class OtherBase:
+    """Another snapshot whose files a commit begins with, instead of those of the current one: a repair's way.
+
+    ``came`` and ``went`` are what that changes for a reader, from the current snapshot's files to the new one's.
+    """
+
+    manifests: Sequence[ManifestFile]
+    came: Sequence[DataFile]
+    went: Sequence[DataFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +78,7 @@ class FileChange:
     removed: Sequence[LiveFile] = ()
     live: Mapping[int, Sequence[LiveFile]] = field(default_factory=dict)
     """By partition; only needed where files are removed."""
+    base: OtherBase | None = None
 
     def land(self, table: Table) -> None:
         """Commit on exactly the table's current snapshot; the state then belongs to the new one.
@@ -100,24 +114,29 @@ class _Producer(_SnapshotProducer["_Producer"]):
     """Writes the manifests of the new snapshot."""
 
     def __init__(self, transaction: Transaction, table: Table, change: FileChange) -> None:
-        operation = Operation.OVERWRITE if change.removed else Operation.APPEND
+        base = change.base
+        came = base.came if base else change.added
+        went = base.went if base else [file.entry.data_file for file in change.removed]
+        operation = Operation.OVERWRITE if went else Operation.APPEND
         super().__init__(operation, transaction, table.io, snapshot_properties=dict(change.summary))
+        self._base = base
+        self._added = change.added
         self._removed = {file.segment.path for file in change.removed}
         self._touched: dict[str, list[ManifestEntry]] = {file.manifest_path: [] for file in change.removed}
         for files in change.live.values():
             for file in files:
                 if file.manifest_path in self._touched:
                     self._touched[file.manifest_path].append(file.entry)
-        for data_file in change.added:
+        for data_file in came:
             self.append_data_file(data_file)
-        for file in change.removed:
-            self.delete_data_file(file.entry.data_file)
+        for data_file in went:
+            self.delete_data_file(data_file)
 
     @override
     def _manifests(self) -> list[ManifestFile]:
         deleted = self._deleted_entries()
         kept, again = self._kept_and_rewritten()
-        added = [self._entry(ManifestEntryStatus.ADDED, data_file) for data_file in self._added_data_files]
+        added = [self._entry(ManifestEntryStatus.ADDED, data_file) for data_file in self._added]
         pieces = [piece for entries in (added, deleted, again) for piece in _pieces(entries)]
         # All at once, because each waits until it is on the disk.
         return list(ExecutorFactory.get_or_create().map(self._written, pieces)) + kept
@@ -126,7 +145,18 @@ class _Producer(_SnapshotProducer["_Producer"]):
     def _existing_manifests(self) -> list[ManifestFile]:
         snapshot = self._transaction.table_metadata.snapshot_by_name(self._target_branch)
         manifests = snapshot.manifests(self._io) if snapshot else []
+        if self._base:
+            manifests = list(self._base.manifests)
         return [each for each in manifests if each.has_added_files() or each.has_existing_files()]
+
+    @override
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        summary = super()._summary(snapshot_properties)
+        if self._base:
+            # Counted on from the current snapshot's, which may have delete files; the base of ours never has.
+            for kind in ("delete-files", "position-deletes", "equality-deletes"):
+                summary[f"total-{kind}"] = "0"
+        return summary
 
     @override
     def _deleted_entries(self) -> list[ManifestEntry]:

@@ -37,6 +37,7 @@ from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
+from keptlog.table.repair import Repair, RepairPlan
 from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.state import CONFIG_PREFIX, read_source
 from keptlog.table.swap import Swap
@@ -291,6 +292,29 @@ class LogStore:
             StalePlan: others kept committing first; nothing is marked.
         """
         mark_uncleanable(self._committer, topic, failures, now_ms, backoff)
+
+    def plan_repair(self, topic: str, *, is_adoption: bool) -> RepairPlan | None:
+        """What would bring state and snapshot together again; null where they are. Changes nothing.
+
+        Raises:
+            LogCorrupt: it can't be done this way; says why, and what can be.
+        """
+        table = self._load(topic)
+        with reaching(f"topic {topic} can't be read"):
+            return self._repair(topic, is_adoption=is_adoption).plan(table)
+
+    def repair(self, plan: RepairPlan, run_id: str) -> None:
+        """Carry out the plan of a repair, in one commit; nothing if it was done already.
+
+        Raises:
+            StalePlan: the table is no longer what it was planned from; nothing landed.
+            CommitStateUnknown: the catalog did not say whether it landed; plan again, which finds out.
+        """
+        with reaching(f"topic {plan.topic} can't be read"):
+            self._repair(plan.topic, is_adoption=plan.is_adoption).commit(self._committer, plan, run_id)
+
+    def _repair(self, topic: str, *, is_adoption: bool) -> Repair:
+        return Repair(topic, is_adoption, self.files, self._live_files, self._broker_settings)
 
     def read(
         self,

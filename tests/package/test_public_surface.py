@@ -40,6 +40,9 @@ CALLS = {
     ),
     "plan": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'CleanPlan'",
     "clean": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'Pass'",
+    "repair": (
+        "(self, topic: 'str', *, adopt: 'bool' = False, now_ms: 'int | None' = None) -> 'RepairProposal | None'"
+    ),
     "verify": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'dict[str, list[CheckResult]]'",
 }
 

@@ -37,13 +37,13 @@ def set_main(home: Path, snapshot_id: int, topic: str = TOPIC) -> None:
     table_of(home, topic).manage_snapshots().set_current_snapshot(snapshot_id).commit()
 
 
-def remove_main(home: Path) -> None:
-    table = table_of(home)
+def remove_main(home: Path, topic: str = TOPIC) -> None:
+    table = table_of(home, topic)
     table.catalog.commit_table(table, (), (RemoveSnapshotRefUpdate.model_validate({"ref-name": MAIN_BRANCH}),))
 
 
-def expire(home: Path, *snapshot_ids: int) -> None:
-    table = table_of(home)
+def expire(home: Path, *snapshot_ids: int, topic: str = TOPIC) -> None:
+    table = table_of(home, topic)
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(snapshot_ids)})
     table.catalog.commit_table(table, (), (update,))
 

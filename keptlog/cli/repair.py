@@ -1,0 +1,128 @@
+"""``keptlog repair``: after a rollback or a commit of another program, back to what was acknowledged, or on from there.
+
+What happened and what would be done is told before it is done; what can't be undone is asked about.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
+from keptlog.home import new_id, open_home
+from keptlog.log.counted import counted
+from keptlog.passes.repair import RepairProposal, Span
+from keptlog.passes.verify import CheckResult
+
+_SHOWN = 20
+
+
+@click.command(short_help="Mend a topic that another program has rolled back or written to.")
+@click.argument("topic")
+@click.option("--adopt", is_flag=True, help="Take the table as it is now, and give up what is no longer there.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Bring state and files of TOPIC together again, after a rollback or a commit of another program.
+
+    Nothing is written to such a topic before. Without --adopt it gets back all records that were acknowledged, and what
+    other programs did is undone. With --adopt it stays as it is now: acknowledged records that are gone are lost, no
+    offset is given twice, and the next clean judges everything again. Both are one commit; it can be killed, and run
+    again.
+    """
+    home, now_ms = open_home(), clock_ms()
+    home.store.describe_topic(topic)
+    proposal = home.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
+    if proposal is None:
+        _tell_nothing(topic, as_json=as_json)
+        return
+    if not as_json:
+        for line in _lines(proposal):
+            click.echo(line)
+    checks: dict[str, list[CheckResult]] = {}
+    if not dry_run:
+        if adopt and not yes:
+            click.confirm(f"adopt topic {topic} as it is now, for good?", abort=True, err=True)
+        checks = home.repairer.repair(proposal, new_id(), now_ms=now_ms)
+    failed = [(name, each) for name, results in checks.items() for each in results if not each.passed]
+    broken = [f"{name} {each.name}: {each.description}" for name, each in failed]
+    if as_json:
+        print_json(_row(proposal) | {"repaired": not dry_run, "broken": broken})
+    elif not dry_run:
+        click.echo(f"{topic} is repaired and verified" if not broken else f"{topic} is repaired, but not sound:")
+        for line in broken:
+            click.echo(f"  {line}")
+    if broken:
+        sys.exit(EXIT_FAILED)
+
+
+def _tell_nothing(topic: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"topic": topic, "repaired": False, "happened": None})
+    else:
+        click.echo(f"{topic}: nothing to repair, its offsets and its files belong together")
+
+
+def _lines(proposal: RepairProposal) -> list[str]:
+    plan = proposal.plan
+    lines = [f"{plan.topic}: {plan.happened}"]
+    if plan.is_adoption:
+        lines += _adoption_lines(proposal)
+    else:
+        lines += [f"  undone: {each}" for each in plan.foreign]
+        lines.append(f"  files that come back: {len(plan.came)}, that go: {len(plan.went)}")
+        lines.append("  no acknowledged record is lost")
+        if plan.state:
+            lines.append("  an older keptlog has cleaned since: the next clean judges everything again")
+    return lines
+
+
+def _adoption_lines(proposal: RepairProposal) -> list[str]:
+    plan = proposal.plan
+    lines = [f"  adopted: {each}" for each in plan.foreign]
+    for name, segments in proposal.foreign_segments.items():
+        there = _shown([(segment.base_offset, segment.last_offset) for segment in segments])
+        lines.append(f"  {name}: offsets {there} are as other files have them, whatever was changed in those")
+    for name, spans in proposal.lost.items():
+        number = sum(last - first + 1 for first, last in spans)
+        lines.append(f"  {name}: LOST, {counted(number, 'acknowledged offset')}: {_shown(spans)}")
+    if not proposal.is_exact:
+        lines.append("  what else was lost can't be told: the snapshot that the offsets belong to is gone")
+    elif not proposal.lost:
+        lines.append("  no acknowledged offset is lost")
+    lines += [
+        f"  {plan.topic}-{number}: its watermarks are gone; late records may bring deleted keys back"
+        for number in plan.forgotten_watermarks
+    ]
+    lines.append("  the next clean judges everything again")
+    return lines
+
+
+def _shown(spans: Sequence[Span]) -> str:
+    texts = [str(first) if first == last else f"{first} to {last}" for first, last in spans[:_SHOWN]]
+    more = len(spans) - _SHOWN
+    return ", ".join(texts) + (f" and {more} more (all with --json)" if more > 0 else "")
+
+
+def _row(proposal: RepairProposal) -> dict[str, object]:
+    plan = proposal.plan
+    return {
+        "topic": plan.topic,
+        "adopt": plan.is_adoption,
+        "happened": plan.happened,
+        "foreign": list(plan.foreign),
+        "belongs_to_snapshot": plan.recorded_id,
+        "current_snapshot": plan.current_id,
+        "files_back": list(plan.came),
+        "files_gone": list(plan.went),
+        "lost_offsets": {str(name): [list(span) for span in spans] for name, spans in proposal.lost.items()},
+        "lost_is_exact": proposal.is_exact,
+        "foreign_segments": {
+            str(name): [asdict(segment) for segment in segments] for name, segments in proposal.foreign_segments.items()
+        },
+        "state": dict(plan.state),
+    }

@@ -1,0 +1,164 @@
+"""Repair, for a topic whose snapshot somebody else has moved: it is told what happened, what can be done, what is lost.
+
+    plan --> told, and asked about --> one commit --> verified
+     |
+     data; changes nothing
+
+How state and snapshot come together again stands in ``keptlog.table.repair``. Here it is found out, before anything is
+changed, what an adoption costs: which acknowledged offsets are no longer there. Only the files that are in one of the
+two and not in the other are read for it, and of those the offsets alone. And a table that would be no log is not
+adopted: the checks of ``verify``, and the columns of files that others have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.segment import Log, Segment
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.verify import CHECKS, CheckResult, verify_log
+from keptlog.storage.schema import SCHEMA
+from keptlog.storage.segment_reader import open_segment, read_row_groups
+from keptlog.table.repair import RepairPlan
+from keptlog.table.store import LogStore
+
+Offsets = npt.NDArray[np.int64]
+Span = tuple[int, int]
+"""First and last of some offsets that follow on each other."""
+_BINDING = frozenset(check.name for check in CHECKS if not check.warns_only)
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class RepairProposal:
+    """A repair that could be done, and what it would cost."""
+
+    plan: RepairPlan
+    lost: Mapping[TopicPartition, tuple[Span, ...]]
+    """Acknowledged offsets that would have no record any more."""
+    is_exact: bool
+    """Whether that is all of them. If nobody can tell, they are those behind the last record that is there."""
+    foreign_segments: Mapping[TopicPartition, tuple[Segment, ...]]
+    """Segments that would be part of the log, and were written by others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repairer:
+    """Repairs the topics of one store."""
+
+    store: LogStore
+
+    def propose(self, topic: str, *, is_adoption: bool = False, now_ms: int) -> RepairProposal | None:
+        """What a repair would do, and lose; null if there is nothing to repair. Changes nothing.
+
+        Raises:
+            LogCorrupt: it can't be done this way; says why, and what can be.
+        """
+        plan = self.store.plan_repair(topic, is_adoption=is_adoption)
+        if plan is None:
+            return None
+        foreign = self._foreign_segments(plan)
+        if is_adoption:
+            self._require_log(plan, foreign, now_ms)
+        return RepairProposal(plan, self._lost(plan), plan.acknowledged is not None, foreign)
+
+    def repair(self, proposal: RepairProposal, run_id: str, *, now_ms: int) -> dict[str, list[CheckResult]]:
+        """Do it, and check the logs as they are then: topic-partition to one result a check.
+
+        Raises:
+            StalePlan: the topic changed since; nothing was repaired.
+        """
+        self.store.repair(proposal.plan, run_id)
+        return {
+            str(log.topic_partition): verify_log(self.store, log, now_ms)
+            for log in self.store.logs(proposal.plan.topic)
+        }
+
+    def _foreign_segments(self, plan: RepairPlan) -> dict[TopicPartition, tuple[Segment, ...]]:
+        if plan.acknowledged is None:
+            return {}
+        known = {segment.path for segments in plan.acknowledged.values() for segment in segments}
+        found = {
+            log.topic_partition: tuple(segment for segment in log.segments if segment.path not in known)
+            for log in plan.logs
+        }
+        return {name: segments for name, segments in found.items() if segments}
+
+    def _lost(self, plan: RepairPlan) -> dict[TopicPartition, tuple[Span, ...]]:
+        lost = {log.topic_partition: self._lost_of(log, plan) for log in plan.logs} if plan.is_adoption else {}
+        return {name: spans for name, spans in lost.items() if spans}
+
+    def _lost_of(self, log: Log, plan: RepairPlan) -> tuple[Span, ...]:
+        if plan.acknowledged is None:
+            first = max(log.segments[-1].last_offset + 1 if log.segments else 0, log.log_start_offset)
+            return ((first, log.log_end_offset - 1),) if first < log.log_end_offset else ()
+        before = plan.acknowledged.get(log.topic_partition.partition, ())
+        stay = {segment.path for segment in log.segments} & {segment.path for segment in before}
+        had = self._offsets(segment for segment in before if segment.path not in stay)
+        has = self._offsets(segment for segment in log.segments if segment.path not in stay)
+        gone = np.setdiff1d(had, has)
+        return spans_of(gone[gone >= log.log_start_offset])
+
+    def _offsets(self, segments: Iterable[Segment]) -> Offsets:
+        pieces = [
+            table["offset"].to_numpy()
+            for segment in segments
+            for table in read_row_groups(self.store.files, segment, ["offset"])
+        ]
+        return np.concatenate(pieces) if pieces else np.array([], np.int64)
+
+    def _require_log(self, plan: RepairPlan, foreign: Mapping[TopicPartition, Sequence[Segment]], now_ms: int) -> None:
+        """Whether what would be adopted is a log.
+
+        Raises:
+            LogCorrupt: naming what breaks which guarantee.
+        """
+        problems: list[str] = []
+        for log in plan.logs:
+            name = log.topic_partition
+            written = log.segments if plan.acknowledged is None else foreign.get(name, ())
+            problems += [f"{name}: {problem}" for segment in written if (problem := self._other_columns(segment))]
+        if not problems:
+            problems = [
+                f"{log.topic_partition} breaks {result.name}: {result.description}"
+                for log in plan.logs
+                for result in verify_log(self.store, log, now_ms)
+                if result.name in _BINDING and not result.passed
+            ]
+        if problems:
+            more = len(problems) - _SHOWN
+            raise LogCorrupt(
+                f"topic {plan.topic} can't be adopted, what is there is no log: {'; '.join(problems[:_SHOWN])}"
+                + (f"; and {more} more" if more > 0 else "")
+                + f"; keptlog repair {plan.topic} brings back what was acknowledged"
+            )
+
+    def _other_columns(self, segment: Segment) -> str | None:
+        """What is wrong with the columns of a file."""
+        with open_segment(self.store.files, segment) as parquet:
+            found = {field.name: field.type for field in parquet.schema_arrow}
+        wrong = [
+            f"{field.name} is {found.get(field.name, 'not there')}"
+            for field in SCHEMA
+            if field.name not in found or _plain(found[field.name]) != _plain(field.type)
+        ]
+        return f"{segment.path} has other columns ({', '.join(wrong)})" if wrong else None
+
+
+def _plain(kind: pa.DataType) -> str:
+    """A type without what may be null in it: programs write that as they like."""
+    return str(kind).replace(" not null", "")
+
+
+def spans_of(offsets: Offsets) -> tuple[Span, ...]:
+    """Rising offsets as spans without gaps."""
+    if not offsets.size:
+        return ()
+    cuts = np.flatnonzero(np.diff(offsets) != 1) + 1
+    return tuple((int(piece[0]), int(piece[-1])) for piece in np.split(offsets, cuts))

@@ -1,0 +1,145 @@
+"""``keptlog repair``, and what the other commands say of a topic that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from keptlog.cli import cli
+from tests.cli.conftest import Run
+from tests.table.foreign import current_id, delete_rows, insert, roll_back
+
+WHY = "topic users was changed by somebody else, and nothing is written to it: it was rolled back from snapshot "
+
+
+@pytest.fixture
+def users(keptlog: Run, lines: Callable[..., str], home: Path) -> int:
+    """A topic with three records in two segments, and one that is sound; gives the snapshot of the first segment."""
+    for topic in ("orders", "users"):
+        assert keptlog("topic", "create", topic, "--config", "cleanup.policy=compact").code == 0
+        assert (
+            keptlog("append", topic, "--file", lines({"key": "a", "value": "1"}, {"key": "b", "value": "1"})).code == 0
+        )
+    first = current_id(home, "users")
+    assert keptlog("append", "users", "--file", lines({"key": "a", "value": "2"})).code == 0
+    return first
+
+
+def offsets(keptlog: Run) -> list[int]:
+    return [row["offset"] for row in keptlog("read", "users", "--json").json_lines]
+
+
+def test_a_rolled_back_topic_is_named_by_every_command_that_judges_and_stops_no_other(
+    keptlog: Run, home: Path, users: int
+) -> None:
+    roll_back(home, users, "users")
+    for command in ("status", "plan", "verify", "retain", "purge"):
+        done = keptlog(command)
+        assert (done.code, WHY in done.err) == (1, True), command
+        assert done.err.startswith("keptlog: users: topic users") or done.err.startswith("keptlog: topic users"), (
+            command
+        )
+        assert "keptlog repair users --dry-run shows what can be done" in done.err
+        assert "users-0" not in done.out
+    assert "orders-0" in keptlog("status").out
+    assert "orders-0" in keptlog("verify").out
+    for refused in (("explain", "users", "0"), ("topic", "alter", "users", "--config", "segment.ms=7")):
+        done = keptlog(*refused)
+        assert (done.code, WHY in done.err, done.out) == (1, True, "")
+
+
+def test_reading_a_rolled_back_topic_is_allowed(keptlog: Run, home: Path, users: int) -> None:
+    roll_back(home, users, "users")
+    assert offsets(keptlog) == [0, 1]
+    assert keptlog("files", "users").out.count(".parquet") == 1
+    assert keptlog("topic", "describe", "users").code == 0
+    assert keptlog("topic", "list").code == 0
+
+
+def test_an_append_is_refused_before_a_record_is_staged(
+    keptlog: Run, home: Path, users: int, lines: Callable[..., str]
+) -> None:
+    roll_back(home, users, "users")
+    before = sorted(home.rglob("*.parquet"))
+    done = keptlog("append", "users", "--file", lines({"key": "c", "value": "1"}))
+    assert (done.code, WHY in done.err) == (1, True)
+    assert sorted(home.rglob("*.parquet")) == before
+
+
+def test_a_sound_topic_has_nothing_to_repair(keptlog: Run, users: int) -> None:
+    del users
+    done = keptlog("repair", "users")
+    assert (done.code, done.out) == (0, "users: nothing to repair, its offsets and its files belong together\n")
+    assert keptlog("repair", "users", "--json").json == {"topic": "users", "repaired": False, "happened": None}
+    assert keptlog("repair", "nobody").code == 2
+
+
+def test_a_repair_tells_what_happened_and_brings_the_records_back(keptlog: Run, home: Path, users: int) -> None:
+    last = current_id(home, "users")
+    roll_back(home, users, "users")
+    insert(home, 50, topic="users")
+
+    dry = keptlog("repair", "users", "--dry-run")
+    assert dry.code == 0
+    assert dry.out.startswith(f"users: it was rolled back from snapshot {last} of ")
+    assert "  undone: snapshot " in dry.out
+    assert "append, 1 file added\n" in dry.out
+    assert dry.out.endswith("  files that come back: 1, that go: 1\n  no acknowledged record is lost\n")
+    done = keptlog("repair", "users")
+    assert (done.code, done.out) == (0, dry.out + "users is repaired and verified\n")
+    assert offsets(keptlog) == [0, 1, 2]
+    assert keptlog("verify").code == keptlog("status").code == 0
+
+
+def test_an_adoption_says_what_is_lost_and_asks(keptlog: Run, home: Path, users: int) -> None:
+    roll_back(home, users, "users")
+    dry = keptlog("repair", "users", "--adopt", "--dry-run")
+    assert "  users-0: LOST, 1 acknowledged offset: 2\n" in dry.out
+    assert dry.out.endswith("  the next clean judges everything again\n")
+
+    before = current_id(home, "users")
+    refused = CliRunner().invoke(cli, ["repair", "users", "--adopt"], input="n\n")
+    assert refused.exit_code == 1
+    assert "adopt topic users as it is now, for good? [y/N]" in refused.output
+    assert current_id(home, "users") == before
+
+    done = keptlog("repair", "users", "--adopt", "--yes")
+    assert (done.code, done.out) == (0, dry.out + "users is repaired and verified\n")
+    assert offsets(keptlog) == [0, 1]
+    assert "judged from 0 again" in keptlog("explain", "users", "0").out
+    assert keptlog("topic", "describe", "users", "--json").json["logs"][0]["first dirty"] is None
+
+
+def test_an_adoption_of_what_others_wrote_names_the_offsets(keptlog: Run, home: Path, users: int) -> None:
+    del users
+    delete_rows(home, "offset = 0", "users")
+    done = keptlog("repair", "users", "--adopt", "--yes")
+    assert "  users-0: offsets 1 are as other files have them, whatever was changed in those\n" in done.out
+    assert "  users-0: LOST, 1 acknowledged offset: 0\n" in done.out
+    assert done.code == 0
+
+
+def test_a_repair_in_json(keptlog: Run, home: Path, users: int) -> None:
+    roll_back(home, users, "users")
+    told = keptlog("repair", "users", "--adopt", "--json", "--dry-run").json
+    assert (told["repaired"], told["adopt"], told["lost_offsets"], told["lost_is_exact"]) == (
+        False,
+        True,
+        {"users-0": [[2, 2]]},
+        True,
+    )
+    done = keptlog("repair", "users", "--json").json
+    assert (done["repaired"], done["adopt"], done["lost_offsets"], done["broken"]) == (True, False, {}, [])
+    assert (done["current_snapshot"], len(done["files_back"]), done["files_gone"]) == (users, 1, [])
+
+
+def test_what_can_not_be_adopted_is_refused_with_the_other_way(keptlog: Run, home: Path, users: int) -> None:
+    del users
+    insert(home, 1, topic="users")
+    done = keptlog("repair", "users", "--adopt", "--yes")
+    assert done.code == 1
+    assert "another program wrote one of them; keptlog repair users takes it out again" in done.err
+    assert keptlog("repair", "users").code == 0
