@@ -18,6 +18,8 @@ from keptlog.errors import LogCorrupt, UnsupportedFormat
 
 FORMAT_VERSION = "keptlog.format-version"
 """Name of the property."""
+SET_IT_BACK = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
+"""What to do about a property that somebody else has spoilt: nothing was committed since, so that file has it."""
 _FORM = re.compile(r"([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})")
 
 
@@ -55,8 +57,7 @@ def format_of(topic: str, properties: Mapping[str, str]) -> FormatVersion:
     form = _FORM.fullmatch(text)
     if form is None:
         raise LogCorrupt(
-            f"topic {topic}: property {FORMAT_VERSION}={text!r} is no version such as {CURRENT}; "
-            "set it back to its last right value"
+            f"topic {topic}: property {FORMAT_VERSION}={text!r} is no version such as {CURRENT}; {SET_IT_BACK}"
         )
     found = FormatVersion(int(form[1]), int(form[2]))
     if found.major > CURRENT.major:

@@ -29,6 +29,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.metrics import LastPass
 from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.table.format import SET_IT_BACK
 from keptlog.table.stored_json import from_json
 
 PARTITIONS = "log.partitions"
@@ -124,7 +125,7 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     text = properties.get(SOURCE)
     if text is None:
         return StoredSource(None, positions)
-    where, remedy = f"topic {topic}: property {SOURCE}", "set it back to its last right value"
+    where, remedy = f"topic {topic}: property {SOURCE}", SET_IT_BACK
     return StoredSource(from_json(SourceIdentity, text, where, "source", remedy), positions)
 
 
@@ -176,5 +177,5 @@ def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not text.isdecimal():
-        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no offset; set it back to its last right value")
+        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no offset; {SET_IT_BACK}")
     return int(text)

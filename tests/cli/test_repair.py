@@ -20,9 +20,8 @@ def users(keptlog: Run, lines: Callable[..., str], home: Path) -> int:
     """A topic with three records in two segments, and one that is sound; gives the snapshot of the first segment."""
     for topic in ("orders", "users"):
         assert keptlog("topic", "create", topic, "--config", "cleanup.policy=compact").code == 0
-        assert (
-            keptlog("append", topic, "--file", lines({"key": "a", "value": "1"}, {"key": "b", "value": "1"})).code == 0
-        )
+        two = lines({"key": "a", "value": "1"}, {"key": "b", "value": "1"})
+        assert keptlog("append", topic, "--file", two).code == 0
     first = current_id(home, "users")
     assert keptlog("append", "users", "--file", lines({"key": "a", "value": "2"})).code == 0
     return first

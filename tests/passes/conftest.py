@@ -11,6 +11,7 @@ from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from keptlog.table.store import LogStore
 from tests.logs import open_store
+from tests.passes.story import SETTINGS, Story
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 24 * 3_600_000
@@ -36,3 +37,11 @@ def make_unreadable(store: LogStore) -> Callable[[str], None]:
         store._load(topic).transaction().set_properties(properties).commit_transaction()
 
     return make
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    """a and b with a value each, in a segment of their own."""
+    story = Story(tmp_path, SETTINGS)
+    story.append(("a", "1"), ("b", "1"))
+    return story

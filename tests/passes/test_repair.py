@@ -1,27 +1,18 @@
-"""A repair loses nothing that was acknowledged, or says exactly what; then the log goes on as if nothing had been."""
+"""A repair loses nothing that was acknowledged; then the log goes on as if nothing had been."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.home import new_id
-from keptlog.log.record import NewRecord, Record
 from keptlog.log.sections import GIVEN_UP
-from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
-from keptlog.log.steps import Expire
-from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.repair import Repairer, RepairProposal
-from keptlog.passes.verify import verify_log
 from keptlog.table.manifests import FileChange
-from tests.in_process import in_process_engine
-from tests.logs import RealTwin, ReferenceTwin, open_store
+from tests.passes.story import DAY_MS, HOUR_MS, LOG, SETTINGS, Story, T
 from tests.table.foreign import (
     as_format_1_0,
     current_id,
@@ -30,87 +21,12 @@ from tests.table.foreign import (
     insert,
     make_1_0,
     remove_main,
-    roll_back,
     rows_at,
     set_main,
     set_properties,
     table_of,
     update_rows,
 )
-from tests.table.stores import staged
-
-T = "t"
-LOG = TopicPartition(T, 0)
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
-START_MS = 1_700_000_000_000
-SETTINGS = {"cleanup.policy": "compact", "segment.ms": "1000", "delete.retention.ms": str(DAY_MS)}
-
-
-@dataclass
-class Story:
-    """One log, as it really is and as the specification has it; what others do happens to the real one alone."""
-
-    home: Path
-    settings: dict[str, str]
-    reference: ReferenceTwin = field(default_factory=ReferenceTwin)
-    now_ms: int = START_MS
-
-    def __post_init__(self) -> None:
-        for twin in (self.real, self.reference):
-            twin.create(self.settings)
-
-    @property
-    def real(self) -> RealTwin:
-        store = open_store(self.home)
-        return RealTwin(store, in_process_engine(store.files), T)
-
-    def append(self, *pairs: tuple[str, str | None], at_ms: int | None = None) -> int:
-        """Gives the snapshot."""
-        self.now_ms += HOUR_MS
-        new = [NewRecord(k.encode(), v.encode() if v else None, at_ms or self.now_ms, 0) for k, v in pairs]
-        for twin in (self.real, self.reference):
-            twin.append(new, self.now_ms)
-        return current_id(self.home, T)
-
-    def clean(self, after_ms: int = HOUR_MS) -> int:
-        self.now_ms += after_ms
-        for twin in (self.real, self.reference):
-            twin.clean(self.now_ms)
-        return current_id(self.home, T)
-
-    def roll_back(self, snapshot_id: int) -> None:
-        roll_back(self.home, snapshot_id, T)
-
-    def propose(self, *, adopt: bool = False) -> RepairProposal | None:
-        return Repairer(self.real.store).propose(T, is_adoption=adopt, now_ms=self.now_ms)
-
-    def repair(self, *, adopt: bool = False) -> RepairProposal:
-        proposal = self.propose(adopt=adopt)
-        assert proposal
-        results = Repairer(self.real.store).repair(proposal, new_id(), now_ms=self.now_ms)
-        assert [each for each in results["t-0"] if not each.passed and each.name != "max_compaction_lag"] == []
-        assert self.propose(adopt=adopt) is None
-        return proposal
-
-    def require_same(self) -> None:
-        """The real log is what the specification says, and goes on as it does."""
-        assert self.real.records() == self.reference.records()
-        self.append(("a", "later"), ("new", "1"), ("b", None))
-        self.clean()
-        self.clean(after_ms=2 * DAY_MS)
-        assert self.real.records() == self.reference.records()
-        assert self.real.positions(self.now_ms) == self.reference.positions(self.now_ms)
-        results = verify_log(self.real.store, self.real.log, self.now_ms)
-        assert [each.name for each in results if not each.passed] == []
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    """a and b with a value each, in a segment of their own."""
-    story = Story(tmp_path, SETTINGS)
-    story.append(("a", "1"), ("b", "1"))
-    return story
 
 
 def test_a_rollback_across_a_clean_is_mended_and_brings_no_deleted_key_back(story: Story) -> None:
@@ -374,170 +290,3 @@ def test_a_repair_names_a_watermark_file_that_is_gone(story: Story) -> None:
     proposal = story.repair(adopt=True)
     assert proposal.plan.forgotten_watermarks == (0,)
     assert story.real.log.watermarks_path is None
-
-
-# Adopting
-
-
-def test_an_adopted_rollback_across_an_append_says_which_offsets_are_lost_and_gives_none_twice(story: Story) -> None:
-    first = current_id(story.home, T)
-    story.append(("a", "2"), ("c", "1"))
-    story.append(("d", "1"))
-    story.roll_back(first)
-    proposal = story.repair(adopt=True)
-    assert (proposal.lost, proposal.is_exact) == ({LOG: ((2, 4),)}, True)
-    assert [record.offset for record in story.real.records()] == [0, 1]
-    story.append(("e", "1"))
-    assert [record.offset for record in story.real.records()] == [0, 1, 5]
-
-
-def test_an_adopted_rollback_across_a_clean_loses_nothing_and_is_cleaned_again(story: Story) -> None:
-    story.append(("a", None), ("b", "2"))
-    before = current_id(story.home, T)
-    story.clean()
-    story.append(("c", "1"))
-    story.clean()
-    story.roll_back(before)
-    proposal = story.repair(adopt=True)
-    assert (proposal.lost, proposal.is_exact) == ({LOG: ((4, 4),)}, True)
-    assert proposal.plan.state == {"log.p0.first-dirty-offset": str(GIVEN_UP)}
-    story.real.clean(story.now_ms)
-    assert [(record.key, record.value) for record in story.real.records()] == [(b"a", None), (b"b", b"2")]
-    assert all(each.passed for each in verify_log(story.real.store, story.real.log, story.now_ms))
-
-
-def test_an_adopted_rollback_across_an_expiry_keeps_the_horizon_that_the_tombstone_has(story: Story) -> None:
-    story.append(("a", None), ("b", "2"))
-    before = story.clean()
-    horizons = [record.delete_horizon_ms for record in story.real.records()]
-    story.clean(after_ms=2 * DAY_MS)
-    story.roll_back(before)
-    assert story.repair(adopt=True).lost == {}
-    assert [record.delete_horizon_ms for record in story.real.records()] == horizons
-    story.real.clean(story.now_ms)
-    assert [record.key for record in story.real.records()] == [b"b"]
-
-
-def test_an_adopted_delete_says_what_is_lost_and_an_update_where_others_wrote(story: Story) -> None:
-    story.append(("c", "1"))
-    delete_rows(story.home, "offset = 0", T)
-    update_rows(story.home, [2], b"changed", T)
-    proposal = story.repair(adopt=True)
-    assert proposal.lost == {LOG: ((0, 0),)}
-    spans = [(each.base_offset, each.last_offset) for each in proposal.foreign_segments[LOG]]
-    assert spans == [(1, 1), (2, 2)]
-    assert [(record.offset, record.value) for record in story.real.records()] == [(1, b"1"), (2, b"changed")]
-    story.append(("d", "1"))
-    story.clean()
-    assert [record.offset for record in story.real.records()] == [1, 2, 3]
-
-
-def test_adopted_offsets_behind_the_end_move_it(story: Story) -> None:
-    insert(story.home, 7, 8, topic=T)
-    proposal = story.repair(adopt=True)
-    assert proposal.lost == {}
-    assert story.real.log.log_end_offset == 9
-    story.real.append([NewRecord(b"x", b"1", story.now_ms, 0)], story.now_ms)
-    assert [record.offset for record in story.real.records()] == [0, 1, 7, 8, 9]
-
-
-def test_a_deleted_key_stays_deleted_after_an_adoption_where_its_watermark_says_so(tmp_path: Path) -> None:
-    marks = {"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(90 * DAY_MS)}
-    story = Story(tmp_path, SETTINGS | marks)
-    story.append(("a", "1"), ("b", "1"), at_ms=START_MS)
-    before = current_id(tmp_path, T)
-    story.append(("a", None), ("b", "2"))
-    story.clean()
-    story.clean(after_ms=2 * DAY_MS)
-    assert story.real.log.watermarks_path
-    story.roll_back(before)
-    story.repair(adopt=True)
-    assert [record.key for record in story.real.records()] == [b"a", b"b"]
-    assert [record.key for _, record in story.real.store.read(T, latest=True)] == [b"b"]
-    story.real.clean(story.now_ms)
-    assert [record.key for record in story.real.records()] == [b"b"]
-
-
-def test_adopted_files_below_the_log_start_go(story: Story) -> None:
-    before = story.append(("c", "1"))
-    story.real.store.delete_records(LOG, 2, new_id())
-    story.roll_back(before)
-    proposal = story.repair(adopt=True)
-    assert (proposal.lost, len(proposal.plan.went)) == ({}, 1)
-    assert story.real.log.log_start_offset == 2
-    assert [segment.base_offset for segment in story.real.log.segments] == [2]
-
-
-def test_where_the_snapshot_is_gone_an_adoption_tells_the_end_and_that_it_is_not_all(story: Story) -> None:
-    first = current_id(story.home, T)
-    last = story.append(("a", "2"))
-    story.roll_back(first)
-    expire(story.home, last, topic=T)
-    proposal = story.repair(adopt=True)
-    assert (proposal.lost, proposal.is_exact) == ({LOG: ((2, 2),)}, False)
-
-
-@pytest.mark.parametrize(
-    ("act", "why"),
-    [
-        (lambda home: insert(home, 1, topic=T), "inside of .* another program wrote one of them"),
-        (lambda home: insert(home, 9, 8, topic=T), "t-0 breaks G2: .*offsets do not rise"),
-        (lambda home: insert(home, 9, partition=3, topic=T), "is in partition 3: another program wrote it"),
-    ],
-    ids=["overlap", "order", "partition"],
-)
-def test_what_is_no_log_is_not_adopted(story: Story, act: Callable[[Path], object], why: str) -> None:
-    act(story.home)
-    at = current_id(story.home, T)
-    with pytest.raises(LogCorrupt, match=why):
-        story.propose(adopt=True)
-    assert current_id(story.home, T) == at
-    story.repair()
-    story.require_same()
-
-
-def test_files_with_other_columns_are_not_adopted(story: Story) -> None:
-    insert(story.home, 9, topic=T)
-    (path,) = [each.file.file_path for each in table_of(story.home, T).scan("offset = 9").plan_files()]
-    rows = pq.ParquetFile(path.removeprefix("file://")).read().drop_columns(["headers"])
-    pq.write_table(rows, path.removeprefix("file://"))
-    with pytest.raises(LogCorrupt, match="has other columns \\(headers is not there\\)"):
-        story.propose(adopt=True)
-
-
-def test_files_without_metrics_are_not_adopted(story: Story) -> None:
-    set_properties(story.home, {"write.metadata.metrics.column.offset": "none"}, T)
-    insert(story.home, 9, topic=T)
-    set_properties(story.home, {"write.metadata.metrics.column.offset": "full"}, T)
-    with pytest.raises(LogCorrupt, match=r"has no complete metrics .* keptlog repair t takes it out again"):
-        story.propose(adopt=True)
-    story.repair()
-    story.require_same()
-
-
-def test_offsets_behind_the_position_at_a_source_are_not_adopted(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    store.create_topic(T, 1, SETTINGS)
-    segments = tuple(staged(store, T, 0, [Record(3, b"a", b"1", START_MS)]))
-    store.ingest(T, [Arrival(OffsetRange(0, None, 3, 5), segments)], SourceIdentity("there"), 1, new_id())
-    insert(tmp_path, 9, topic=T)
-    with pytest.raises(LogCorrupt, match="reaches offset 9, behind the position 5 at its source"):
-        Repairer(store).propose(T, is_adoption=True, now_ms=START_MS)
-    proposal = Repairer(store).propose(T, now_ms=START_MS)
-    assert proposal
-    Repairer(store).repair(proposal, new_id(), now_ms=START_MS)
-    assert [record.offset for _, record in store.read(T)] == [3]
-    assert store.source_of(T).positions == (5,)
-
-
-def test_a_log_that_was_given_up_takes_every_kind_of_pass(story: Story) -> None:
-    first = current_id(story.home, T)
-    story.append(("a", "2"))
-    story.roll_back(first)
-    story.repair(adopt=True)
-    assert [step for step in story.real.cleaner.plan(now_ms=story.now_ms).steps if isinstance(step, Expire)] == []
-    story.real.store.delete_records(LOG, 1, new_id())
-    assert story.real.log.checkpoint == GIVEN_UP
-    story.real.append([NewRecord(b"x", b"1", story.now_ms, 0)], story.now_ms)
-    story.real.clean(story.now_ms + HOUR_MS)
-    assert story.real.log.checkpoint == story.real.log.log_end_offset

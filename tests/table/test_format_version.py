@@ -21,7 +21,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable
 from keptlog.table.cache import FOLDER, TopicCache
 from keptlog.table.catalog import open_catalog
-from keptlog.table.format import format_of
+from keptlog.table.format import SET_IT_BACK, format_of
 from keptlog.table.mark import Failure
 from keptlog.table.state import SNAPSHOT_ID
 from keptlog.table.store import LogStore
@@ -285,7 +285,7 @@ def test_a_setting_that_is_not_known_can_be_set_in_no_version(home: Home) -> Non
 def test_what_is_no_version_is_refused_with_the_topic_and_the_value(text: str) -> None:
     with pytest.raises(LogCorrupt) as refused:
         format_of("t", {VERSION: text})
-    said = f"topic t: property {VERSION}={text!r} is no version such as 1.1; set it back to its last right value"
+    said = f"topic t: property {VERSION}={text!r} is no version such as 1.1; {SET_IT_BACK}"
     assert str(refused.value) == said
 
 

@@ -210,7 +210,7 @@ def write_ipc(store: LogStore, path: str, table: pa.Table) -> None:
         ),
         ("log.p0.last-pass", "nonsense", "is no record of a clean .*; remove it"),
         ("log.p0.last-pass", '{"ended_ms": 7}', "it has no duration_ms"),
-        ("log.source", "{}", "is no source .*; set it back to its last right value"),
+        ("log.source", "{}", "is no source .*; set it back to the value in the table's metadata file before"),
     ],
 )
 def test_a_property_that_is_no_such_value_is_refused_with_its_name(
