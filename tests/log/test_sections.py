@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.sections import sections_of
+from keptlog.log.sections import GIVEN_UP, sections_of
 from keptlog.log.segment import Log, Segment
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
@@ -79,6 +79,12 @@ def test_a_checkpoint_outside_of_the_log_is_replaced_by_the_log_start(
     assert (sections.checkpoint_reset is not None) is is_reset
     if is_reset:
         assert f"the checkpoint {checkpoint} lies outside of the log [10, 30]" in str(sections.checkpoint_reset)
+
+
+def test_a_checkpoint_that_was_given_up_lies_outside_of_every_log_and_says_why() -> None:
+    sections = sections_of(log(three(), CLOSED, start=10, checkpoint=GIVEN_UP), NOW_MS)
+    assert (sections.first_dirty_offset, [each.base_offset for each in sections.clean]) == (10, [0])
+    assert sections.checkpoint_reset == "a repair gave up the checkpoint; judged from 10 again"
 
 
 def test_a_segment_with_the_checkpoint_inside_counts_as_clean_and_as_dirty() -> None:
