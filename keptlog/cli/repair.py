@@ -91,7 +91,7 @@ def _adoption_lines(proposal: RepairProposal) -> list[str]:
         number = sum(last - first + 1 for first, last in spans)
         lines.append(f"  {name}: LOST, {counted(number, 'acknowledged offset')}: {_shown(spans)}")
     if not proposal.is_exact:
-        lines.append("  what else was lost can't be told: the snapshot that the offsets belong to is gone")
+        lines.append("  that may not be exact: the snapshot that the offsets belong to is gone, or files of it")
     elif not proposal.lost:
         lines.append("  no acknowledged offset is lost")
     lines += [

@@ -12,7 +12,7 @@ adopted: the checks of ``verify``, and the columns of files that others have wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +43,8 @@ class RepairProposal:
     lost: Mapping[TopicPartition, tuple[Span, ...]]
     """Acknowledged offsets that would have no record any more."""
     is_exact: bool
-    """Whether that is all of them. If nobody can tell, they are those behind the last record that is there."""
+    """Whether it is those and no others. If the recorded snapshot is gone, they are all behind the last record that is
+    there; if only files of it are, all that these may have held."""
     foreign_segments: Mapping[TopicPartition, tuple[Segment, ...]]
     """Segments that would be part of the log, and were written by others."""
 
@@ -66,7 +67,9 @@ class Repairer:
         foreign = self._foreign_segments(plan)
         if is_adoption:
             self._require_log(plan, foreign, now_ms)
-        return RepairProposal(plan, self._lost(plan), plan.acknowledged is not None, foreign)
+        unread: set[TopicPartition] = set()
+        lost = self._lost(plan, unread) if is_adoption else {}
+        return RepairProposal(plan, lost, plan.acknowledged is not None and not unread, foreign)
 
     def repair(self, proposal: RepairProposal, run_id: str, *, now_ms: int) -> dict[str, list[CheckResult]]:
         """Do it, and check the logs as they are then: topic-partition to one result a check.
@@ -90,28 +93,35 @@ class Repairer:
         }
         return {name: segments for name, segments in found.items() if segments}
 
-    def _lost(self, plan: RepairPlan) -> dict[TopicPartition, tuple[Span, ...]]:
-        lost = {log.topic_partition: self._lost_of(log, plan) for log in plan.logs} if plan.is_adoption else {}
-        return {name: spans for name, spans in lost.items() if spans}
+    def _lost(self, plan: RepairPlan, unread: set[TopicPartition]) -> dict[TopicPartition, tuple[Span, ...]]:
+        """``unread`` gets the logs of which a file that was acknowledged is gone, so that all of it counts as lost."""
+        lost: dict[TopicPartition, tuple[Span, ...]] = {}
+        for log in plan.logs:
+            if plan.acknowledged is None:
+                first = max(log.segments[-1].last_offset + 1 if log.segments else 0, log.log_start_offset)
+                gone = np.arange(first, max(first, log.log_end_offset))
+            else:
+                before = plan.acknowledged.get(log.topic_partition.partition, ())
+                gone = self._no_longer_there(log, before, unread)
+            if spans := spans_of(gone[gone >= log.log_start_offset]):
+                lost[log.topic_partition] = spans
+        return lost
 
-    def _lost_of(self, log: Log, plan: RepairPlan) -> tuple[Span, ...]:
-        if plan.acknowledged is None:
-            first = max(log.segments[-1].last_offset + 1 if log.segments else 0, log.log_start_offset)
-            return ((first, log.log_end_offset - 1),) if first < log.log_end_offset else ()
-        before = plan.acknowledged.get(log.topic_partition.partition, ())
+    def _no_longer_there(self, log: Log, before: Sequence[Segment], unread: set[TopicPartition]) -> Offsets:
         stay = {segment.path for segment in log.segments} & {segment.path for segment in before}
-        had = self._offsets(segment for segment in before if segment.path not in stay)
-        has = self._offsets(segment for segment in log.segments if segment.path not in stay)
-        gone = np.setdiff1d(had, has)
-        return spans_of(gone[gone >= log.log_start_offset])
+        has = [self._offsets(segment) for segment in log.segments if segment.path not in stay]
+        had = []
+        for segment in before:
+            if segment.path not in stay:
+                try:
+                    had.append(self._offsets(segment))
+                except (LogCorrupt, FileNotFoundError):
+                    unread.add(log.topic_partition)
+                    had.append(np.arange(segment.base_offset, segment.last_offset + 1))
+        return np.setdiff1d(_joined(had), _joined(has))
 
-    def _offsets(self, segments: Iterable[Segment]) -> Offsets:
-        pieces = [
-            table["offset"].to_numpy()
-            for segment in segments
-            for table in read_row_groups(self.store.files, segment, ["offset"])
-        ]
-        return np.concatenate(pieces) if pieces else np.array([], np.int64)
+    def _offsets(self, segment: Segment) -> Offsets:
+        return _joined([table["offset"].to_numpy() for table in read_row_groups(self.store.files, segment, ["offset"])])
 
     def _require_log(self, plan: RepairPlan, foreign: Mapping[TopicPartition, Sequence[Segment]], now_ms: int) -> None:
         """Whether what would be adopted is a log.
@@ -126,7 +136,7 @@ class Repairer:
             problems += [f"{name}: {problem}" for segment in written if (problem := self._other_columns(segment))]
         if not problems:
             problems = [
-                f"{log.topic_partition} breaks {result.name}: {result.description}"
+                f"{log.topic_partition}: {result.name} is {result.outcome}: {result.description}"
                 for log in plan.logs
                 for result in verify_log(self.store, log, now_ms)
                 if result.name in _BINDING and not result.passed
@@ -141,14 +151,18 @@ class Repairer:
 
     def _other_columns(self, segment: Segment) -> str | None:
         """What is wrong with the columns of a file."""
-        with open_segment(self.store.files, segment) as parquet:
-            found = {field.name: field.type for field in parquet.schema_arrow}
+        with open_segment(self.store.files, segment) as opened:
+            found = {field.name: field.type for field in opened.schema}
         wrong = [
             f"{field.name} is {found.get(field.name, 'not there')}"
             for field in SCHEMA
             if field.name not in found or _plain(found[field.name]) != _plain(field.type)
         ]
         return f"{segment.path} has other columns ({', '.join(wrong)})" if wrong else None
+
+
+def _joined(pieces: Sequence[Offsets]) -> Offsets:
+    return np.concatenate(pieces) if pieces else np.array([], np.int64)
 
 
 def _plain(kind: pa.DataType) -> str:

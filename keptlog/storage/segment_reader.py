@@ -43,6 +43,11 @@ class SegmentFile:
         """Whether damage can be seen; else it was written before format 1.1."""
         return self._pages is not None
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns, as it has them."""
+        return self._parquet.schema_arrow
+
     def read(self, row_group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """A row group, of ``SCHEMA``, with the given columns or all, in the file's order."""
 

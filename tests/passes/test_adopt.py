@@ -12,10 +12,12 @@ from keptlog.errors import LogCorrupt
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.sections import GIVEN_UP
+from keptlog.log.segment import Segment
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.steps import Expire
 from keptlog.passes.repair import Repairer
 from keptlog.passes.verify import verify_log
+from keptlog.table.file_metrics import data_file_of
 from tests.logs import open_store
 from tests.passes.story import DAY_MS, HOUR_MS, LOG, SETTINGS, START_MS, Story, T
 from tests.table.foreign import (
@@ -23,6 +25,7 @@ from tests.table.foreign import (
     delete_rows,
     expire,
     insert,
+    rows_at,
     set_properties,
     table_of,
     update_rows,
@@ -132,7 +135,7 @@ def test_where_the_snapshot_is_gone_an_adoption_tells_the_end_and_that_it_is_not
     ("act", "why"),
     [
         (lambda home: insert(home, 1, topic=T), "inside of .* another program wrote one of them"),
-        (lambda home: insert(home, 9, 8, topic=T), "t-0 breaks G2: .*offsets do not rise"),
+        (lambda home: insert(home, 9, 8, topic=T), "t-0: G2 is broken: .*offsets do not rise"),
         (lambda home: insert(home, 9, partition=3, topic=T), "is in partition 3: another program wrote it"),
     ],
     ids=["overlap", "order", "partition"],
@@ -148,10 +151,11 @@ def test_what_is_no_log_is_not_adopted(story: Story, act: Callable[[Path], objec
 
 
 def test_files_with_other_columns_are_not_adopted(story: Story) -> None:
-    insert(story.home, 9, topic=T)
-    (path,) = [each.file.file_path for each in table_of(story.home, T).scan("offset = 9").plan_files()]
-    rows = pq.ParquetFile(path.removeprefix("file://")).read().drop_columns(["headers"])
-    pq.write_table(rows, path.removeprefix("file://"))
+    path = story.home / "nine.parquet"
+    pq.write_table(rows_at(9).drop_columns(["headers"]), path)
+    segment = Segment(f"file://{path}", 9, 9, START_MS, START_MS, 1, path.stat().st_size)
+    with table_of(story.home, T).transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(data_file_of(0, segment))
     with pytest.raises(LogCorrupt, match="has other columns \\(headers is not there\\)"):
         story.propose(adopt=True)
 
@@ -192,3 +196,12 @@ def test_a_log_that_was_given_up_takes_every_kind_of_pass(story: Story) -> None:
     story.real.append([NewRecord(b"x", b"1", story.now_ms, 0)], story.now_ms)
     story.real.clean(story.now_ms + HOUR_MS)
     assert story.real.log.checkpoint == story.real.log.log_end_offset
+
+
+def test_of_a_file_that_is_gone_all_offsets_count_as_lost_and_that_it_may_be_too_many_is_said(story: Story) -> None:
+    first = current_id(story.home, T)
+    story.append(("a", "2"), ("c", "1"))
+    Path(story.real.log.segments[-1].path.removeprefix("file://")).unlink()
+    story.roll_back(first)
+    proposal = story.repair(adopt=True)
+    assert (proposal.lost, proposal.is_exact) == ({LOG: ((2, 3),)}, False)
