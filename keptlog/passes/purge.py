@@ -1,18 +1,22 @@
 """Purge, the pass after which the bytes are gone: topic by topic, what cleans and retention have replaced is deleted.
 
 What a purge of one topic does, and why a kill in the middle of it is harmless, stands in ``keptlog.table.purge``. Here
-it is only seen to that every topic gets its turn: one whose purge fails is named with its reason, and the next purge
-goes on with it.
+it is only seen to that every topic gets its turn: one whose purge fails, whatever of, is named with its reason, and the
+next purge goes on with it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.table.purge import PurgeReceipt
+from keptlog.table.reach import one_line
 from keptlog.table.store import ORPHAN_GRACE_MS, LogStore
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,17 @@ class Purger:
         for topic in named or known:
             try:
                 receipts[topic] = self.store.purge(topic, now_ms, orphan_grace_ms)
-            except KeptlogError as error:
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
                 # Without names, a topic that was deleted just now is simply not there.
                 if named or not isinstance(error, UnknownTopic):
-                    failed[topic] = error
+                    failed[topic] = _reason(topic, error)
+                    _logger.warning("%s", failed[topic])
         return PurgeResult(receipts, failed)
+
+
+def _reason(topic: str, error: Exception) -> KeptlogError:
+    """The error as callers know it; one that nobody has thought of says which topic it was."""
+    if isinstance(error, KeptlogError):
+        return error
+    text = f"topic {topic}: its purge stopped at {one_line(error)}; the next one goes on; report it if it stays"
+    return KeptlogError(text)

@@ -63,6 +63,48 @@ def test_a_topic_whose_purge_fails_is_named_and_all_others_are_purged(
     assert [len(replaced(cleaned, topic)) for topic in "abc"] == [0, 1, 0]
 
 
+@pytest.mark.parametrize("what", ["metadata", "manifest list", "manifest"])
+@pytest.mark.parametrize("content", [b"", b"{", bytes(500)])
+def test_a_topic_whose_files_are_damaged_stops_no_purge_behind_it(
+    cleaned: LogStore, caplog: pytest.LogCaptureFixture, what: str, content: bytes
+) -> None:
+    table = cleaned._load("b")
+    snapshot = table.current_snapshot()
+    assert snapshot
+    paths = {
+        "metadata": table.metadata_location,
+        "manifest list": snapshot.manifest_list,
+        "manifest": snapshot.manifests(table.io)[0].manifest_path,
+    }
+    damaged = Path(paths[what].removeprefix("file://"))
+    damaged.write_bytes(content)
+    result = Purger(cleaned).purge(now_ms=AFTER_THE_DELAY_MS)
+    assert list(result.receipts) == ["a", "c"]
+    assert list(result.failed) == ["b"]
+    assert [len(replaced(cleaned, topic)) for topic in "ac"] == [0, 0]
+    [warning] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert warning == str(result.failed["b"])
+    assert "topic b" in warning
+    assert what == "metadata" or damaged.name in warning
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), OSError("a disk"), AssertionError(), RecursionError("deep")])
+def test_an_error_that_nobody_has_thought_of_costs_only_its_topic(
+    cleaned: LogStore, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    really = LogStore.purge
+
+    def odd_for_b(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int) -> PurgeReceipt:
+        if topic == "b":
+            raise error
+        return really(store, topic, now_ms, orphan_grace_ms)
+
+    monkeypatch.setattr(LogStore, "purge", odd_for_b)
+    result = Purger(cleaned).purge(now_ms=AFTER_THE_DELAY_MS)
+    assert list(result.receipts) == ["a", "c"]
+    assert str(result.failed["b"]).startswith("topic b: its purge stopped at " + type(error).__name__)
+
+
 def test_a_name_that_means_nothing_is_refused_before_anything_is_deleted(cleaned: LogStore) -> None:
     with pytest.raises(UnknownTopic, match="'nobody'"):
         Purger(cleaned).purge(["a", "nobody"], now_ms=AFTER_THE_DELAY_MS)
