@@ -26,6 +26,7 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
+from keptlog.table.held import held_lines
 from keptlog.table.purge import PurgeReceipt
 from keptlog.table.store import ORPHAN_GRACE_MS
 
@@ -81,11 +82,15 @@ def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 )
 @json_option
 def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None:
-    """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind."""
+    """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind.
+
+    Below the table stands what may still hold values although it is not live any more, and until when. A topic of which
+    the storage knows more than this home does, or of which a live file is missing, is named and left as it is.
+    """
     result = open_home().purger.purge(topics, now_ms=clock_ms(), orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: _deleted(receipt) for topic, receipt in result.receipts.items()}
     if as_json:
-        print_json(deleted)
+        print_json({topic: deleted[topic] | _left(receipt) for topic, receipt in result.receipts.items()})
     else:
         print_table(
             [
@@ -100,6 +105,9 @@ def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None
             ],
             empty="nothing was purged" if result.failed else "no topics yet",
         )
+        for topic, receipt in result.receipts.items():
+            for line in (*held_lines(receipt.held), *(f"could not be read: {what}" for what in receipt.unreadable)):
+                click.echo(f"{topic}: {line}")
     exit_if_failed(result.failed)
 
 
@@ -109,6 +117,14 @@ def _deleted(receipt: PurgeReceipt) -> dict[str, int]:
         "deleted_files": len(receipt.deleted_files),
         "deleted_orphans": len(receipt.deleted_orphans),
         "deleted_bytes": receipt.deleted_bytes,
+    }
+
+
+def _left(receipt: PurgeReceipt) -> dict[str, object]:
+    """What may still hold values, and what was gone past."""
+    return {
+        "held_files": [asdict(file) for file in receipt.held],
+        "unreadable": list(receipt.unreadable),
     }
 
 

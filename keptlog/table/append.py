@@ -98,7 +98,7 @@ class Append:
         def prepare(fresh: Table) -> Land:
             nonlocal staged
             _require_no_source(self.topic.name, fresh.properties)
-            require_staged(self.files, (segment.path for each in staged for segment in each.segments))
+            require_staged(self.files, fresh, (segment.path for each in staged for segment in each.segments))
             staged = self._at_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
             return lambda: self._land(fresh, staged)
 

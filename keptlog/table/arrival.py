@@ -59,7 +59,7 @@ class Ingestion:
         def prepare(fresh: Table) -> Land | None:
             stored = read_source(self.topic, fresh.properties)
             self._require_fresh(stored)
-            require_staged(files, (segment.path for each in self.arrivals for segment in each.segments))
+            require_staged(files, fresh, (segment.path for each in self.arrivals for segment in each.segments))
             state = self._state(stored, fresh.properties.get(SOURCE))
             if state.items() <= fresh.properties.items():
                 return None

@@ -117,8 +117,8 @@ class Committer:
         raise _gave_up(topic, failure, is_unknown=unanswered is not None) from failure
 
 
-def commit_without_snapshot(catalog: Catalog, table: Table, update: TableUpdate) -> None:
-    """Commit a change of the metadata alone, and only while the table's current snapshot is the one that was loaded.
+def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
+    """Commit changes of the metadata alone, and only while the table's current snapshot is the one that was loaded.
 
     Raises:
         CommitFailedException: another one is.
@@ -130,7 +130,7 @@ def commit_without_snapshot(catalog: Catalog, table: Table, update: TableUpdate)
             {"ref": MAIN_BRANCH, "snapshot-id": current.snapshot_id if current else None}
         ),
     )
-    catalog.commit_table(table, requirements, (update,))
+    catalog.commit_table(table, requirements, updates)
 
 
 def commit_id_of(run_id: str, segments: Iterable[Segment]) -> str:

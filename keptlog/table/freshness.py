@@ -12,22 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyiceberg.table import Table
+
 from keptlog.errors import StalePlan
 from keptlog.log.retention import retention_of
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.steps import CleanStep, Compact, Retain, Step
 from keptlog.table.files import TableFiles
+from keptlog.table.journal import condemned_paths
+from keptlog.table.references import comparable_forms
 
 
-def require_staged(files: TableFiles, paths: Iterable[str]) -> None:
-    """Refuse to commit a file that is no longer there.
+def require_staged(files: TableFiles, table: Table, paths: Iterable[str]) -> None:
+    """Refuse to commit a file that is no longer there, or that a purge is about to delete (ADR 28).
 
     Raises:
         StalePlan: a purge took it for the leftover of a dead run.
+        LogCorrupt: what a purge has written down can't be read.
     """
-    for path in paths:
-        if not files.exists(path):
+    condemned = condemned_paths(files, table)  # first: of a journal that is gone, everything was deleted
+    for path, form in comparable_forms(paths).items():
+        if form in condemned or not files.exists(path):
             raise StalePlan(f"staged file {path} is gone: a purge swept it because the run took too long; run it again")
 
 

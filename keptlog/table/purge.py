@@ -2,48 +2,66 @@
 
 A clean only replaces segments; the old ones stay readable through the snapshots before it. A purge ends that:
 
-1. **Expire** the snapshots that were replaced ``file.delete.delay.ms`` ago. What counts is when a snapshot ceased to
-   be the current one, not when it was made: that is from when on nobody begins to read it.
-2. **Delete** the segments, manifests and manifest lists that only those snapshots had.
-3. **Sweep** what crashes and refused commits left behind: files that nothing refers to, older than a grace time, so
-   that the staged files of a run that is still under way are spared.
+1. **Compare** storage and catalog. Where the storage knows more (``ahead``), or a live file is not there, nothing is
+   deleted: what looks unneeded from here may be somebody else's, or the only way back.
+2. **Expire** the snapshots that were replaced ``file.delete.delay.ms`` ago (``expiry``). What counts is when a snapshot
+   ceased to be the current one, not when it was made: that is from when on nobody begins to read it.
+3. **Delete** the segments, manifests and manifest lists that only those snapshots had.
+4. **Sweep** what crashes and refused commits left behind (``sweep``): files that nothing refers to, older than a grace
+   time, so that the staged files of a run that is still under way are spared.
 
-The complication is a kill in between. What step 2 will delete is therefore written to a journal before step 1 commits,
+The complication is a kill in between. What step 3 will delete is therefore written to a journal before step 2 commits,
 and every purge begins with the journals that it finds: deletes what they name and nothing refers to, if anything. A
-journal whose commit never landed names only files that are referred to, and so deletes none.
+journal whose commit never landed names only files that are referred to, and so deletes none. One that can't be read
+costs only itself: its files are orphans then.
 
-For every journal that deleted segments a receipt is left, ``metadata/receipts/<id>.json``: what was deleted, and when.
+For every journal that deleted segments a receipt is left, ``metadata/receipts/<id>.json``: what was deleted, when, and
+what else still holds values (``held``).
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.storage.files import StoredFile
+from keptlog.table.ahead import spared_references
 from keptlog.table.commit import Committer, Land, commit_without_snapshot
+from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
-from keptlog.table.references import all_references, comparable, references_of
-from keptlog.table.stored_json import from_json, is_json, to_json
+from keptlog.table.held import HeldFile, held_files
+from keptlog.table.journal import (
+    SWEEP,
+    DeletedFile,
+    Journal,
+    condemned_names,
+    journal_folder,
+    read_journal,
+    receipt_folder,
+    write_journal,
+)
+from keptlog.table.references import (
+    Manifests,
+    References,
+    all_references,
+    comparable,
+    comparable_forms,
+    live_references,
+    named_references,
+)
+from keptlog.table.sweep import Fence, may_still_land
 from keptlog.table.topics import Topic, load_topic_table
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedFile:
-    """A file that is off the storage. ``bytes`` is 0 where the size was not known any more."""
-
-    path: str
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +76,14 @@ class PurgeReceipt:
     """Manifests and manifest lists."""
     deleted_orphans: tuple[DeletedFile, ...]
     """Files that nothing ever referred to, or no longer."""
+    held: tuple[HeldFile, ...] = ()
+    """Files that may still hold values although they are not live."""
+    unreadable: tuple[str, ...] = ()
+    """What could not be read, and was gone past: journals, metadata of expired snapshots. One line each."""
 
     @property
     def deleted_bytes(self) -> int:
         return sum(file.bytes for file in self.deleted_files + self.deleted_metadata + self.deleted_orphans)
-
-
-@dataclass(frozen=True, slots=True)
-class _Journal:
-    """What a purge is about to do."""
-
-    snapshots: tuple[int, ...]
-    segments: tuple[DeletedFile, ...]
-    metadata: tuple[DeletedFile, ...]
 
 
 @dataclass
@@ -83,32 +96,263 @@ class Purge:
     new_id: Callable[[], str]
     now_ms: int
     orphan_grace_ms: int
-    _journals: dict[str, _Journal] = field(default_factory=dict)
+    _stored: dict[str, StoredFile] = field(default_factory=dict)
+    """All files below the table's location, as they were before the table was looked at, by comparable path."""
+    _spared: References = field(default_factory=References)
+    """What may have landed in another catalog."""
+    _journals: dict[str, Journal] = field(default_factory=dict)
     """Path to journal, each about to be carried out."""
+    _unreadable: dict[str, None] = field(default_factory=dict)
 
     def purge(self) -> PurgeReceipt:
         """Finish what was begun, expire, delete, sweep.
 
         Raises:
+            LogCorrupt: the storage knows more than the catalog, or what the table needs is not there; says which file.
             KeptlogError: from the commit; the next purge finishes the work.
         """
         # Listed before the table is looked at: whatever is committed later is not in the list, and safe.
-        stored = {file.path: file for file in self.files.list(self.topic.location)}
-        self._journals = self._left_behind(stored)
-        self.committer.commit(self.topic.name, self._expire)
-        referenced = all_references(load_topic_table(self.committer.catalog, self.topic.name)).keys()
-        done = {path: self._carry_out(path, journal, referenced) for path, journal in self._journals.items()}
-        deleted = {file.path for journal in done.values() for file in journal.segments + journal.metadata}
-        orphans = self._sweep([file for path, file in stored.items() if path not in deleted], referenced)
+        listed = list(self.files.list(self.topic.location))
+        forms = comparable_forms(file.path for file in listed)
+        self._stored = {forms[file.path]: file for file in listed}
+        table = self._table()
+        self._spared = spared_references(table, (file.path for file in listed), self._manifests)
+        self._require_live_files(table)
+        self._read_journals(table)
+        left_behind = set(self._journals)
+        while self._expire_some():
+            pass
+        table = self._table()
+        needed = self._needed(table, left_behind)
+        done = self._delete_journalled(needed)
+        deleted = set(comparable_forms(path for journal in done.values() for path in journal.paths).values())
+        orphans = self._sweep(table, needed, deleted)
+        held = self._held(deleted.union(comparable_forms(file.path for file in orphans).values()))
+        self._finish(done, held)
+        return self._receipt(done, orphans, held)
+
+    def _table(self) -> Table:
+        return load_topic_table(self.committer.catalog, self.topic.name)
+
+    @cached_property
+    def _manifests(self) -> Manifests:
+        return Manifests(self.topic.name, self._table().io)
+
+    @property
+    def _fence(self) -> Fence:
+        return Fence(self.topic, self.committer, self.files, self.new_id)
+
+    def _require_live_files(self, table: Table) -> None:
+        """Whether all that the table needs, and that lies below its location, was listed, or came since.
+
+        Raises:
+            LogCorrupt: a file is not there.
+        """
+        place = comparable(f"{self.topic.location}/x").removesuffix("x")
+        live = live_references(table, self._manifests)
+        for path, form in comparable_forms([*live.data_bytes, *live.metadata_bytes]).items():
+            if form in self._stored or not form.startswith(place) or self.files.exists(path):
+                continue
+            # Another purge may have deleted it since the table was loaded: then the table has moved on.
+            live_now = live_references(self._table(), self._manifests).keys()
+            if form in live_now:
+                raise LogCorrupt(
+                    f"topic {self.topic.name}: live file {path} is not there, and nothing was deleted: bring it back "
+                    "from a backup, or roll the topic back to a snapshot that has all of its files, and purge again"
+                )
+
+    def _read_journals(self, table: Table) -> None:
+        """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
+        condemned = condemned_names(self.topic.name, table.properties)
+        for file in self._stored.values():
+            if not file.path.startswith(journal_folder(self.topic.location)):
+                continue
+            try:
+                self._journals[file.path] = read_journal(self.files, file.path)
+            except FileNotFoundError:
+                continue
+            except LogCorrupt as error:
+                # A young one may still be under way to the disk; one that is condemned was written to its end.
+                is_old = self._is_old(file) or file.path.rpartition("/")[2] in condemned
+                self._pass_over(str(error))
+                if is_old:
+                    self._set_aside(file.path)
+                continue
+            _logger.info("topic %s: journal %s of an earlier purge is carried out", self.topic.name, file.path)
+
+    def _set_aside(self, path: str) -> None:
+        """Move a journal that says nothing to where no purge looks, for whoever wants to know what it was."""
+        folder = f"{receipt_folder(self.topic.location)}unreadable/"
+        self.files.write_bytes(folder + path.rpartition("/")[2], self.files.read_bytes(path))
+        self.files.delete(path)
+
+    def _pass_over(self, what: str) -> None:
+        if what not in self._unreadable:
+            _logger.warning("%s", what)
+        self._unreadable[what] = None
+
+    def _expire_some(self) -> bool:
+        """Expire the oldest snapshots that are due, in one commit; gives whether there may be more.
+
+        Each attempt looks anew, but reads only what came since. One that was refused, or got no answer, leaves its
+        journal to the next, which takes it over: the same files are in one receipt, once.
+        """
+        moment_ms = self.now_ms - self.topic.config.file_delete_delay_ms
+        written: tuple[str, Journal] | None = None
+        count = 0
+
+        def prepare(table: Table) -> Land | None:
+            nonlocal written, count
+            expired = replaced_before(table, moment_ms)[:EXPIRED_AT_ONCE]
+            count = len(expired)
+            if not expired:
+                return None
+            expiry = expiry_of(table, expired, self._manifests)
+            for what in expiry.unreadable:
+                self._pass_over(what)
+            written = self._write_expiry(expiry, written)
+            return lambda: self._land(table, expiry)
+
+        self.committer.commit(self.topic.name, prepare)
+        return count == EXPIRED_AT_ONCE
+
+    def _write_expiry(self, expiry: Expiry, written: tuple[str, Journal] | None) -> tuple[str, Journal]:
+        files = expiry.files
+        journal = Journal(expiry.snapshot_ids, _sorted(files.data_bytes), _sorted(files.metadata_bytes))
+        if written:
+            journal = written[1].and_of(journal)
+            if journal == written[1]:
+                return written
+        path = f"{journal_folder(self.topic.location)}{self.new_id()}.json"
+        write_journal(self.files, path, journal)
+        self._journals[path] = journal
+        if written:
+            self.files.delete(written[0])
+            del self._journals[written[0]]
+        return path, journal
+
+    def _land(self, table: Table, expiry: Expiry) -> None:
+        """Commit on exactly the snapshot that was looked at: a rollback meanwhile could have revived an expired one."""
+        removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(expiry.snapshot_ids)})
+        try:
+            commit_without_snapshot(self.committer.catalog, table, removal, *self._fence.lifted(table))
+        except ValueError as error:
+            raise CommitFailedException("another purge has expired the same snapshots") from error
+
+    def _needed(self, table: Table, left_behind: Collection[str]) -> set[str]:
+        """What must stay, in comparable form; older snapshots are read only if something can't be told without."""
+        told = live_references(table, self._manifests)
+        told.add(named_references(table))
+        told.add(self._spared)
+        needed = told.keys()
+        present = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+        is_certain = not left_behind and all(present.isdisjoint(each.snapshots) for each in self._journals.values())
+        journalled = {path for journal in self._journals.values() for path in journal.paths}
+        known = needed.union(comparable_forms(journalled).values())
+        if is_certain and not any(self._may_go(file) for path, file in self._stored.items() if path not in known):
+            return needed
+        return needed | all_references(table, self._manifests).keys()
+
+    def _may_go(self, file: StoredFile) -> bool:
+        """Whether it matters if a file is referred to: it would be swept, or may hold values."""
+        return not self._is_own(file) and (self._is_old(file) or not self._is_metadata(file))
+
+    def _is_old(self, file: StoredFile) -> bool:
+        return file.modified_ms <= self.now_ms - self.orphan_grace_ms
+
+    def _is_metadata(self, file: StoredFile) -> bool:
+        return file.path.startswith(f"{self.topic.location}/metadata/")
+
+    def _is_own(self, file: StoredFile) -> bool:
+        return file.path.startswith((journal_folder(self.topic.location), receipt_folder(self.topic.location)))
+
+    def _delete_journalled(self, needed: set[str]) -> dict[str, Journal]:
+        """Delete what the journals of expired snapshots name and nothing refers to.
+
+        Returns:
+            What was really done of each: nothing, if its commit did not land, or another one names the same.
+        """
+        done: dict[str, Journal] = {}
+        gone = set(needed)
+        for path, journal in self._journals.items():
+            if journal.kind == SWEEP:
+                continue
+            forms = comparable_forms(journal.paths)
+            segments, metadata = (
+                tuple(file for file in files if forms[file.path] not in gone)
+                for files in (journal.segments, journal.metadata)
+            )
+            for file in segments + metadata:
+                self.files.delete(file.path)
+                gone.add(forms[file.path])
+            done[path] = Journal(journal.snapshots if segments or metadata else (), segments, metadata)
+        return done
+
+    def _sweep(self, table: Table, needed: set[str], deleted: set[str]) -> tuple[DeletedFile, ...]:
+        """Delete orphans that are older than the grace, behind a fence if a commit of before could still land."""
+        orphans = {
+            path: file
+            for path, file in self._stored.items()
+            if path not in needed and path not in deleted and self._is_old(file) and not self._is_own(file)
+        }
+        left_behind = [path for path, journal in self._journals.items() if journal.kind == SWEEP]
+        current = table.current_snapshot()
+        newest_list = self._stored.get(comparable(current.manifest_list)) if current else None
+        is_risky = any(may_still_land(file, self.topic, newest_list) for file in orphans.values())
+        targets = [DeletedFile(file.path, file.size_bytes) for file in orphans.values()]
+        if is_risky or left_behind:
+            targets += [file for path in left_behind for file in self._journals[path].metadata]
+            self._journals |= self._fence.condemn(orphans.values() if is_risky else (), left_behind)
+            needed = all_references(self._table(), self._manifests).keys() | self._spared.keys()
+        forms = comparable_forms(file.path for file in targets)
+        swept = tuple({forms[file.path]: file for file in targets if forms[file.path] not in needed}.values())
+        for file in swept:
+            self.files.delete(file.path)
+            _logger.debug("topic %s: orphan %s with %d bytes is swept", self.topic.name, file.path, file.bytes)
+        return swept
+
+    def _held(self, deleted: set[str]) -> tuple[HeldFile, ...]:
+        """What may still hold values, of the files that were listed."""
+        table = self._table()
+        live = live_references(table, self._manifests).keys()
+        unknown = {
+            path: file
+            for path, file in self._stored.items()
+            if path not in live and path not in deleted and not self._is_metadata(file)
+        }
+        return held_files(table, unknown, self._manifests)
+
+    def _finish(self, done: Mapping[str, Journal], held: Collection[HeldFile]) -> None:
+        """Leave a receipt for each journal that deleted segments, and drop the journals."""
+        for path in self._journals:
+            journal = done.get(path)
+            if journal and journal.segments:
+                receipt = {
+                    "topic": self.topic.name,
+                    "purged_at_ms": self.now_ms,
+                    "expired_snapshots": journal.snapshots,
+                    "deleted_files": [asdict(file) for file in journal.segments],
+                    "held_files": [asdict(file) for file in held],
+                }
+                name = path.rpartition("/")[2]
+                text = json.dumps(receipt, indent=1)
+                self.files.write_bytes(receipt_folder(self.topic.location) + name, text.encode())
+            self.files.delete(path)
+
+    def _receipt(
+        self, done: Mapping[str, Journal], orphans: tuple[DeletedFile, ...], held: tuple[HeldFile, ...]
+    ) -> PurgeReceipt:
         receipt = PurgeReceipt(
             topic=self.topic.name,
             expired_snapshots=tuple(sorted({number for journal in done.values() for number in journal.snapshots})),
-            deleted_files=_distinct(file for journal in done.values() for file in journal.segments),
-            deleted_metadata=_distinct(file for journal in done.values() for file in journal.metadata),
+            deleted_files=tuple(file for journal in done.values() for file in journal.segments),
+            deleted_metadata=tuple(file for journal in done.values() for file in journal.metadata),
             deleted_orphans=orphans,
+            held=held,
+            unreadable=tuple(self._unreadable),
         )
         if receipt.deleted_files:
-            self._tell("retired segment", receipt.deleted_files, f"receipts in {self._receipt_folder}")
+            self._tell("retired segment", receipt.deleted_files, f"receipts in {receipt_folder(self.topic.location)}")
         if orphans:
             self._tell("orphan", orphans, "what crashes and refused commits left")
         return receipt
@@ -118,118 +362,6 @@ class Purge:
         size_bytes = sum(file.bytes for file in files)
         _logger.info("topic %s: %s, %d bytes, gone: %s", self.topic.name, counted(len(files), what), size_bytes, where)
 
-    @property
-    def _journal_folder(self) -> str:
-        return f"{self.topic.location}/metadata/gc/"
 
-    @property
-    def _receipt_folder(self) -> str:
-        return f"{self.topic.location}/metadata/receipts/"
-
-    def _left_behind(self, stored: Mapping[str, StoredFile]) -> dict[str, _Journal]:
-        """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
-        journals: dict[str, _Journal] = {}
-        name = self.topic.name
-        for path in stored:
-            if path.startswith(self._journal_folder):
-                try:
-                    content = self.files.read_bytes(path)
-                except FileNotFoundError:
-                    continue
-                if not is_json(content):
-                    # Killed while it was written, so before its commit: there is nothing to finish.
-                    self.files.delete(path)
-                    _logger.info("topic %s: journal %s of a killed purge is half written, it is dropped", name, path)
-                    continue
-                remedy = "delete it: the files that it names are then swept as orphans"
-                journals[path] = from_json(_Journal, content.decode(), path, "journal of a purge", remedy)
-                _logger.info("topic %s: journal %s of an earlier purge is carried out", name, path)
-        return journals
-
-    def _expire(self, table: Table) -> Land | None:
-        expired = _replaced_before(table, self.now_ms - self.topic.config.file_delete_delay_ms)
-        if not expired:
-            return None
-        numbers = {snapshot.snapshot_id for snapshot in expired}
-        kept = references_of(table, [each for each in table.metadata.snapshots if each.snapshot_id not in numbers])
-        gone = references_of(table, expired)
-        journal = _Journal(
-            snapshots=tuple(sorted(numbers)),
-            segments=_only_in(gone.data_bytes, kept.data_bytes),
-            metadata=_only_in(gone.metadata_bytes, kept.metadata_bytes),
-        )
-        path = f"{self._journal_folder}{self.new_id()}.json"
-        self.files.write_bytes(path, to_json(journal).encode())
-        self._journals[path] = journal
-        return lambda: self._land(table, sorted(numbers))
-
-    def _land(self, table: Table, numbers: list[int]) -> None:
-        """Commit on exactly the snapshot that was looked at: a rollback meanwhile could have revived an expired one."""
-        expiry = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": numbers})
-        try:
-            commit_without_snapshot(self.committer.catalog, table, expiry)
-        except ValueError as error:
-            raise CommitFailedException("another purge has expired the same snapshots") from error
-
-    def _carry_out(self, path: str, journal: _Journal, referenced: set[str]) -> _Journal:
-        """Delete what a journal names and nothing refers to, leave the receipt, drop the journal.
-
-        Returns:
-            What was really done of it: nothing, if its commit did not land.
-        """
-        segments, metadata = (
-            tuple(file for file in files if comparable(file.path) not in referenced)
-            for files in (journal.segments, journal.metadata)
-        )
-        for file in segments + metadata:
-            self.files.delete(file.path)
-        done = _Journal(journal.snapshots if segments or metadata else (), segments, metadata)
-        if segments:
-            receipt = {
-                "topic": self.topic.name,
-                "purged_at_ms": self.now_ms,
-                "expired_snapshots": done.snapshots,
-                "deleted_files": [asdict(file) for file in segments],
-            }
-            name = path.rpartition("/")[2]
-            self.files.write_bytes(self._receipt_folder + name, json.dumps(receipt, indent=1).encode())
-        self.files.delete(path)
-        return done
-
-    def _sweep(self, stored: Iterable[StoredFile], referenced: set[str]) -> tuple[DeletedFile, ...]:
-        orphans = [
-            file
-            for file in stored
-            if file.modified_ms <= self.now_ms - self.orphan_grace_ms
-            and comparable(file.path) not in referenced
-            and not file.path.startswith((self._journal_folder, self._receipt_folder))
-        ]
-        for file in orphans:
-            self.files.delete(file.path)
-            _logger.debug("topic %s: orphan %s with %d bytes is swept", self.topic.name, file.path, file.size_bytes)
-        return tuple(DeletedFile(file.path, file.size_bytes) for file in orphans)
-
-
-def _replaced_before(table: Table, moment_ms: int) -> list[Snapshot]:
-    """Snapshots that ceased to be current at or before a moment; none that a branch or tag points to."""
-    protected = {reference.snapshot_id for reference in table.metadata.refs.values()}
-    replaced_ms: dict[int, int] = {}
-    for snapshot in table.metadata.snapshots:
-        if snapshot.parent_snapshot_id is not None:
-            known_ms = replaced_ms.get(snapshot.parent_snapshot_id, 0)
-            replaced_ms[snapshot.parent_snapshot_id] = max(known_ms, snapshot.timestamp_ms)
-    return [
-        snapshot
-        for snapshot in table.metadata.snapshots
-        if snapshot.snapshot_id not in protected
-        and replaced_ms.get(snapshot.snapshot_id, snapshot.timestamp_ms) <= moment_ms
-    ]
-
-
-def _only_in(gone: Mapping[str, int], kept: Mapping[str, int]) -> tuple[DeletedFile, ...]:
-    return tuple(DeletedFile(path, size_bytes) for path, size_bytes in sorted(gone.items()) if path not in kept)
-
-
-def _distinct(files: Iterable[DeletedFile]) -> tuple[DeletedFile, ...]:
-    """Each file once: two journals may name it, if a commit was tried twice."""
-    return tuple(dict.fromkeys(files))
+def _sorted(size_bytes: Mapping[str, int]) -> tuple[DeletedFile, ...]:
+    return tuple(DeletedFile(path, size) for path, size in sorted(size_bytes.items()))

@@ -1,16 +1,31 @@
-"""Which files a table needs: what a purge must never delete."""
+"""Which files a table needs: what a purge must never delete.
+
+A snapshot names a manifest list, that names manifests, and those name the segments. None of the three ever changes, so
+``Manifests`` reads each once, however many snapshots share it and however often a purge has to look again.
+
+The complication is how a file is called. Programs write one place as ``file:/``, ``file:///`` or ``/``, as ``s3://`` or
+``s3a://``, with ``..`` or a link in it; a Spark that was given ``home/../home`` writes ``home`` into the table. Paths
+are therefore only compared in the form that ``comparable`` gives them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os.path
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from pyiceberg.manifest import DataFileContent
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFileContent, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from keptlog.errors import LogCorrupt
 from keptlog.table.files import local_path
+from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.state import watermarks_paths
+
+_Read = TypeVar("_Read")
 
 
 @dataclass
@@ -22,42 +37,134 @@ class References:
 
     def keys(self) -> set[str]:
         """All paths, in the form in which they can be compared."""
-        return {comparable(path) for paths in (self.data_bytes, self.metadata_bytes) for path in paths}
+        return set(comparable_forms([*self.data_bytes, *self.metadata_bytes]).values())
+
+    def add(self, other: References) -> None:
+        """Take in what others refer to as well."""
+        self.data_bytes |= other.data_bytes
+        self.metadata_bytes |= other.metadata_bytes
+
+    def without(self, other: References) -> References:
+        """What others don't refer to, however they spell it."""
+        theirs = other.keys()
+        ours = comparable_forms([*self.data_bytes, *self.metadata_bytes])
+        return References(
+            {path: size for path, size in self.data_bytes.items() if ours[path] not in theirs},
+            {path: size for path, size in self.metadata_bytes.items() if ours[path] not in theirs},
+        )
 
 
-def references_of(table: Table, snapshots: Iterable[Snapshot]) -> References:
+class Manifests:
+    """Reads a topic's manifest lists and manifests, each once: they never change.
+
+    Both methods raise LogCorrupt, naming the file, if it is gone or damaged; what a storage raises that can't be
+    reached goes through.
+    """
+
+    def __init__(self, topic: str, io: FileIO) -> None:
+        self._topic = topic
+        self._io = io
+        self._lists: dict[str, list[ManifestFile]] = {}
+        self._files: dict[str, References] = {}
+
+    def of(self, snapshot: Snapshot) -> list[ManifestFile]:
+        """The manifests of a snapshot."""
+        path = snapshot.manifest_list
+        if path not in self._lists:
+            self._lists[path] = self._read("manifest list", path, lambda: list(snapshot.manifests(self._io)))
+        return self._lists[path]
+
+    def files_in(self, manifest: ManifestFile) -> References:
+        """The live files of a manifest, and the manifest itself."""
+        path = manifest.manifest_path
+        if path not in self._files:
+            self._files[path] = self._read("manifest", path, lambda: _files_in(manifest, self._io))
+        return self._files[path]
+
+    def _read(self, what: str, path: str, read: Callable[[], _Read]) -> _Read:
+        try:
+            return read()
+        except FileNotFoundError:
+            why = "it is gone"
+        except OUT_OF_REACH:
+            raise
+        except Exception as error:  # noqa: BLE001  # PyIceberg raises anything at all over bytes that are no Avro
+            why = one_line(error)
+        raise LogCorrupt(
+            f"topic {self._topic}: {what} {path} can't be read ({why}): bring the file back from a backup, "
+            "or drop the snapshot that needs it: roll the topic back, or delete the tag"
+        )
+
+
+def _files_in(manifest: ManifestFile, io: FileIO) -> References:
+    found = References(metadata_bytes={manifest.manifest_path: manifest.manifest_length})
+    for entry in manifest.fetch_manifest_entry(io):
+        data_file = entry.data_file
+        is_data = data_file.content == DataFileContent.DATA
+        paths = found.data_bytes if is_data else found.metadata_bytes
+        paths[data_file.file_path] = data_file.file_size_in_bytes
+    return found
+
+
+def references_of(snapshots: Iterable[Snapshot], manifests: Manifests) -> References:
     """The files of some snapshots: segments, manifests and manifest lists."""
     found = References()
     for snapshot in snapshots:
         found.metadata_bytes[snapshot.manifest_list] = 0
-        for manifest in snapshot.manifests(table.io):
-            if manifest.manifest_path in found.metadata_bytes:
-                continue
-            found.metadata_bytes[manifest.manifest_path] = manifest.manifest_length
-            for entry in manifest.fetch_manifest_entry(table.io):
-                data_file = entry.data_file
-                is_data = data_file.content == DataFileContent.DATA
-                paths = found.data_bytes if is_data else found.metadata_bytes
-                paths[data_file.file_path] = data_file.file_size_in_bytes
+        for manifest in manifests.of(snapshot):
+            if manifest.manifest_path not in found.metadata_bytes:
+                found.add(manifests.files_in(manifest))
     return found
 
 
-def all_references(table: Table) -> References:
-    """Everything that the table's metadata, current and logged, refers to.
+def live_references(table: Table, manifests: Manifests) -> References:
+    """What the table needs as it is now: the files of its current snapshot, its metadata file and its watermarks.
 
     Watermarks stand in its properties, which snapshots don't keep: replaced ones are orphans at once, and are swept
     when they are older than the grace.
     """
-    found = references_of(table, table.metadata.snapshots)
+    current = table.current_snapshot()
+    found = references_of([current] if current else [], manifests)
     found.metadata_bytes |= dict.fromkeys(watermarks_paths(table.properties), 0)
     found.metadata_bytes[table.metadata_location] = 0
-    found.metadata_bytes |= {entry.metadata_file: 0 for entry in table.metadata.metadata_log}
-    found.metadata_bytes |= {file.statistics_path: 0 for file in table.metadata.statistics}
-    found.metadata_bytes |= {file.statistics_path: 0 for file in table.metadata.partition_statistics}
+    return found
+
+
+def named_references(table: Table) -> References:
+    """What the metadata file itself names: what can be told without reading any other."""
+    metadata = table.metadata
+    named = [each.manifest_list for each in metadata.snapshots]
+    named += [each.metadata_file for each in metadata.metadata_log]
+    named += [each.statistics_path for each in metadata.statistics]
+    named += [each.statistics_path for each in metadata.partition_statistics]
+    return References(metadata_bytes=dict.fromkeys(named, 0))
+
+
+def all_references(table: Table, manifests: Manifests | None = None) -> References:
+    """Everything that the table's metadata, current and logged, refers to."""
+    manifests = manifests or Manifests(table.name()[-1], table.io)
+    found = references_of(table.metadata.snapshots, manifests)
+    found.add(live_references(table, manifests))
+    found.add(named_references(table))
     return found
 
 
 def comparable(path: str) -> str:
-    """A path without its scheme: programs write one place as ``s3://`` or ``s3a://``, ``file:/`` or ``file:///``."""
-    local = local_path(path)
-    return local if local is not None else path.partition("://")[2]
+    """A path in the one form in which two spellings of a place are equal: without scheme, ``..`` and links."""
+    return comparable_forms([path])[path]
+
+
+def comparable_forms(paths: Iterable[str]) -> dict[str, str]:
+    """Path to its comparable form; each folder is looked up on the disk once."""
+    folders: dict[str, str] = {}
+    forms: dict[str, str] = {}
+    for path in paths:
+        local = local_path(path)
+        if local is None:
+            forms[path] = path.partition("://")[2]
+            continue
+        folder, _, name = local.rpartition("/")
+        if folder not in folders:
+            folders[folder] = os.path.realpath("/" + folder.lstrip("/") if local.startswith("/") else folder)
+        forms[path] = f"{folders[folder]}/{name}"
+    return forms

@@ -12,10 +12,12 @@ log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the fir
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
 log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
 log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
+log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
 kafka.<name>                      the topic's own configuration, with Kafka's names
 
-All but the last two move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Properties that
-are not in this list may be a newer keptlog's, and are left alone.
+All but the last three move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Journals become
+condemned in such a commit as well; one that is gone is taken off the list by any. Properties that are not in this list
+may be a newer keptlog's, and are left alone.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from keptlog.table.stored_json import from_json
 PARTITIONS = "log.partitions"
 SNAPSHOT_ID = "log.snapshot-id"
 SOURCE = "log.source"
+CONDEMNED = "log.condemned"
 STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
 

@@ -68,7 +68,7 @@ class Swap:
             for outcome in self.rewritten:
                 require_cleanable(outcome.step, logs[outcome.step.topic_partition.partition])
             self._require_log_afterwards(live)
-            require_staged(files, self._staged_paths)
+            require_staged(files, table, self._staged_paths)
             return lambda: self._land(table, live)
 
         try:

@@ -170,6 +170,18 @@ def test_a_topic_that_cannot_be_purged_is_named_and_the_others_are_purged(keptlo
     assert (unknown.code, unknown.out) == (2, "")
 
 
+def test_a_purge_says_what_may_still_hold_values_and_until_when(keptlog: Run, home: Path, users: str) -> None:
+    folder = open_catalog(home).load_table(("keptlog", users)).location().removeprefix("file://")
+    left = Path(folder) / "data" / "partition=0" / "left.parquet"
+    left.write_bytes(b"of a run that died")
+    line = f"{users}: 1 file of runs that are under way, or died: nothing refers to them; deleted after the grace"
+    assert line in keptlog("purge").out.splitlines()
+    told = keptlog("purge", "--json").json[users]
+    assert told["held_files"] == [{"path": f"file://{left}", "bytes": 18, "holder": "staged"}]
+    assert told["unreadable"] == []
+    assert keptlog("purge", "--orphan-grace-ms", "0", "--json").json[users]["held_files"] == []
+
+
 def test_a_topic_partition_goes_before_a_topic_of_that_name(keptlog: Run) -> None:
     for topic, partitions in (("a", "2"), ("a-1", "1")):
         keptlog("topic", "create", topic, "--partitions", partitions, "--config", "cleanup.policy=compact")

@@ -23,6 +23,7 @@ _COMPARED_IN_STATUS = [
     *("topic_partition", "log_start_offset", "first_dirty_offset", "log_end_offset", "segments", "clean_bytes"),
     *("cleanable_bytes", "cleanable_ratio", "max_compaction_delay_ms", "trigger", "uncleanable", "metrics"),
 ]
+_COMPARED_IN_PURGE = ["expired_snapshots", "deleted_files", "deleted_orphans"]
 _ONE_LINE = 110
 
 
@@ -68,7 +69,7 @@ def status(home: Path, now_ms: int) -> Any:
 def purged(home: Path, now_ms: int) -> Any:
     """What a purge says that it did, but for the bytes."""
     receipts = keptlog(home, now_ms, "purge", "--json").json
-    return {topic: {key: n for key, n in row.items() if key != "deleted_bytes"} for topic, row in receipts.items()}
+    return {topic: {key: row[key] for key in _COMPARED_IN_PURGE} for topic, row in receipts.items()}
 
 
 def topics(home: Path) -> list[str]:

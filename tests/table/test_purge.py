@@ -17,8 +17,7 @@ from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import Committer
 from keptlog.table.files import TableFiles
-from keptlog.table.references import all_references, comparable
-from keptlog.table.store import LogStore
+from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, receipts, stored_paths, unreferenced
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -35,36 +34,6 @@ from tests.table.stores import (
     store_over,
     values,
 )
-
-MINUTE_MS = 60_000
-DAY_MS = 24 * 60 * MINUTE_MS
-
-
-def clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def live_paths(store: LogStore) -> set[str]:
-    return {segment.path for log in store.logs(TOPIC) for segment in log.segments}
-
-
-def stored_paths(home: Path) -> set[str]:
-    """Everything at the topic's location, receipts excepted."""
-    files = TableFiles().list(f"file://{home}/warehouse/keptlog/{TOPIC}")
-    return {file.path for file in files if "/metadata/receipts/" not in file.path}
-
-
-def unreferenced(home: Path) -> set[str]:
-    referenced = all_references(open_catalog(home).load_table(("keptlog", TOPIC))).keys()
-    return {path for path in stored_paths(home) if comparable(path) not in referenced}
-
-
-def cleaned(home: Path) -> LogStore:
-    """A log of which three segments were replaced by one."""
-    store = create(home)
-    append_each(store, [("a", "1")], [("a", "2")], [("b", "3"), ("a", "4")])
-    clean(store)
-    return store
 
 
 def test_replaced_segments_are_off_the_storage_after_the_delay_and_not_before(tmp_path: Path) -> None:
@@ -256,10 +225,8 @@ def test_a_purge_that_was_killed_is_finished_by_the_next_one(tmp_path: Path, mom
     assert values(store_at(tmp_path)) == before
     store_at(tmp_path).purge(TOPIC, clock_ms() + 2 * DAY_MS)
     assert unreferenced(tmp_path) == set()
-    receipts = [json.loads(path.read_text()) for path in (tmp_path / "warehouse").rglob("receipts/*.json")]
-    assert {file["path"] for each in receipts for file in each["deleted_files"]} == {
-        file.path for file in receipt.deleted_files
-    }
+    proofs = [file["path"] for each in receipts(tmp_path) for file in each["deleted_files"]]
+    assert sorted(proofs) == sorted(file.path for file in receipt.deleted_files)
 
 
 def test_two_purges_at_once_do_the_work_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

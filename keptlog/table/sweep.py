@@ -1,0 +1,107 @@
+"""Deletes what crashes and refused commits left behind, and keeps a late commit from landing on what is deleted.
+
+Whoever commits looks whether its staged files are there, and then commits. A run that stops between the two, for longer
+than the grace, would land on files that a purge has swept meanwhile. So before such files go there is a fence:
+
+    run    stages x   looks: x is there          commits: refused      looks: x is condemned, gives up
+    purge                                 fence                                        deletes x
+
+1. The orphans are written to a journal.
+2. The fence: a commit that moves no file, but makes a snapshot, and names the journal in ``log.condemned``. Whatever
+   was prepared before it is refused by the catalog, and has to look again.
+3. Whoever looks again refuses what a condemned journal names (``require_staged``).
+4. The table is read again: what landed before the fence is referred to, and stays. The rest goes, then the journal.
+
+A purge that is killed leaves the journal. The next one condemns it, unless that is done, and goes on with the fourth.
+A journal that is gone may stay in the list until the next commit of a purge: nothing it named is left.
+
+Metadata that was written before the current snapshot needs no fence: it was built on an older one, and the catalog
+takes it no more. Most orphans are of that kind, what a lost race leaves, so most purges make no fence.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate
+
+from keptlog.storage.files import StoredFile
+from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import SWEEP, DeletedFile, Journal, condemned_names, journal_folder, write_journal
+from keptlog.table.manifests import FileChange
+from keptlog.table.state import CONDEMNED
+from keptlog.table.topics import Topic
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What keeps commits of before from landing on files that are about to be swept."""
+
+    topic: Topic
+    committer: Committer
+    files: TableFiles
+    new_id: Callable[[], str]
+
+    def condemn(self, orphans: Collection[StoredFile], left_behind: Iterable[str]) -> dict[str, Journal]:
+        """Write the orphans down and condemn them, and journals that a killed purge left; gives the new journal.
+
+        ``left_behind`` are paths of journals. From then on no commit brings in what they name.
+
+        Raises:
+            StalePlan, CommitStateUnknown: the commit lost every race, or got no answer; the next purge finishes it.
+        """
+        journals: dict[str, Journal] = {}
+        names = {_name(path) for path in left_behind}
+        run_id = self.new_id()
+        if orphans:
+            path = f"{journal_folder(self.topic.location)}{run_id}.json"
+            deleted = tuple(DeletedFile(file.path, file.size_bytes) for file in orphans)
+            journals[path] = Journal((), (), deleted, SWEEP)
+            write_journal(self.files, path, journals[path])
+            names.add(_name(path))
+        summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "sweep"}
+
+        def prepare(table: Table) -> Land | None:
+            condemned = set(self._still_there(table))
+            if names <= condemned:
+                return None
+            change = FileChange(summary, {CONDEMNED: json.dumps(sorted(names | condemned))})
+            return lambda: change.land(table)
+
+        self.committer.commit(self.topic.name, prepare, run_id)
+        return journals
+
+    def lifted(self, table: Table) -> tuple[TableUpdate, ...]:
+        """What takes journals that are gone off the list, to be committed with whatever is committed anyhow."""
+        named = condemned_names(self.topic.name, table.properties)
+        left = self._still_there(table)
+        if len(left) == len(named):
+            return ()
+        if left:
+            return (SetPropertiesUpdate(updates={CONDEMNED: json.dumps(sorted(left))}),)
+        return (RemovePropertiesUpdate(removals=[CONDEMNED]),)
+
+    def _still_there(self, table: Table) -> list[str]:
+        named = condemned_names(self.topic.name, table.properties)
+        folder = journal_folder(self.topic.location)
+        return [name for name in named if self.files.exists(folder + name)]
+
+
+def may_still_land(file: StoredFile, topic: Topic, newest_list: StoredFile | None) -> bool:
+    """Whether a commit of before could bring an orphan in; ``newest_list`` is the current snapshot's manifest list.
+
+    Both times are the storage's own.
+    """
+    is_metadata = file.path.startswith(f"{topic.location}/metadata/")
+    return not is_metadata or newest_list is None or file.modified_ms >= newest_list.modified_ms
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

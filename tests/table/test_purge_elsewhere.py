@@ -1,0 +1,131 @@
+"""A purge with a catalog that is not the one that went on deletes nothing; neither do spellings mislead it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import LogCorrupt
+from keptlog.table.catalog import open_catalog
+from keptlog.table.file_metrics import data_file_of
+from keptlog.table.live_files import LiveFiles
+from keptlog.table.manifests import FileChange
+from keptlog.table.references import comparable
+from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, unreferenced
+from tests.table.stores import TOPIC, append_each, clean, create, store_at, values
+
+LATER_MS = 2 * DAY_MS
+
+
+def keep_catalog(home: Path) -> Path:
+    """A backup of the catalog as it is."""
+    return Path(shutil.copy(home / "catalog.db", home / "backup.db"))
+
+
+def test_a_copied_home_deletes_nothing_of_the_original(tmp_path: Path) -> None:
+    original = create(tmp_path / "home")
+    append_each(original, [("a", "1")], [("a", "2")])
+    shutil.copytree(tmp_path / "home", tmp_path / "copy")
+    append_each(original, [("a", "3")], [("b", "4")])
+    clean(original)
+    before, files = values(original), paths_of_values(original)
+    with pytest.raises(LogCorrupt, match=r"storage knows more than this catalog: .*00005-.* \(and 1 more\) .*00002-"):
+        store_at(tmp_path / "copy").purge(TOPIC, clock_ms() + LATER_MS)
+    assert values(store_at(tmp_path / "home")) == before
+    assert paths_of_values(original) == files
+
+
+def test_what_one_commit_more_than_this_catalog_knows_refers_to_is_spared(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    backup = keep_catalog(tmp_path)
+    append_each(store, [("a", "2")])
+    shutil.copy(tmp_path / "catalog.db", tmp_path / "newer.db")
+    shutil.copy(backup, tmp_path / "catalog.db")
+    held = store_at(tmp_path).purge(TOPIC, clock_ms() + LATER_MS).held
+    assert [file.holder for file in held] == ["staged"]
+    shutil.copy(tmp_path / "newer.db", tmp_path / "catalog.db")
+    assert values(store_at(tmp_path)) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def test_an_attempt_whose_process_died_stops_no_purge_and_is_swept_after_the_next_commit(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    backup = keep_catalog(tmp_path)
+    append_each(store, [("a", "never landed")])
+    shutil.copy(backup, tmp_path / "catalog.db")
+    store = store_at(tmp_path)
+    append_each(store, [("a", "2")])
+    store.purge(TOPIC, clock_ms() + LATER_MS)
+    assert paths_of_values(store) == live_paths(store)
+    assert unreferenced(tmp_path) == set()
+
+
+def test_of_two_catalogs_that_both_went_on_neither_deletes_what_the_other_has(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    backup = keep_catalog(tmp_path)
+    append_each(store, [("a", "2")], [("a", "3")])
+    shutil.copy(tmp_path / "catalog.db", tmp_path / "other.db")
+    shutil.copy(backup, tmp_path / "catalog.db")
+    append_each(store_at(tmp_path), [("b", "2")], [("b", "3")], [("b", "4")])
+    with pytest.raises(LogCorrupt, match="storage knows more"):
+        store_at(tmp_path).purge(TOPIC, clock_ms() + LATER_MS)
+    shutil.copy(tmp_path / "other.db", tmp_path / "catalog.db")
+    assert len(values(store_at(tmp_path))) == 3
+
+
+def test_files_of_an_earlier_topic_of_this_name_are_orphans(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")])
+    folder = Path(store.describe_topic(TOPIC).location.removeprefix("file://"))
+    shutil.copytree(folder, tmp_path / "earlier")
+    store.delete_topic(TOPIC)
+    shutil.copytree(tmp_path / "earlier", folder, dirs_exist_ok=True)
+    store = create(tmp_path)
+    store.purge(TOPIC, clock_ms() + LATER_MS)
+    assert unreferenced(tmp_path) == set()
+    assert paths_of_values(store) == set()
+
+
+def test_a_live_file_that_is_not_there_keeps_a_purge_from_deleting_anything(tmp_path: Path) -> None:
+    store = cleaned(tmp_path)
+    append_each(store, [("c", "5")])
+    lost = Path(max(live_paths(store)).removeprefix("file://"))
+    lost.unlink()
+    before = paths_of_values(store)
+    with pytest.raises(LogCorrupt, match=f"live file .*{lost.name} is not there, and nothing was deleted"):
+        store.purge(TOPIC, clock_ms() + LATER_MS)
+    assert paths_of_values(store) == before
+
+
+def test_two_spellings_of_a_place_are_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    real = f"{tmp_path}/real/x"
+    spelled = [f"file:{real}", f"file://{real}", real, f"{tmp_path}/link/x", f"{tmp_path}/real/../link//./x"]
+    assert {comparable(path) for path in spelled} == {real}
+    assert comparable("s3://bucket/a/x") == comparable("s3a://bucket/a/x") != comparable("s3://bucket/b/x")
+
+
+def test_live_files_that_another_program_spells_another_way_are_no_orphans(tmp_path: Path) -> None:
+    home = tmp_path / "link"
+    (tmp_path / "home").mkdir()
+    home.symlink_to(tmp_path / "home")
+    store = create(home)
+    append_each(store, [("a", "1")])
+    table = open_catalog(home).load_table(("keptlog", TOPIC))
+    # As Spark's DELETE does: what it writes, and what it names, has its own spelling of the table's location.
+    location = table.location().replace(f"file://{home}", f"file:{tmp_path}/home/../home")
+    table.transaction().set_properties({"write.metadata.path": f"{location}/metadata"}).commit_transaction()
+    table = open_catalog(home).load_table(("keptlog", TOPIC))
+    live = LiveFiles().of(table)
+    [file] = live[0]
+    renamed = replace(file.segment, path=file.segment.path.replace(table.location(), location))
+    FileChange({}, {}, [data_file_of(0, renamed)], [file], live).land(table)
+    for days in (1, 2, 3):
+        store_at(home).purge(TOPIC, clock_ms() + days * DAY_MS + MINUTE_MS)
+    assert values(store_at(home)) == [(0, 0, b"1")]
