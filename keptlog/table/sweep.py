@@ -30,9 +30,10 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate
 
 from keptlog.storage.files import StoredFile
-from keptlog.table.commit import COMMIT_ID, OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import SWEEP, DeletedFile, Journal, condemned_names, journal_folder, write_journal
+from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.manifests import FileChange
 from keptlog.table.state import CONDEMNED
 from keptlog.table.topics import Topic

@@ -23,6 +23,7 @@ from keptlog.table.catalog import EmbeddedCatalog, open_catalog
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange, _Producer, _Transaction
+from keptlog.table.state import SNAPSHOT_ID
 from tests.table.purges import clock_ms
 from tests.table.stores import TOPIC
 
@@ -60,7 +61,7 @@ class History:
         metadata = self.table.metadata
         self._become(
             snapshots=[*metadata.snapshots, snapshot],
-            refs=metadata.refs | {MAIN_BRANCH: _branch(snapshot.snapshot_id)},
+            refs=metadata.refs | {MAIN_BRANCH: _reference(snapshot, "branch")},
             current_snapshot_id=snapshot.snapshot_id,
             last_sequence_number=snapshot.sequence_number,
         )
@@ -68,13 +69,12 @@ class History:
 
     def roll_back(self, snapshot: Snapshot) -> None:
         """Make an older snapshot the current one."""
-        refs = self.table.metadata.refs | {MAIN_BRANCH: _branch(snapshot.snapshot_id)}
+        refs = self.table.metadata.refs | {MAIN_BRANCH: _reference(snapshot, "branch")}
         self._become(refs=refs, current_snapshot_id=snapshot.snapshot_id)
 
     def tag(self, snapshot: Snapshot, name: str) -> None:
         """Keep a snapshot by a name."""
-        kept = SnapshotRef(snapshot_id=snapshot.snapshot_id, snapshot_ref_type="tag")
-        self._become(refs=self.table.metadata.refs | {name: kept})
+        self._become(refs=self.table.metadata.refs | {name: _reference(snapshot, "tag")})
 
     def expire(self, snapshots: Sequence[Snapshot]) -> None:
         """Take snapshots out, as PyIceberg does."""
@@ -89,7 +89,8 @@ class History:
 
     def save(self, properties: dict[str, str]) -> None:
         """Make all of it what the catalog knows."""
-        self._become(properties=self.table.properties | properties, last_updated_ms=clock_ms())
+        belongs_to = {SNAPSHOT_ID: str(self.table.metadata.current_snapshot_id)}
+        self._become(properties=self.table.properties | belongs_to | properties, last_updated_ms=clock_ms())
         location = self.table.location_provider().new_table_metadata_file_location(1)
         ToOutputFile.table_metadata(self.table.metadata, self.table.io.new_output(location))
         with Session(self._catalog.engine) as session:
@@ -101,5 +102,5 @@ class History:
         self.table = Table(self.table.name(), metadata, self.table.metadata_location, self.table.io, self.table.catalog)
 
 
-def _branch(snapshot_id: int) -> SnapshotRef:
-    return SnapshotRef(snapshot_id=snapshot_id, snapshot_ref_type="branch")
+def _reference(snapshot: Snapshot, kind: str) -> SnapshotRef:
+    return SnapshotRef.model_validate({"snapshot-id": snapshot.snapshot_id, "type": kind})
