@@ -11,8 +11,9 @@ No path is ever used twice (I2), and a manifest that was dropped never comes bac
 first three, 4 needs as well. So of those that stay only 4 is looked at, and of its manifests only those that not every
 expired one has. What is read grows with what expires, not with what there is.
 
-The complication is any other history: tags in the middle, branches, rollbacks, clocks that went back. There all that
-stays is compared with all that goes.
+The complication is any other history: tags in the middle, branches, rollbacks, clocks that went back, and a line in
+which not every commit only went on from the one before. A repair brings files back that were dropped, and so may
+another program. There all that stays is compared with all that goes.
 
 A snapshot that is about to expire may be damaged, and nobody needs to mend it any more. What can't be read of it is
 told; what only that file would have named is an orphan from now on, and goes with those.
@@ -28,8 +29,12 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
+from keptlog.table.commit import OPERATION
+from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, References, references_of
 
+_GOES_ON = {"append", "ingest", "clean", "retain", "delete-records", "sweep"}
+"""Our commits that take the files of the snapshot before, and bring back none that was dropped."""
 EXPIRED_AT_ONCE = 500
 """A commit of PyIceberg compares each snapshot that goes with all that are there."""
 
@@ -84,14 +89,15 @@ def _by_age(table: Table) -> list[Snapshot]:
 
 
 def _follower(table: Table, expired: Sequence[Snapshot]) -> Snapshot | None:
-    """The first snapshot that stays, if the history is a single line and its beginning expires; else null."""
+    """The first snapshot that stays, if the beginning of a single line expires and the rest only goes on; else null."""
     line = _by_age(table)
     parents = [snapshot.parent_snapshot_id for snapshot in line]
     ids = [snapshot.snapshot_id for snapshot in line]
     is_single = parents[1:] == ids[:-1] and parents[0] not in ids
     if not is_single or len(line) == len(expired) or {each.snapshot_id for each in expired} != set(ids[: len(expired)]):
         return None
-    return line[len(expired)]
+    follower, *rest = line[len(expired) :]
+    return follower if all(summary_of(each).get(OPERATION) in _GOES_ON for each in rest) else None
 
 
 def _collect_unlike(follower: Snapshot, expired: Sequence[Snapshot], manifests: Manifests, expiry: Expiry) -> None:

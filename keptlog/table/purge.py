@@ -157,8 +157,8 @@ class Purge:
             live_now = live_references(self._table(), self._manifests).keys()
             if form in live_now:
                 raise LogCorrupt(
-                    f"topic {self.topic.name}: live file {path} is not there, and nothing was deleted: bring it back "
-                    "from a backup, or roll the topic back to a snapshot that has all of its files, and purge again"
+                    f"topic {self.topic.name}: live file {path} is not there, and nothing was deleted: put it back "
+                    "from a copy of the storage, and purge again"
                 )
 
     def _read_journals(self, table: Table) -> None:

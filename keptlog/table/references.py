@@ -86,13 +86,15 @@ class Manifests:
             return read()
         except FileNotFoundError:
             why = "it is gone"
+        except LogCorrupt as error:
+            why = str(error)
         except OUT_OF_REACH:
             raise
         except Exception as error:  # noqa: BLE001  # PyIceberg raises anything at all over bytes that are no Avro
             why = one_line(error)
         raise LogCorrupt(
-            f"topic {self._topic}: {what} {path} can't be read ({why}): bring the file back from a backup, "
-            "or drop the snapshot that needs it: roll the topic back, or delete the tag"
+            f"topic {self._topic}: {what} {path} can't be read ({why}): put the file back from a copy of the "
+            "storage, or drop the snapshot that needs it: delete its tag, or repair the topic"
         )
 
 

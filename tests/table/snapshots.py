@@ -20,9 +20,11 @@ from sqlalchemy.orm import Session
 
 from keptlog.log.segment import Segment
 from keptlog.table.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.commit import OPERATION
 from keptlog.table.file_metrics import LiveFile, data_file_of
+from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange, _Producer, _Transaction
+from keptlog.table.manifests import FileChange, OtherBase, _Producer, _Transaction
 from keptlog.table.state import SNAPSHOT_ID
 from tests.table.purges import clock_ms
 from tests.table.stores import TOPIC
@@ -52,11 +54,19 @@ class History:
         return data_file_of(0, Segment(path, number, number, 0, 0, 1, 1))
 
     def add(self, added: Sequence[DataFile] = (), removed: Sequence[LiveFile] = ()) -> Snapshot:
-        """A commit as ``FileChange`` makes it."""
+        """A commit as an append or a clean makes it."""
         live = self._live_files.of(self.table) if removed else {}
+        return self._commit(FileChange(_summary("append"), {}, added, removed, live))
+
+    def bring_back(self, snapshot: Snapshot) -> Snapshot:
+        """A commit as a repair makes it: with the files of an older snapshot."""
+        manifests = snapshot.manifests(self.table.io)
+        return self._commit(FileChange(_summary("repair"), {}, base=OtherBase(manifests, (), ())))
+
+    def _commit(self, change: FileChange) -> Snapshot:
         transaction = _Transaction(self.table)
         transaction._looked_at = (0, self.table.metadata)
-        updates, _ = _Producer(transaction, self.table, FileChange({}, {}, added, removed, live))._commit()
+        updates, _ = _Producer(transaction, self.table, change)._commit()
         [snapshot] = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
         metadata = self.table.metadata
         self._become(
@@ -100,6 +110,10 @@ class History:
     def _become(self, **changed: object) -> None:
         metadata: TableMetadata = self.table.metadata.model_copy(update=changed)
         self.table = Table(self.table.name(), metadata, self.table.metadata_location, self.table.io, self.table.catalog)
+
+
+def _summary(operation: str) -> dict[str, str]:
+    return {COMMIT_ID: "commit", OPERATION: operation}
 
 
 def _reference(snapshot: Snapshot, kind: str) -> SnapshotRef:

@@ -25,11 +25,18 @@ def compared(history: History, expired: list[Snapshot]) -> References:
     return references_of(expired, manifests).without(references_of(kept, manifests))
 
 
-def happen(history: History, dice: random.Random, *, is_single_line: bool) -> None:
+LINE = ["append", "append", "append", "clean", "retain", "empty", "expire"]
+HISTORIES = {
+    "a line": LINE,
+    "a line with repairs": [*LINE, "bring back"],
+    "anything": [*LINE, "bring back", "tag", "roll back"],
+}
+
+
+def happen(history: History, dice: random.Random, kinds: list[str]) -> None:
     """One thing that happens to a table."""
     live, snapshots = history.live, history.table.metadata.snapshots
-    kinds = ["append", "append", "append", "clean", "retain", "empty", "expire"]
-    kind = dice.choice(kinds if is_single_line else [*kinds, "tag", "roll back"])
+    kind = dice.choice(kinds)
     if kind == "clean" and live:
         first = dice.randrange(len(live))
         history.add([history.new_file()], live[first : first + dice.randint(1, 4)])
@@ -39,6 +46,8 @@ def happen(history: History, dice: random.Random, *, is_single_line: bool) -> No
         history.add()
     elif kind == "expire" and len(snapshots) > 2:
         history.expire(oldest(history, dice.randint(1, len(snapshots) - 2)))
+    elif kind == "bring back" and snapshots:
+        history.bring_back(dice.choice(snapshots))
     elif kind == "tag" and snapshots:
         history.tag(dice.choice(snapshots), f"tag-{dice.randrange(3)}")
     elif kind == "roll back" and snapshots:
@@ -62,15 +71,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(max_examples=examples(40))
-@given(seed=st.integers(0, 2**32), steps=st.integers(2, 20), is_single_line=st.booleans())
-def test_what_few_manifests_tell_is_what_all_of_them_tell(
-    home: Path, seed: int, steps: int, is_single_line: bool
-) -> None:
+@given(seed=st.integers(0, 2**32), steps=st.integers(2, 20), kind=st.sampled_from(list(HISTORIES)))
+def test_what_few_manifests_tell_is_what_all_of_them_tell(home: Path, seed: int, steps: int, kind: str) -> None:
     dice, history = random.Random(seed), History(home)
     for _ in range(steps):
-        happen(history, dice, is_single_line=is_single_line)
+        happen(history, dice, HISTORIES[kind])
     expired = oldest(history, dice.randint(1, max(1, len(history.table.metadata.snapshots) - 1)))
-    if is_single_line and expired:
+    if kind == "a line" and expired:
         assert _follower(history.table, expired)
     found = expiry_of(history.table, expired, Manifests(TOPIC, history.table.io))
     assert found.files == compared(history, expired)
@@ -90,3 +97,14 @@ def test_a_history_with_a_fork_is_compared_as_a_whole(tmp_path: Path) -> None:
     assert found == compared(history, [second])
     assert third.manifest_list not in found.metadata_bytes
     assert len(found.data_bytes) == 1
+
+
+def test_files_that_a_repair_has_brought_back_stay(tmp_path: Path) -> None:
+    create(tmp_path)
+    history = History(tmp_path)
+    first = history.add([history.new_file()])
+    history.add([history.new_file()], history.live)
+    history.bring_back(first)
+    history.add([history.new_file()])
+    found = expiry_of(history.table, [first], Manifests(TOPIC, history.table.io)).files
+    assert (found.data_bytes, list(found.metadata_bytes)) == ({}, [first.manifest_list])

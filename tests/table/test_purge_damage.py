@@ -94,7 +94,7 @@ def test_a_damaged_snapshot_that_a_tag_keeps_is_corruption_until_the_tag_is_gone
     table.manage_snapshots().create_tag(table.metadata.snapshots[1].snapshot_id, "audit").commit()
     broken = list_of(table, 1)
     broken.unlink()
-    with pytest.raises(LogCorrupt, match=f"{broken.name}.*delete the tag"):
+    with pytest.raises(LogCorrupt, match=f"{broken.name}.*delete its tag"):
         store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
     table_of(tmp_path).manage_snapshots().remove_tag("audit").commit()
     assert len(store.purge(TOPIC, clock_ms() + 2 * DAY_MS).expired_snapshots) == 3
