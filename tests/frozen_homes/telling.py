@@ -60,6 +60,15 @@ def verdicts(home: Path, now_ms: int) -> Any:
     return found
 
 
+def as_told_then(found: Any, then: Any) -> Any:
+    """Verdicts, but for one change: what a broken file kept ``verify`` from seeing was once called ok."""
+    for log, checks in then.items():
+        if log != "code" and "BROKEN" in checks.values():
+            unseen = (name for name, result in found[log].items() if result == "not looked at")
+            found[log] |= {name: "ok" for name in unseen if checks[name] == "ok"}
+    return found
+
+
 def status(home: Path, now_ms: int) -> Any:
     """What ``keptlog status`` shows of each log."""
     rows = keptlog(home, now_ms, "status", "--json").json["logs"]
