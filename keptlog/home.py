@@ -34,7 +34,7 @@ from keptlog.passes.purge import Purger
 from keptlog.passes.repair import Repairer, RepairProposal
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult, verify_named
-from keptlog.settings import BROKER_FILE, broker_settings, home_path, read_properties
+from keptlog.settings import BROKER_FILE, broker_settings, home_folder, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.session import start_session
 from keptlog.storage.throttle import Throttle
@@ -208,7 +208,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
         InvalidConfig: a broker setting is unknown or out of range.
         StorageUnavailable: the catalog can't be opened.
     """
-    path = Path(path).expanduser().absolute() if path else home_path(environment)
+    path = home_folder(Path(path)) if path else home_path(environment)
     settings = broker_settings(path / BROKER_FILE, environment)
     store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
     return Home(path, BrokerConfig.of(settings), store)

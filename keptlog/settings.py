@@ -21,7 +21,19 @@ _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
 
 def home_path(environment: Mapping[str, str] = os.environ) -> Path:
     """Where the home is: ``KEPTLOG_HOME``, or ``.keptlog`` in the working directory."""
-    return Path(environment.get("KEPTLOG_HOME") or DEFAULT_HOME).absolute()
+    return home_folder(Path(environment.get("KEPTLOG_HOME") or DEFAULT_HOME))
+
+
+def home_folder(path: Path) -> Path:
+    """The whole path of a home, without ``..``, because the paths of all its files begin with it.
+
+    Other programs take ``a/../b`` for ``b`` when they write a path, and then one file has two names. Symbolic links
+    stay as they are given: who keeps a home behind a link may turn it elsewhere.
+    """
+    folder = Path("/")
+    for part in path.expanduser().absolute().parts[1:]:
+        folder = folder.resolve().parent if part == ".." else folder / part
+    return folder
 
 
 def broker_settings(properties: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

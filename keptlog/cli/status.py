@@ -6,6 +6,7 @@ opened only for what has changed since the last look.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.output import (
+    EXIT_FAILED,
     clock_ms,
     exit_if_failed,
     json_option,
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
 @json_option
 def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names."""
-    seen = observe(_unopened_store(), names, now_ms=clock_ms())
+    store = _unopened_store()
+    seen = observe(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments
     metrics = cleaner_metrics(assessments, seen.last_passes, seen.now_ms).to_dict()
@@ -48,7 +51,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         of_log = metrics_by_log(assessments, seen.last_passes, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
         unreadable = {name: str(error) for name, error in seen.unreadable.items()}
-        print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable})
+        print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable, "read_only": store.read_only})
     else:
         print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(seen.unreadable))
         for each in assessments:
@@ -56,7 +59,11 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
                 click.echo(f"{each.log.topic_partition}: {why_left_alone(each)}")
         if assessments:
             click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
+    if store.read_only:
+        click.echo(f"keptlog: {store.read_only}", err=True)
     exit_if_failed(seen.unreadable)
+    if store.read_only:
+        sys.exit(EXIT_FAILED)
 
 
 def _unopened_store() -> UnopenedStore:

@@ -8,87 +8,193 @@ A home that is not there reads as one without topics, and is made with the first
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchPropertyException,
     NoSuchTableError,
     NotInstalledError,
 )
-from pyiceberg.table import Table
-from pyiceberg.typedef import Identifier, Properties
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.config import Config
-from sqlalchemy import select
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import URL, create_engine, event, inspect, select
 from sqlalchemy.orm import Session
+from sqlalchemy.schema import CreateTable
+from typing_extensions import override
 
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
+from keptlog.settings import home_folder
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
-from keptlog.table.files import make_folder
+from keptlog.table.files import READ_ONLY, make_folder, sync
+from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
+from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.reach import one_line, reaching
 
 _FILE_IO = "keptlog.table.file_io.DurableFileIO"
 
 
-class EmbeddedCatalog(SqlCatalog):
-    """A SQLite catalog in a folder that need not exist before something is put into it."""
+class EmbeddedCatalog(ForwardInTime, SqlCatalog):
+    """A SQLite catalog in a folder that need not exist before something is put into it.
 
-    def __init__(self, home: Path) -> None:
+    Whatever it is asked to change, it asks first whether its home is where it was made (``home_location``).
+    """
+
+    def __init__(self, home: Path, now_ms: Callable[[], int] | None = None) -> None:
         self._home = home
         self._database = home / DATABASE
+        self._has_tables = self._is_remembered = False
+        self.now_ms = now_ms
+        elsewhere = why_elsewhere(home)
         super().__init__(
             CATALOG_NAME,
             **{
-                "uri": f"sqlite:///{self._database}?timeout={LOCK_WAIT_SECONDS}",
+                "uri": "sqlite://",
                 "warehouse": f"file://{home / 'warehouse'}",
                 "py-io-impl": _FILE_IO,
             },
+            **({READ_ONLY: elsewhere} if elsewhere else {}),
         )
 
+    @override
     def _init_catalog(self) -> None:
+        # Not as a URI: what follows a question mark in the home's name would be taken for options.
+        options = {"timeout": str(LOCK_WAIT_SECONDS)}
+        self.engine = create_engine(URL.create("sqlite", database=str(self._database), query=options))
+        event.listen(self.engine, "connect", _make_commits_durable)
         self._schema_version = "v1"
         if not self.is_empty:
             super()._init_catalog()
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever put into it."""
-        return not self._database.exists()
+        """Whether nothing was ever put into it; somebody may be just about to."""
+        if self._database.exists() and not self._has_tables:
+            self._has_tables = inspect(self.engine).has_table(IcebergTables.__tablename__)
+        return not self._database.exists() or not self._has_tables
 
-    def create_namespace(self, namespace: str | Identifier, properties: Properties | None = None) -> None:
-        """Create a namespace, and home and database first if they are not there."""
+    @override
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """Create a namespace, and home and database first if they are not there: all of it at once, or nothing."""
         make_folder(self._home)
+        self._require_where_it_was_made()
+        name = self.namespace_to_string(namespace)
+        rows = [(self.name, name, *each) for each in {"exists": "true", **properties}.items()]
+        connection = self.engine.raw_connection()
         try:
-            self.create_tables()
-        except OperationalError:
-            # Two processes that make the same home meet here; the second one finds the tables made.
-            self.create_tables()
-        super().create_namespace(namespace, properties or {})
+            # Processes that make the same home wait for each other here, and the second one finds everything made.
+            cursor = connection.cursor()
+            cursor.execute("begin immediate")
+            for table in (IcebergTables, IcebergNamespaceProperties):
+                cursor.execute(str(CreateTable(table.__table__, if_not_exists=True).compile(self.engine)))  # type: ignore[arg-type]  # it is one
+            cursor.executemany("insert or ignore into iceberg_namespace_properties values (?, ?, ?, ?)", rows)
+            is_new = cursor.rowcount > 0
+            cursor.execute(REMEMBER, remembered(self._home))
+            connection.commit()
+        finally:
+            connection.close()
+        sync(self._home)
+        if not is_new:
+            raise NamespaceAlreadyExistsError(f"Namespace {name} already exists")
 
-    def namespace_exists(self, identifier: str | Identifier) -> bool:
+    @override
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
         """Whether a namespace exists."""
-        return not self.is_empty and super().namespace_exists(identifier)
+        return not self.is_empty and super().namespace_exists(namespace)
 
+    @override
     def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
         """Identifiers of a namespace's tables."""
         if self.is_empty:
             raise NoSuchNamespaceError(f"Namespace does not exist: {namespace}")
         return super().list_tables(namespace)
 
+    @override
     def load_table(self, identifier: str | Identifier) -> Table:
-        """Load a table as it is now."""
+        """Load a table as it is now.
+
+        Raises:
+            InvalidConfig: nothing is where the catalog says, because the home was moved.
+        """
         if self.is_empty:
             raise NoSuchTableError(f"Table does not exist: {identifier}")
-        return super().load_table(identifier)
+        try:
+            return super().load_table(identifier)
+        except FileNotFoundError:
+            elsewhere = why_elsewhere(self._home)
+            if elsewhere:
+                raise InvalidConfig(elsewhere) from None
+            raise
+
+    @override
+    def create_table(self, *args: Any, **kwargs: Any) -> Table:
+        """Create a table."""
+        self._require_where_it_was_made()
+        return super().create_table(*args, **kwargs)
+
+    @override
+    def register_table(self, *args: Any, **kwargs: Any) -> Table:
+        """Take in a table that has metadata already."""
+        self._require_where_it_was_made()
+        return super().register_table(*args, **kwargs)
+
+    @override
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates to a table."""
+        self._require_where_it_was_made()
+        return super().commit_table(table, requirements, updates)
+
+    @override
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        """Give a table another name."""
+        self._require_where_it_was_made()
+        return super().rename_table(from_identifier, to_identifier)
+
+    @override
+    def drop_table(self, identifier: str | Identifier) -> None:
+        """Take a table out of the catalog."""
+        self._require_where_it_was_made()
+        if self.is_empty:
+            raise NoSuchTableError(f"Table does not exist: {identifier}")
+        super().drop_table(identifier)
+
+    def _require_where_it_was_made(self) -> None:
+        """Refuse to change anything through a home that is a copy, or was moved.
+
+        An older home remembers from now on where it was made.
+
+        Raises:
+            InvalidConfig: with the place where it was made.
+        """
+        elsewhere = why_elsewhere(self._home)
+        if elsewhere:
+            raise InvalidConfig(elsewhere)
+        if not self._is_remembered and not self.is_empty:
+            with self.engine.begin() as connection:
+                connection.exec_driver_sql(REMEMBER, remembered(self._home))
+            self._is_remembered = True
 
 
-def open_catalog(home: Path) -> Catalog:
+def _make_commits_durable(connection: sqlite3.Connection, _: object) -> None:
+    """A commit is acknowledged when its journal is off the disk too: after a power loss that would take it back."""
+    connection.execute("pragma synchronous = extra")
+
+
+def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog:
     """Open the configured catalog, or the embedded one at ``home``; nothing is created yet.
+
+    ``now_ms`` is the clock of its commits, by default PyIceberg's own.
 
     Raises:
         InvalidConfig: the configured catalog's settings are wrong.
@@ -96,18 +202,18 @@ def open_catalog(home: Path) -> Catalog:
     """
     configured = Config().get_catalog_config(CATALOG_NAME)
     if configured:
-        return _configured(configured)
-    home = home.expanduser().absolute()
+        return _configured(configured, now_ms)
+    home = home_folder(home)
     with reaching(f"home {home} can't be opened"):
         if home.exists() and not home.is_dir():
             raise NotADirectoryError(f"{home} is not a folder")
-        return EmbeddedCatalog(home)
+        return EmbeddedCatalog(home, now_ms)
 
 
-def _configured(properties: dict[str, Any]) -> Catalog:
+def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:
     try:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
-            return load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | properties)
+            return forward_in_time(load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | properties), now_ms)
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error

@@ -12,6 +12,8 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
+from keptlog.settings import home_folder
+
 CATALOG_NAME = "keptlog"
 NAMESPACE = "keptlog"
 DATABASE = "catalog.db"
@@ -24,7 +26,7 @@ def embedded_locations(home: Path, environment: Mapping[str, str] = os.environ) 
 
     That is so where there is no embedded catalog yet, where another one may be configured, and where it can't be read.
     """
-    database = home.expanduser().absolute() / DATABASE
+    database = home_folder(home) / DATABASE
     if not database.is_file() or _may_be_configured(environment):
         return None
     query = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"

@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import BUFFER_SIZE, ONE_MEGABYTE, PyArrowFile, PyArrow
 from typing_extensions import override
 
 from keptlog.storage.damage import damaged
-from keptlog.table.files import local_path, make_folder, sync
+from keptlog.table.files import local_path, make_folder, require_writable, sync
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
 
 
@@ -99,7 +99,8 @@ class DurableFileIO(PyArrowFileIO):
         return self._file(location)
 
     def new_output(self, location: str) -> PyArrowFile:
-        """A file to be written at a location."""
+        """A file to be written at a location; refused where the home is read-only."""
+        require_writable(self.properties.items())
         return self._file(location)
 
     def _file(self, location: str) -> _MetadataFile:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,9 +22,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from keptlog.errors import InvalidConfig
 from keptlog.storage.files import StoredFile
 
 Properties = tuple[tuple[str, Any], ...]
+READ_ONLY = "keptlog.read-only"
+"""Of a catalog's properties: why no file may be changed through it. Tasks take it along."""
 _NS_PER_MS = 1_000_000
 _SYNCS_AT_ONCE = 8
 
@@ -45,7 +48,12 @@ class TableFiles:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """Create a file. It exists whole, and durably, once the context is left without an error."""
+        """Create a file. It exists whole, and durably, once the context is left without an error.
+
+        Raises:
+            InvalidConfig: the home is read-only.
+        """
+        require_writable(self.properties)
         local = local_path(path)
         if local is not None:
             make_folder(Path(local).parent, self._make_durable)
@@ -74,7 +82,12 @@ class TableFiles:
             files.wait()
 
     def delete(self, path: str) -> None:
-        """Delete a file; one that is already gone is no error."""
+        """Delete a file; one that is already gone is no error.
+
+        Raises:
+            InvalidConfig: the home is read-only.
+        """
+        require_writable(self.properties)
         local = local_path(path)
         with contextlib.suppress(FileNotFoundError):
             if local is not None:
@@ -148,6 +161,17 @@ def _filesystem(properties: Properties, scheme: str, authority: str) -> pafs.Fil
     from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
 
     return PyArrowFileIO(dict(properties)).fs_by_scheme(scheme, authority)
+
+
+def require_writable(properties: Iterable[tuple[str, Any]]) -> None:
+    """Refuse to change a file where the catalog's properties forbid it.
+
+    Raises:
+        InvalidConfig: with the reason.
+    """
+    for name, why in properties:
+        if name == READ_ONLY:
+            raise InvalidConfig(why)
 
 
 def local_path(path: str) -> str | None:

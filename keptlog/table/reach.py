@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from keptlog.errors import StorageUnavailable
 
-OUT_OF_REACH: tuple[type[Exception], ...] = (OSError, SQLAlchemyError, RESTError, RequestException)
+OUT_OF_REACH: tuple[type[Exception], ...] = (OSError, SQLAlchemyError, sqlite3.Error, RESTError, RequestException)
 """A file, a database or a service did not do what was asked, or did not answer."""
 
 

@@ -27,7 +27,7 @@ from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
-from keptlog.table.files import TableFiles
+from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
 from keptlog.table.logs import ObservedTopic, StoredTopic, known_config
@@ -85,6 +85,11 @@ class LogStore:
     def files(self) -> TableFiles:
         """The storage behind the catalog; pickles, so that tasks can take it along."""
         return TableFiles(tuple(sorted(self._catalog.properties.items())))
+
+    @property
+    def read_only(self) -> str | None:
+        """Why nothing may be changed here, in one line: the home is a copy, or was moved. Null if all may be."""
+        return self._catalog.properties.get(READ_ONLY)
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
@@ -363,6 +368,7 @@ class LogStore:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer; the next purge goes on with it.
         """
         described = self.describe_topic(topic)
+        require_writable(self._catalog.properties.items())
         with reaching(f"topic {topic} can't be purged"):
             return Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms).purge()
 

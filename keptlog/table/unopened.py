@@ -12,8 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
 from keptlog.table.embedded import embedded_locations
+from keptlog.table.home_location import why_elsewhere
 from keptlog.table.logs import ObservedTopic
 
 if TYPE_CHECKING:
@@ -24,10 +26,16 @@ class UnopenedStore:
     """As much of a ``LogStore`` as looking needs; ``open_store`` is called when there is no other way."""
 
     def __init__(self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore]) -> None:
+        self._home = home_folder(home)
         self._broker_settings = broker_settings
         self._open_store = open_store
         self._cache = TopicCache(home)
         self._embedded = embedded_locations(home)
+
+    @property
+    def read_only(self) -> str | None:
+        """Why nothing may be changed here, in one line: the home is a copy, or was moved. Null if all may be."""
+        return self._store.read_only if self._embedded is None else why_elsewhere(self._home)
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""

@@ -29,7 +29,7 @@ def test_a_home_is_made_with_its_first_topic(tmp_path: Path) -> None:
 
 
 def test_a_home_may_have_any_name(tmp_path: Path) -> None:
-    home = tmp_path / "50% of a#b, ünd c"
+    home = tmp_path / "50% of a#b, ünd c?d=e"
     append_each(create(home), [("k", "v")])
     assert values(store_at(home)) == [(0, 0, b"v")]
     assert len(list((home / "warehouse").rglob("*.parquet"))) == 1

@@ -1,0 +1,50 @@
+"""The command on a copied home: it shows what is there, says what it is, and changes nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from tests.cli.conftest import Run
+
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@pytest.fixture
+def copy(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The copy of a home, which the command then uses."""
+    open_home().store.create_topic("users", 1, COMPACTED)
+    shutil.copytree(home, tmp_path / "copy")
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "copy"))
+    return tmp_path / "copy"
+
+
+def test_status_says_that_a_home_is_a_copy_each_time_and_fails(keptlog: Run, copy: Path, home: Path) -> None:
+    for _ in range(2):
+        outcome = keptlog("status")
+        assert outcome.code == 1
+        assert "users-0" in outcome.out
+        assert outcome.err.startswith(f"keptlog: home {copy} is a copy of the home at {home}")
+        assert len(outcome.err.splitlines()) == 1
+    assert keptlog("status", "--json").json["read_only"] == outcome.err.removeprefix("keptlog: ").strip()
+
+
+def test_status_of_the_original_says_nothing_of_it(
+    keptlog: Run, copy: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_HOME", str(home))
+    assert keptlog("status").code == 0
+    assert keptlog("status", "--json").json["read_only"] is None
+
+
+@pytest.mark.parametrize("arguments", [["purge"], ["topic", "create", "orders"], ["topic", "delete", "users", "--yes"]])
+def test_a_command_that_changes_something_refuses_a_copy_in_one_line(
+    keptlog: Run, copy: Path, arguments: list[str]
+) -> None:
+    outcome = keptlog(*arguments)
+    assert outcome.code in {1, 2}
+    assert "use KEPTLOG_HOME=" in outcome.err
+    assert len(outcome.err.splitlines()) == 1
