@@ -38,13 +38,14 @@ class ForwardInTime(MetastoreCatalog):
         if current_table is None:
             return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
         current = current_table.metadata
-        updates = tuple(self._stamped(update, current) for update in updates)
+        shown_ms = [update.snapshot.timestamp_ms for update in updates if isinstance(update, AddSnapshotUpdate)]
+        at_ms = max(self.now_ms() if self.now_ms else max(shown_ms, default=0), newest_ms(current))
+        updates = tuple(_at(at_ms, update) for update in updates)
         staged = super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+        if not shown_ms and not self.now_ms:
+            at_ms = max(at_ms, staged.metadata.last_updated_ms)
         if staged.metadata.metadata_log != current.metadata_log:  # otherwise nothing changes, and nothing is committed
-            at_ms = self._time_ms(staged.metadata.last_updated_ms, current)
-            if any(isinstance(update, AddSnapshotUpdate) for update in updates):
-                at_ms = staged.metadata.last_updated_ms
-            staged.metadata = staged.metadata.model_copy(update={"last_updated_ms": at_ms})
+            staged.metadata = _changed_at(at_ms, staged.metadata, current)
         return staged
 
     def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]  # its own is called through the instance
@@ -53,15 +54,20 @@ class ForwardInTime(MetastoreCatalog):
             metadata = metadata.model_copy(update={"last_updated_ms": self.now_ms()})
         super()._write_metadata(metadata, io, metadata_path)
 
-    def _stamped(self, update: TableUpdate, current: TableMetadata) -> TableUpdate:
-        """An update as it is committed: a new snapshot gets its time now."""
-        if not isinstance(update, AddSnapshotUpdate):
-            return update
-        at_ms = self._time_ms(update.snapshot.timestamp_ms, current)
-        return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"timestamp_ms": at_ms})})
 
-    def _time_ms(self, shown_ms: int, current: TableMetadata) -> int:
-        return max(self.now_ms() if self.now_ms else shown_ms, newest_ms(current))
+def _at(at_ms: int, update: TableUpdate) -> TableUpdate:
+    """An update as it is committed: a new snapshot is of this time."""
+    if not isinstance(update, AddSnapshotUpdate):
+        return update
+    return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"timestamp_ms": at_ms})})
+
+
+def _changed_at(at_ms: int, metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
+    """Metadata as it is committed: whatever says when it was changed says this time."""
+    log = list(metadata.snapshot_log)
+    if log and log[-1] not in before.snapshot_log:  # a new snapshot is current, or by a rollback an older one again
+        log[-1] = log[-1].model_copy(update={"timestamp_ms": at_ms})
+    return metadata.model_copy(update={"last_updated_ms": at_ms, "snapshot_log": log})
 
 
 def newest_ms(metadata: TableMetadata) -> int:
