@@ -31,6 +31,7 @@ from keptlog.log.segment import total_bytes
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.observer import observe
 from keptlog.settings import BROKER_FILE, broker_settings, home_path
+from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.unopened import UnopenedStore
 
 if TYPE_CHECKING:
@@ -46,14 +47,15 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     seen = observe(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments
+    failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
     metrics = cleaner_metrics(assessments, seen.last_passes, seen.now_ms).to_dict()
     if as_json:
         of_log = metrics_by_log(assessments, seen.last_passes, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
-        unreadable = {name: str(error) for name, error in seen.unreadable.items()}
+        unreadable = {name: str(error) for name, error in failed.items()}
         print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable, "read_only": store.read_only})
     else:
-        print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(seen.unreadable))
+        print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(failed))
         for each in assessments:
             if each.log.uncleanable:
                 click.echo(f"{each.log.topic_partition}: {why_left_alone(each)}")
@@ -61,7 +63,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
             click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
     if store.read_only:
         click.echo(f"keptlog: {store.read_only}", err=True)
-    exit_if_failed(seen.unreadable)
+    exit_if_failed(failed)
     if store.read_only:
         sys.exit(EXIT_FAILED)
 

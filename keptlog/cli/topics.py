@@ -16,6 +16,7 @@ from keptlog.log.config import NOT_APPLICABLE
 from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved
+from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.topics import Topic
 
 config_option = click.option(
@@ -66,6 +67,7 @@ def list_topics(*, as_json: bool) -> None:
             topics.append(store.describe_topic(name))
         except (LogCorrupt, UnsupportedFormat) as error:
             unreadable[name] = error
+    unreadable |= {name: unfinished_deletion(name) for name in store.being_deleted()}
     rows = [
         {"topic": each.name, "partitions": each.partitions, "cleanup.policy": ",".join(each.config.cleanup_policy)}
         for each in topics
@@ -148,9 +150,10 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def delete(name: str, *, yes: bool, as_json: bool) -> None:
-    """Delete TOPIC with all its records, for good."""
+    """Delete TOPIC with all its records, for good; or finish a deletion that was interrupted."""
     store = open_home().store
-    store.describe_topic(name)
+    if name not in store.being_deleted():
+        store.describe_topic(name)
     if not yes:
         click.confirm(f"delete topic {name} and all its records for good?", abort=True, err=True)
     files = store.delete_topic(name)

@@ -12,16 +12,21 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
+from keptlog.errors import UnknownTopic
 from keptlog.settings import home_folder
 
 CATALOG_NAME = "keptlog"
 NAMESPACE = "keptlog"
+DELETING = "keptlog_deleting"
+"""Where topics are until their files are deleted."""
 DATABASE = "catalog.db"
 LOCK_WAIT_SECONDS = 30
 _CONFIGURATION = ".pyiceberg.yaml"
 
 
-def embedded_locations(home: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str] | None:
+def embedded_locations(
+    home: Path, environment: Mapping[str, str] = os.environ, namespace: str = NAMESPACE
+) -> dict[str, str] | None:
     """Topic to the location of its current metadata; null if only the opened catalog can tell.
 
     That is so where there is no embedded catalog yet, where another one may be configured, and where it can't be read.
@@ -33,10 +38,18 @@ def embedded_locations(home: Path, environment: Mapping[str, str] = os.environ) 
     try:
         where = f"{database.as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(where, timeout=LOCK_WAIT_SECONDS, uri=True)) as connection:
-            rows = connection.execute(query, (CATALOG_NAME, NAMESPACE)).fetchall()
+            rows = connection.execute(query, (CATALOG_NAME, namespace)).fetchall()
     except sqlite3.Error:
         return None
     return {topic: location for topic, location in rows if location}
+
+
+def unfinished_deletion(topic: str) -> UnknownTopic:
+    """What is said of a topic that is among those being deleted."""
+    return UnknownTopic(
+        f"{topic}: its deletion was begun and is not finished; if nobody is at it, keptlog topic delete {topic} "
+        "finishes it"
+    )
 
 
 def _may_be_configured(environment: Mapping[str, str]) -> bool:

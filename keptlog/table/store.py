@@ -27,6 +27,7 @@ from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.commit import Committer, Land
+from keptlog.table.deletion import being_deleted, delete_topic
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
@@ -43,9 +44,8 @@ from keptlog.table.state import CONFIG_PREFIX, read_source
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
     Topic,
+    TopicCreation,
     altered,
-    create_topic,
-    drop_topic,
     load_topic_table,
     metadata_location,
     topic_names,
@@ -104,7 +104,8 @@ class LogStore:
         """
         TopicConfig.of(config, self._broker_settings)
         with reaching(f"topic {name} can't be created"):
-            return topic_of(create_topic(self._catalog, name, partitions, config), self._broker_settings)
+            table = TopicCreation(name, partitions, config).carry_out(self._catalog, self.files, self._new_id)
+            return topic_of(table, self._broker_settings)
 
     def describe_topic(self, name: str) -> Topic:
         """A topic with its configuration resolved."""
@@ -132,18 +133,21 @@ class LogStore:
     def delete_topic(self, name: str) -> int:
         """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.
 
-        Runs that are still working on it lose their commit. Gives the number of files deleted.
+        Runs that are still working on it lose their commit. Killed on its way, it is finished by the same call again.
+        Gives the number of files deleted.
         """
-        location = self.describe_topic(name).location
         with reaching(f"topic {name} can't be deleted"):
-            # Listed before the topic goes: one that is created under this name right after shares the folder.
-            paths = [file.path for file in self.files.list(location)]
-            drop_topic(self._catalog, name)
-            for path in paths:
-                self.files.delete(path)
+            if name not in being_deleted(self._catalog):
+                load_topic_table(self._catalog, name)
+            count = delete_topic(self._catalog, self.files, name)
         if self._cache:
             self._cache.forget(name)
-        return len(paths)
+        return count
+
+    def being_deleted(self) -> list[str]:
+        """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""
+        with reaching("topics can't be listed"):
+            return being_deleted(self._catalog)
 
     def logs(self, topic: str) -> list[Log]:
         """The logs of a topic, one for each partition, from file metrics alone: to be judged, and changed.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
@@ -18,11 +20,16 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
-from keptlog.table.embedded import NAMESPACE
+from keptlog.table.catalog import metadata_locations
+from keptlog.table.deletion import being_deleted
+from keptlog.table.embedded import NAMESPACE, unfinished_deletion
+from keptlog.table.files import TableFiles
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import CONFIG_PREFIX, PARTITIONS, partition_count
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,45 +109,79 @@ def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:
     )
 
 
-def create_topic(catalog: Catalog, name: str, partitions: int, config: Mapping[str, str]) -> Table:
-    """Create a topic's table; its name and ``config`` were checked.
+@dataclass(frozen=True)
+class TopicCreation:
+    """A topic that is to be made; ``config`` was checked."""
 
-    Raises:
-        InvalidConfig: the name, the number of partitions, or a topic of this name exists.
-        LogCorrupt: the catalog changed the schema.
-    """
-    valid_topic_name(name)
-    if not 1 <= partitions <= MAX_PARTITIONS:
-        raise InvalidConfig(f"topic {name}: {partitions} partitions are not possible: use 1 to {MAX_PARTITIONS}")
-    with contextlib.suppress(NamespaceAlreadyExistsError):
-        if not catalog.namespace_exists((NAMESPACE,)):
-            catalog.create_namespace((NAMESPACE,))
-    properties = TABLE_PROPERTIES | {CONFIG_PREFIX + key: value for key, value in config.items()}
-    try:
-        table = catalog.create_table(
-            (NAMESPACE, name),
-            TABLE_SCHEMA,
-            partition_spec=PARTITION_SPEC,
-            sort_order=SORT_ORDER,
-            properties=properties | {PARTITIONS: str(partitions), FORMAT_VERSION: str(CURRENT)},
-        )
-    except TableAlreadyExistsError:
-        raise InvalidConfig(f"topic {name!r} exists already: alter it, or choose another name") from None
-    if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
-        raise LogCorrupt(f"topic {name}: the catalog changed its schema to {table.schema()}; use another catalog")
-    return table
+    name: str
+    partitions: int
+    config: Mapping[str, str]
 
+    def carry_out(self, catalog: Catalog, files: TableFiles, new_id: Callable[[], str]) -> Table:
+        """Create the topic's table.
 
-def drop_topic(catalog: Catalog, name: str) -> None:
-    """Take a topic's table out of the catalog; its files stay.
+        Raises:
+            InvalidConfig: the name, the number of partitions, or a topic of this name, or nearly this name, exists.
+            LogCorrupt: the catalog changed the schema.
+        """
+        name = valid_topic_name(self.name)
+        if not 1 <= self.partitions <= MAX_PARTITIONS:
+            raise InvalidConfig(
+                f"topic {name}: {self.partitions} partitions are not possible: use 1 to {MAX_PARTITIONS}"
+            )
+        self._require_free_name(catalog)
+        with contextlib.suppress(NamespaceAlreadyExistsError):
+            if not catalog.namespace_exists((NAMESPACE,)):
+                catalog.create_namespace((NAMESPACE,))
+        properties = TABLE_PROPERTIES | {CONFIG_PREFIX + key: value for key, value in self.config.items()}
+        try:
+            table = catalog.create_table(
+                (NAMESPACE, name),
+                TABLE_SCHEMA,
+                self._location(catalog, files, new_id),
+                partition_spec=PARTITION_SPEC,
+                sort_order=SORT_ORDER,
+                properties=properties | {PARTITIONS: str(self.partitions), FORMAT_VERSION: str(CURRENT)},
+            )
+        except TableAlreadyExistsError:
+            raise InvalidConfig(f"topic {name!r} exists already: alter it, or choose another name") from None
+        if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
+            raise LogCorrupt(f"topic {name}: the catalog changed its schema to {table.schema()}; use another catalog")
+        return table
 
-    Raises:
-        UnknownTopic: there is none.
-    """
-    try:
-        catalog.drop_table((NAMESPACE, name))
-    except (NoSuchTableError, NoSuchNamespaceError):
-        raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list") from None
+    def _require_free_name(self, catalog: Catalog) -> None:
+        """No topic has this name in capitals or small letters: some file systems take both for one folder.
+
+        Raises:
+            InvalidConfig: with the other topic.
+        """
+        folded = self.name.lower()
+        for other in metadata_locations(catalog) if isinstance(catalog, SqlCatalog) else topic_names(catalog):
+            if other != self.name and other.lower() == folded:
+                raise InvalidConfig(
+                    f"topic {self.name!r} differs from topic {other!r} only in capitals, and some file systems take "
+                    "both for one folder: choose another name"
+                )
+        for other in being_deleted(catalog):
+            if other.lower() == folded:
+                raise InvalidConfig(str(unfinished_deletion(other)))
+
+    def _location(self, catalog: Catalog, files: TableFiles, new_id: Callable[[], str]) -> str | None:
+        """Where the table lies; null for the catalog's own choice.
+
+        Never where files of an earlier topic are left: they would be mixed with those of this one. What a creation
+        that failed has left is no harm.
+        """
+        if not isinstance(catalog, MetastoreCatalog):
+            return None
+        location = catalog._resolve_table_location(None, NAMESPACE, self.name)  # noqa: SLF001  # the rule of create_table
+        left = next((each.path for each in files.list(location) if not each.path.endswith(".metadata.json")), None)
+        if left is None:
+            return location
+        elsewhere = f"{location}-{new_id()}"
+        told = "topic %s: files of an earlier topic are left where it would lie, such as %s; delete them: it lies in %s"
+        _logger.warning(told, self.name, left, elsewhere)
+        return elsewhere
 
 
 def altered(current: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str]) -> dict[str, str]:

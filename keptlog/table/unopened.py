@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
-from keptlog.table.embedded import embedded_locations
+from keptlog.table.embedded import DELETING, embedded_locations
 from keptlog.table.home_location import why_elsewhere
 from keptlog.table.logs import ObservedTopic
 
@@ -40,6 +40,11 @@ class UnopenedStore:
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
         return self._store.topics() if self._embedded is None else sorted(self._embedded)
+
+    def being_deleted(self) -> list[str]:
+        """Topics whose deletion was begun and is not finished, sorted."""
+        embedded = None if self._embedded is None else embedded_locations(self._home, namespace=DELETING)
+        return self._store.being_deleted() if embedded is None else sorted(embedded)
 
     def metadata_locations(self) -> dict[str, str]:
         """Topic to the location of its current metadata."""

@@ -9,6 +9,8 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.table.catalog import open_catalog
+from keptlog.table.embedded import DELETING, NAMESPACE
 from tests.cli.conftest import Run
 
 
@@ -135,3 +137,23 @@ def test_a_home_that_is_a_file_is_one_clear_line(keptlog: Run, home: Path) -> No
     assert refused.code == 1
     assert "is not a folder" in refused.err
     assert refused.err.count("\n") == 1
+
+
+def test_a_deletion_that_was_interrupted_is_shown_and_finished(keptlog: Run, home: Path) -> None:
+    keptlog("topic", "create", "users")
+    keptlog("topic", "create", "orders")
+    catalog = open_catalog(home)
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, "users"), (DELETING, "users"))
+    for command in (["topic", "list"], ["status"]):
+        shown = keptlog(*command)
+        assert (shown.code, "orders" in shown.out) == (1, True)
+        assert shown.err == (
+            "keptlog: users: its deletion was begun and is not finished; "
+            "if nobody is at it, keptlog topic delete users finishes it\n"
+        )
+    assert list(keptlog("status", "--json").json["unreadable"]) == ["users"]
+    assert keptlog("topic", "create", "users").code == 2
+    assert keptlog("topic", "delete", "users", "--yes").out == "deleted users: 1 file\n"
+    assert (keptlog("topic", "list").code, keptlog("status").code) == (0, 0)
+    assert keptlog("topic", "delete", "users", "--yes").code == 2

@@ -16,9 +16,10 @@ import keptlog.table.manifests as manifests_module
 from keptlog.log.segment import Segment
 from keptlog.table.catalog import open_catalog
 from keptlog.table.file_metrics import LiveFile, data_file_of
+from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange
-from keptlog.table.topics import create_topic, load_topic_table
+from keptlog.table.topics import TopicCreation, load_topic_table
 
 TOPIC = "users"
 
@@ -28,7 +29,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     monkeypatch.setattr(manifests_module, "MANIFEST_ENTRIES", 10)
     monkeypatch.setattr(manifests_module, "_SMALL_ENTRIES", 5)
     catalog = open_catalog(tmp_path)
-    create_topic(catalog, TOPIC, 4, {})
+    TopicCreation(TOPIC, 4, {}).carry_out(catalog, TableFiles(), lambda: "elsewhere")
     return catalog
 
 

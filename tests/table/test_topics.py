@@ -39,6 +39,17 @@ def test_names_that_differ_in_a_separator_are_different_topics(tmp_path: Path) -
     assert store.topics() == ["a-b", "a.b", "a_b"]
 
 
+@pytest.mark.parametrize(("there", "wanted"), [("users", "Users"), ("Shop.A-b_c", "shop.a-B_C")])
+def test_a_topic_whose_name_differs_from_another_only_in_capitals_is_refused(
+    tmp_path: Path, there: str, wanted: str
+) -> None:
+    store = store_at(tmp_path)
+    store.create_topic(there, 1, COMPACTED)
+    with pytest.raises(InvalidConfig, match=f"topic '{wanted}' differs from topic '{there}' only in capitals"):
+        store.create_topic(wanted, 1, COMPACTED)
+    assert store.topics() == [there]
+
+
 @pytest.mark.parametrize(
     ("name", "partitions", "config", "said"),
     [

@@ -1,0 +1,105 @@
+"""A topic that is deleted leaves nothing, and what an earlier topic left is never mixed with a new one of its name."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.table.catalog import open_catalog
+from keptlog.table.deletion import _delete_files
+from keptlog.table.embedded import DELETING, NAMESPACE
+from keptlog.table.files import local_path
+from keptlog.table.schema import TABLE_SCHEMA
+from keptlog.table.store import LogStore
+from tests.table.stores import COMPACTED, TOPIC, append_each, clean, create, store_at, values
+
+DAYS_LATER_MS = 4_000_000_000_000
+
+
+def begun(home: Path) -> LogStore:
+    """A store whose topic's deletion was killed after its first step, by a process that is gone."""
+    store = create(home)
+    append_each(store, [("k", "secret")])
+    catalog = open_catalog(home)
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, TOPIC), (DELETING, TOPIC))
+    return store_at(home)
+
+
+def files_below(home: Path) -> list[Path]:
+    return [path for path in (home / "warehouse").rglob("*") if path.is_file()]
+
+
+def test_a_deleted_topic_leaves_no_file(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("k", "1")], [("k", "2")])
+    clean(store)
+    before = len(files_below(tmp_path))
+    assert store.delete_topic(TOPIC) == before
+    assert files_below(tmp_path) == []
+    assert (store.topics(), store.being_deleted(), store.metadata_locations()) == ([], [], {})
+    with pytest.raises(UnknownTopic):
+        store.delete_topic(TOPIC)
+
+
+def test_a_topic_whose_deletion_was_begun_is_gone_for_readers_and_writers(tmp_path: Path) -> None:
+    store = begun(tmp_path)
+    assert (store.topics(), store.being_deleted()) == ([], [TOPIC])
+    with pytest.raises(UnknownTopic):
+        values(store)
+    with pytest.raises(UnknownTopic):
+        append_each(store, [("k", "2")])
+
+
+def test_no_topic_is_made_while_one_of_its_name_is_being_deleted(tmp_path: Path) -> None:
+    store = begun(tmp_path)
+    for name in (TOPIC, TOPIC.upper()):
+        with pytest.raises(InvalidConfig, match=f"keptlog topic delete {TOPIC} finishes it"):
+            store.create_topic(name, 1, COMPACTED)
+    store.delete_topic(TOPIC)
+    assert files_below(tmp_path) == []
+    store.create_topic(TOPIC, 1, COMPACTED)
+
+
+def test_finishing_a_deletion_takes_nothing_from_a_topic_that_an_older_keptlog_made_in_the_same_folder(
+    tmp_path: Path,
+) -> None:
+    store = begun(tmp_path)
+    catalog = open_catalog(tmp_path)
+    location = catalog.load_table((DELETING, TOPIC)).location()
+    older = catalog.create_table((NAMESPACE, TOPIC), TABLE_SCHEMA, location, properties={"log.partitions": "1"})
+    deleting = _delete_files(catalog, store.files, TOPIC)
+    assert deleting == 1
+    assert store.being_deleted() == []
+    assert Path(local_path(older.metadata_location) or "").exists()
+    assert any(path.suffix == ".parquet" for path in files_below(tmp_path))
+
+
+def test_a_new_topic_does_not_lie_among_the_files_of_an_earlier_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = create(tmp_path)
+    plain = store.describe_topic(TOPIC).location
+    append_each(store, [("k", "old")])
+    open_catalog(tmp_path).drop_table((NAMESPACE, TOPIC))  # how an older keptlog's killed deletion ends
+    left = set(files_below(tmp_path))
+
+    with caplog.at_level(logging.WARNING):
+        location = store_at(tmp_path).create_topic(TOPIC, 1, COMPACTED).location
+
+    assert location.startswith(f"{plain}-")
+    assert f"it lies in {location}" in caplog.text
+    append_each(store, [("k", "new")])
+    store.purge(TOPIC, DAYS_LATER_MS)
+    assert [value for _, _, value in values(store)] == [b"new"]
+    assert left <= set(files_below(tmp_path))
+
+
+def test_what_a_creation_that_was_killed_left_is_no_reason_to_lie_elsewhere(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    plain = store.describe_topic(TOPIC).location
+    open_catalog(tmp_path).drop_table((NAMESPACE, TOPIC))
+    assert store.create_topic(TOPIC, 1, COMPACTED).location == plain
