@@ -15,7 +15,7 @@ from keptlog.log.broker import BROKER_NOT_APPLICABLE
 from keptlog.log.config import NOT_APPLICABLE
 from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
-from keptlog.log.setting import Resolved
+from keptlog.log.setting import Resolved, as_text
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.topics import Topic
 
@@ -85,7 +85,8 @@ def list_topics(*, as_json: bool) -> None:
 def describe(name: str, *, as_json: bool) -> None:
     """Show every setting of TOPIC and of the broker, and where it comes from; and Kafka's that have no meaning here.
 
-    A value comes from the topic, from the broker settings (server.properties, environment), or is Kafka's default.
+    A value comes from the topic, from the broker settings (server.properties, environment), or is Kafka's default. What
+    decides over deletion is stored when a topic is made, so that it is the same on every machine.
     """
     home = open_home()
     store = home.store
@@ -167,7 +168,7 @@ def _setting_row(resolved: Resolved) -> dict[str, object]:
     name, origin, value = resolved.setting.name, resolved.origin, resolved.value
     return {
         "setting": name,
-        "value": ",".join(value) if isinstance(value, tuple) else value,
+        "value": as_text(value) if isinstance(value, tuple) else value,
         "from": origin.value if resolved.origin_name == name else f"{origin} {resolved.origin_name}",
     }
 

@@ -6,11 +6,11 @@ that only mean something inside a broker are refused with the reason, never acce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.setting import LONG_MAX, Resolved, Setting, Synonym, Value, resolve, unknown_name
+from keptlog.log.setting import LONG_MAX, Resolved, Setting, Synonym, Value, as_text, resolve, unknown_name
 from keptlog.log.strategy import Strategy, StrategyKind
 
 _HOUR_MS = 3_600_000
@@ -176,6 +176,19 @@ NOT_APPLICABLE: Mapping[str, str] = {
 }
 """Kafka's topic settings that have no meaning on a lake, each with the reason."""
 
+DECIDING = (
+    "cleanup.policy",
+    "compaction.strategy",
+    "delete.retention.ms",
+    "keptlog.watermark.retention.ms",
+    "retention.bytes",
+    "retention.ms",
+)
+"""What decides which records go, and which stay for ever. A topic that does not set one keeps what the broker settings
+said when it was made: another machine's, in which a line is missing, would delete what nobody wanted to lose (ADR 30).
+"""
+
+_HEADER = "compaction.strategy.header"
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
@@ -200,23 +213,32 @@ class TopicConfig:
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_after_max_ms: int = _HOUR_MS
+    unsettled: tuple[str, ...] = ()
+    """Those of ``DECIDING`` that an older keptlog has neither set nor stored: here they are this machine's."""
     resolved: tuple[Resolved, ...] = field(default=(), compare=False, repr=False)
     """Every setting with its origin, for ``describe``."""
 
     @classmethod
-    def of(cls, topic: Mapping[str, str], broker: Mapping[str, str] | None = None) -> TopicConfig:
-        """Resolve a topic's settings over the broker's.
+    def of(
+        cls,
+        topic: Mapping[str, str],
+        broker: Mapping[str, str] | None = None,
+        stored: Mapping[str, str] | None = None,
+    ) -> TopicConfig:
+        """Resolve a topic's settings over the broker's; ``stored`` is what it keeps of those, null if it is not made.
 
         Raises:
             InvalidConfig: an unknown name, a value out of range, or two values that contradict each other.
         """
         check_topic_names(topic)
-        resolved = tuple(resolve(setting, topic, broker or {}) for setting in SETTINGS)
+        resolved = tuple(resolve(setting, topic, broker or {}, stored) for setting in SETTINGS)
         values: dict[str, Value] = {each.setting.name.replace(".", "_"): each.value for each in resolved}
         internal_segment_bytes = values.pop("internal_segment_bytes")
         if internal_segment_bytes:
             values["segment_bytes"] = internal_segment_bytes
-        config = cls(**values, resolved=resolved)  # type: ignore[arg-type]  # SETTINGS gives each field its type
+        kept = {**topic, **(dict.fromkeys(DECIDING, "") if stored is None else stored)}
+        unsettled = tuple(name for name in DECIDING if name not in kept)
+        config = cls(**values, unsettled=unsettled, resolved=resolved)  # type: ignore[arg-type]  # SETTINGS gives each field its type
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise InvalidConfig(
                 f"min.compaction.lag.ms={config.min_compaction_lag_ms} is above "
@@ -247,6 +269,25 @@ class TopicConfig:
     def max_segment_ms(self) -> int:
         """How long a segment may stay active: Kafka's ``LogConfig.maxSegmentMs``."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.is_compacted else self.segment_ms
+
+
+def settled(topic: Mapping[str, str], broker: Mapping[str, str], names: Iterable[str] = DECIDING) -> dict[str, str]:
+    """What a topic keeps of the broker settings: those of ``names`` that it does not set, as text.
+
+    With a strategy that needs a header goes the header's name.
+
+    Raises:
+        InvalidConfig: one can't be resolved.
+    """
+    config = TopicConfig.of(topic, broker)
+    names = set(names)
+    if config.strategy.kind.needs_header and "compaction.strategy" in names:
+        names.add(_HEADER)
+    return {
+        each.setting.name: as_text(each.value)
+        for each in config.resolved
+        if each.setting.name in names and each.setting.name not in topic
+    }
 
 
 def known_settings(topic: Mapping[str, str]) -> dict[str, str]:

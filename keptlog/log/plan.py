@@ -17,7 +17,7 @@ from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.offset_map import UNBOUNDED
-from keptlog.log.retention import retention_of
+from keptlog.log.retention import retention_of, why_unsettled
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire, Retain, Step
 
@@ -139,8 +139,12 @@ def make_retention_plan(logs: Iterable[Log], now_ms: int) -> RetentionPlan:
     """Plan what retention removes from the given logs, in the order of their names."""
     in_order = sorted(logs, key=lambda log: log.topic_partition)
     steps = [step for log in in_order if (step := retention_step(log, now_ms))]
-    spared = [log.topic_partition for log in in_order if log.topic_partition not in {s.topic_partition for s in steps}]
-    left_alone = {str(topic_partition): "no segment is old" for topic_partition in spared}
+    retained = {step.topic_partition for step in steps}
+    left_alone = {
+        str(log.topic_partition): why_unsettled(log, now_ms) or "no segment is old"
+        for log in in_order
+        if log.topic_partition not in retained
+    }
     return Plan(now_ms, tuple(steps), left_alone)
 
 

@@ -12,6 +12,9 @@ Without ``delete``, compacted or not, only the first rule runs. The log start of
     [ 0..9 ][10..19][20..29][30..39]      retention.ms passed for the first three
                             ^ log start
 
+A rule runs only if its settings are known of the topic: an older keptlog left those that a topic does not set to each
+machine, and another one's deletes for ever what nobody wanted to lose. Such a log is left alone, with the reason.
+
 The active segment goes too if a rule says so. Kafka puts an empty one in its place; here no file is needed for that:
 a log without segments begins where it ends. A segment without timestamps is never too old; Kafka asks for the age of
 its file, which a rewritten data file does not tell.
@@ -20,12 +23,13 @@ its file, which a rewritten data file does not tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Log, Segment, total_bytes
+from keptlog.log.setting import as_text
 
 
 class RetentionRule(StrEnum):
@@ -65,11 +69,29 @@ def retention_of(log: Log, now_ms: int, *, high_watermark: int | None = None) ->
     ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
     deletable = [s for s, _ in takewhile(lambda pair: pair[1] <= high_watermark, zip(log.segments, ends, strict=False))]
     old: list[OldSegment] = []
-    for rule in (_below_log_start, _above_size, _too_old) if log.config.has_retention else (_below_log_start,):
+    for rule, names in _RULES:
+        if names and (not log.config.has_retention or set(names) & set(log.config.unsettled)):
+            continue
         old += rule(log, deletable[len(old) :], total_bytes(log.segments[len(old) :]), now_ms)
     survivors = log.segments[len(old) :]
     base_offset = survivors[0].base_offset if survivors else log.log_end_offset
     return Retention(tuple(old), max(log.log_start_offset, base_offset) if old else log.log_start_offset)
+
+
+def why_unsettled(log: Log, now_ms: int) -> str | None:
+    """Why segments stay that are old by what this machine's broker settings say; null if there are none."""
+    settled = replace(log, config=replace(log.config, unsettled=()))
+    if len(retention_of(settled, now_ms).old) == len(retention_of(log, now_ms).old):
+        return None
+    names = [
+        name for name in dict.fromkeys(name for _, names in _RULES for name in names) if name in log.config.unsettled
+    ]
+    here = {each.setting.name: as_text(each.value) for each in log.config.resolved}
+    options = " ".join(f"--config {name}={here.get(name, '')}" for name in names)
+    return (
+        f"segments that are old by this machine's {' and '.join(names)} stay, because another machine may have others "
+        f"and the topic has none; if these are right: keptlog topic alter {log.topic_partition.topic} {options}"
+    )
 
 
 def log_start_after_deletion(log: Log, before_offset: int) -> int:
@@ -119,3 +141,11 @@ def _too_old(log: Log, segments: list[Segment], _log_bytes: int, now_ms: int) ->
             return
         why = f"its latest record is {age_ms} ms old, retention.ms={limit_ms}"
         yield OldSegment(segment, RetentionRule.RETENTION_MS, why)
+
+
+_RULES: tuple[tuple[_Rule, tuple[str, ...]], ...] = (
+    (_below_log_start, ()),
+    (_above_size, ("cleanup.policy", "retention.bytes")),
+    (_too_old, ("cleanup.policy", "retention.ms")),
+)
+"""In the order in which they run, each with the settings by which it judges."""

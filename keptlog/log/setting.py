@@ -1,7 +1,7 @@
 """One Kafka setting: its names, its type and what it may be.
 
 A topic's value is looked up in Kafka's order: the topic's own, then the broker's under its synonym (the finer unit
-first), then the default.
+first), then the default. Between the first two comes what was stored of the broker's when the topic was made.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ LONG_MAX = 2**63 - 1
 
 
 class Origin(StrEnum):
-    """Where a setting's value comes from; Kafka's ``DescribeConfigs`` has the same three."""
+    """Where a setting's value comes from; Kafka's ``DescribeConfigs`` has all but the second."""
 
     TOPIC = "topic"
+    STORED = "stored"
     BROKER = "broker"
     DEFAULT = "default"
 
@@ -107,10 +108,13 @@ class Resolved:
     origin_name: str
 
 
-def resolve(setting: Setting, topic: Mapping[str, str], broker: Mapping[str, str]) -> Resolved:
-    """Look one setting up: topic, then broker, then default."""
-    if setting.name in topic:
-        return Resolved(setting, setting.parse(topic[setting.name]), Origin.TOPIC, setting.name)
+def resolve(
+    setting: Setting, topic: Mapping[str, str], broker: Mapping[str, str], stored: Mapping[str, str] | None = None
+) -> Resolved:
+    """Look one setting up: topic, then what was stored of the broker's, then broker, then default."""
+    for origin, values in ((Origin.TOPIC, topic), (Origin.STORED, stored or {})):
+        if setting.name in values:
+            return Resolved(setting, setting.parse(values[setting.name]), origin, setting.name)
     for synonym in setting.broker:
         if synonym.name in broker:
             value = setting.parse(broker[synonym.name], name=synonym.name)
@@ -118,6 +122,11 @@ def resolve(setting: Setting, topic: Mapping[str, str], broker: Mapping[str, str
                 value *= synonym.unit
             return Resolved(setting, value, Origin.BROKER, synonym.name)
     return Resolved(setting, setting.default, Origin.DEFAULT, setting.name)
+
+
+def as_text(value: Value) -> str:
+    """A value as ``parse`` takes it."""
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def unknown_name(name: str, known: list[str]) -> InvalidConfig:

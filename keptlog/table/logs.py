@@ -16,7 +16,7 @@ from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.format import format_of
-from keptlog.table.state import CONFIG_PREFIX, SOURCE, LogState, partition_count, read_last_pass
+from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, SOURCE, LogState, partition_count, read_last_pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,20 @@ class ObservedTopic:
 
 def raw_config(properties: Mapping[str, str]) -> dict[str, str]:
     """What the topic sets itself, under Kafka's names."""
+    stored = stored_config(properties)
+    return {name: value for name, value in _all_config(properties).items() if name not in stored}
+
+
+def stored_config(properties: Mapping[str, str]) -> dict[str, str]:
+    """What the topic keeps of the broker settings, under Kafka's names: of then, whatever they say now (ADR 30)."""
+    return {
+        name: value
+        for name, value in _all_config(properties).items()
+        if properties.get(DEFAULT_PREFIX + name) == value  # an older keptlog may have altered it since
+    }
+
+
+def _all_config(properties: Mapping[str, str]) -> dict[str, str]:
     return {
         name.removeprefix(CONFIG_PREFIX): value
         for name, value in sorted(properties.items())
@@ -82,15 +96,20 @@ def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mappin
         UnsupportedFormat, LogCorrupt: as ``format_of`` does.
     """
     try:
-        return _resolved(tuple(known_config(topic, properties).items()), tuple(broker_settings.items()))
+        of_topic, stored = known_config(topic, properties), known_settings(stored_config(properties))
+        return _resolved(tuple(of_topic.items()), tuple(broker_settings.items()), tuple(stored.items()))
     except InvalidConfig as error:
         raise InvalidConfig(f"topic {topic}: {error}") from error
 
 
 @lru_cache(maxsize=64)
-def _resolved(topic: tuple[tuple[str, str], ...], broker_settings: tuple[tuple[str, str], ...]) -> TopicConfig:
+def _resolved(
+    topic: tuple[tuple[str, str], ...],
+    broker_settings: tuple[tuple[str, str], ...],
+    stored: tuple[tuple[str, str], ...],
+) -> TopicConfig:
     """A thousand topics have few configurations."""
-    return TopicConfig.of(dict(topic), dict(broker_settings))
+    return TopicConfig.of(dict(topic), dict(broker_settings), dict(stored))
 
 
 def last_passes_of(topic: str, properties: Mapping[str, str]) -> dict[TopicPartition, LastPass]:

@@ -13,9 +13,11 @@ log.p<N>.watermarks               the file with the watermarks of deleted keys; 
 log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
 log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
 log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
-kafka.<name>                      the topic's own configuration, with Kafka's names
+kafka.<name>                      the topic's own configuration, with Kafka's names; and, of what decides over deletion
+                                  (``DECIDING``), what the broker settings said when the topic was made or altered
+log.default.<name>                the same value, if it is not the topic's own; absent in topics of 1.0 (ADR 30)
 
-All but the last three move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Journals become
+All but the last four move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Journals become
 condemned in such a commit as well; one that is gone is taken off the list by any. Properties that are not in this list
 may be a newer keptlog's, and are left alone.
 """
@@ -40,6 +42,7 @@ SOURCE = "log.source"
 CONDEMNED = "log.condemned"
 STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
+DEFAULT_PREFIX = "log.default."
 
 
 def first_dirty_offset(partition: int) -> str:

@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
-from keptlog.log.config import TopicConfig
+from keptlog.log.config import TopicConfig, known_settings, settled
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import RewriteResult
@@ -31,7 +31,7 @@ from keptlog.table.deletion import being_deleted, delete_topic
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
-from keptlog.table.logs import ObservedTopic, StoredTopic, known_config
+from keptlog.table.logs import ObservedTopic, StoredTopic, known_config, stored_config
 from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.partition_writers import SegmentPaths
@@ -40,14 +40,16 @@ from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.repair import Repair, RepairPlan
 from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
-from keptlog.table.state import CONFIG_PREFIX, read_source
+from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, read_source
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
     Topic,
     TopicCreation,
     altered,
+    kept_again,
     load_topic_table,
     metadata_location,
+    stored_properties,
     topic_names,
     topic_of,
 )
@@ -102,9 +104,9 @@ class LogStore:
         Raises:
             InvalidConfig: name, partitions or a setting is not allowed, or the topic exists.
         """
-        TopicConfig.of(config, self._broker_settings)
+        stored = settled(config, self._broker_settings)
         with reaching(f"topic {name} can't be created"):
-            table = TopicCreation(name, partitions, config).carry_out(self._catalog, self.files, self._new_id)
+            table = TopicCreation(name, partitions, config, stored).carry_out(self._catalog, self.files, self._new_id)
             return topic_of(table, self._broker_settings)
 
     def describe_topic(self, name: str) -> Topic:
@@ -119,12 +121,17 @@ class LogStore:
         """
 
         def prepare(table: Table) -> Land:
-            TopicConfig.of(altered(known_config(name, table.properties), to_set, unset), self._broker_settings)
+            own = altered(known_config(name, table.properties), to_set, unset)
+            stored = known_settings(stored_config(table.properties)) | kept_again(
+                own, to_set, unset, self._broker_settings
+            )
+            stored = {key: value for key, value in stored.items() if key not in own}
+            TopicConfig.of(own, self._broker_settings, stored)
+            wanted = {CONFIG_PREFIX + key: value for key, value in to_set.items()} | stored_properties(stored)
+            gone = [prefix + key for key in [*to_set, *unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)]
             transaction = table.transaction()
-            if to_set:
-                transaction.set_properties({CONFIG_PREFIX + key: value for key, value in to_set.items()})
-            if unset:
-                transaction.remove_properties(*(CONFIG_PREFIX + key for key in unset))
+            transaction.set_properties(wanted)
+            transaction.remove_properties(*(key for key in gone if key in table.properties and key not in wanted))
             return transaction.commit_transaction
 
         self._committer.commit(name, prepare)

@@ -18,7 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
-from keptlog.log.config import TopicConfig
+from keptlog.log.config import DECIDING, TopicConfig, settled
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.deletion import being_deleted
@@ -27,7 +27,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
-from keptlog.table.state import CONFIG_PREFIX, PARTITIONS, partition_count
+from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, PARTITIONS, partition_count
 
 _logger = logging.getLogger(__name__)
 
@@ -116,6 +116,9 @@ class TopicCreation:
     name: str
     partitions: int
     config: Mapping[str, str]
+    """What it sets itself."""
+    stored: Mapping[str, str] = field(default_factory=dict)
+    """What it keeps of the broker settings."""
 
     def carry_out(self, catalog: Catalog, files: TableFiles, new_id: Callable[[], str]) -> Table:
         """Create the topic's table.
@@ -134,6 +137,7 @@ class TopicCreation:
             if not catalog.namespace_exists((NAMESPACE,)):
                 catalog.create_namespace((NAMESPACE,))
         properties = TABLE_PROPERTIES | {CONFIG_PREFIX + key: value for key, value in self.config.items()}
+        properties |= stored_properties(self.stored)
         try:
             table = catalog.create_table(
                 (NAMESPACE, name),
@@ -182,6 +186,24 @@ class TopicCreation:
         told = "topic %s: files of an earlier topic are left where it would lie, such as %s; delete them: it lies in %s"
         _logger.warning(told, self.name, left, elsewhere)
         return elsewhere
+
+
+def kept_again(
+    own: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str], broker_settings: Mapping[str, str]
+) -> dict[str, str]:
+    """What a topic that no longer sets something keeps of the broker settings from now on, as they are now.
+
+    Raises:
+        InvalidConfig: it can't be resolved.
+    """
+    changed = {*unset, *to_set} | ({"compaction.strategy"} if "compaction.strategy.header" in unset else set())
+    names = [name for name in DECIDING if name in changed]
+    return settled(own, broker_settings, names) if names else {}
+
+
+def stored_properties(stored: Mapping[str, str]) -> dict[str, str]:
+    """The properties of what a topic keeps of the broker settings; an older keptlog takes them for the topic's own."""
+    return {prefix + name: value for name, value in stored.items() for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)}
 
 
 def altered(current: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str]) -> dict[str, str]:

@@ -25,15 +25,27 @@ def test_a_topic_is_created_listed_and_described(keptlog: Run) -> None:
     described = keptlog("topic", "describe", "db.public.users-v2", "--json").json
     origin = {each["setting"]: (each["value"], each["from"]) for each in described["settings"]}
     assert origin["cleanup.policy"] == ("compact", "topic")
-    assert origin["delete.retention.ms"] == (86_400_000, "default")
+    assert origin["delete.retention.ms"] == (86_400_000, "stored")
+    assert origin["segment.ms"] == (604_800_000, "default")
     assert [log["log end"] for log in described["logs"]] == [0, 0, 0]
 
 
 def test_broker_settings_give_defaults_and_describe_says_so(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEPTLOG_BROKER_LOG_RETENTION_HOURS", "2")
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_ROLL_HOURS", "2")
     keptlog("topic", "create", "t")
     settings = keptlog("topic", "describe", "t", "--json").json["settings"]
-    assert {"setting": "retention.ms", "value": 7_200_000, "from": "broker log.retention.hours"} in settings
+    assert {"setting": "segment.ms", "value": 7_200_000, "from": "broker log.roll.hours"} in settings
+
+
+def test_what_decides_over_deletion_stays_what_it_was_when_the_topic_was_made(
+    keptlog: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_RETENTION_HOURS", "2")
+    keptlog("topic", "create", "t")
+    monkeypatch.delenv("KEPTLOG_BROKER_LOG_RETENTION_HOURS")
+    settings = keptlog("topic", "describe", "t", "--json").json["settings"]
+    assert {"setting": "retention.ms", "value": 7_200_000, "from": "stored"} in settings
+    assert keptlog("topic", "alter", "t", "--config", "segment.ms=5", "--json").json["config"] == {"segment.ms": "5"}
 
 
 def test_describe_shows_the_brokers_own_settings_and_what_has_no_meaning_here(keptlog: Run, home: Path) -> None:
