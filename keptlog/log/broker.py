@@ -59,6 +59,12 @@ BROKER_SETTINGS: tuple[Setting, ...] = (
         "the longest that a log which fails again and again is left alone",
         minimum=0,
     ),
+    Setting(
+        "keptlog.clock.max.jump.ms",
+        365 * 24 * 3_600_000,
+        "how long after the newest commit of all topics a clock is still believed that would have something deleted",
+        minimum=0,
+    ),
 )
 
 BROKER_NOT_APPLICABLE: Mapping[str, str] = {
@@ -96,6 +102,7 @@ class BrokerConfig:
     log_retention_check_interval_ms: int = 300_000
     keptlog_offset_map_overflow: str = MapOverflow.STOP
     keptlog_cleaner_backoff_max_ms: int = 3_600_000
+    keptlog_clock_max_jump_ms: int = 365 * 24 * 3_600_000
     resolved: tuple[Resolved, ...] = field(default=(), compare=False, repr=False)
     """Every setting of the broker's own with its origin."""
 

@@ -6,6 +6,7 @@ catalog, in two processes or on two machines, are as good as one.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyiceberg.catalog import Catalog
@@ -13,6 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import TopicConfig, known_settings, settled
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
@@ -26,6 +28,7 @@ from keptlog.table.append import Append, AppendResult
 from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import metadata_locations
+from keptlog.table.clock_guard import ClockGuard
 from keptlog.table.commit import Committer, Land
 from keptlog.table.deletion import being_deleted, delete_topic
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
@@ -81,6 +84,8 @@ class LogStore:
         self._new_id = new_id
         self._committer = Committer(catalog, sleep)
         self._live_files = LiveFiles()
+        max_jump_ms = BrokerConfig.of(broker_settings).keptlog_clock_max_jump_ms
+        self._clock_guard = ClockGuard(max_jump_ms, self._load, self.metadata_locations)
         self._cache = cache
 
     @property
@@ -269,6 +274,7 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
+        self._require_plausible(topic, (outcome.step.now_ms for outcome in rewritten))
         swap = Swap(topic, rewritten, run_id, last_passes or {})
         swap.commit(self._committer, self.files, self._live_files, self._broker_settings)
 
@@ -279,6 +285,7 @@ class LogStore:
             StalePlan: a log, or its settings, are no longer what the plan was made from; nothing landed.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
+        self._require_plausible(topic, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):
             SegmentRemoval(topic, steps, run_id).commit(self._committer, self._live_files, self._broker_settings)
 
@@ -307,6 +314,7 @@ class LogStore:
         Raises:
             StalePlan: others kept committing first; nothing is marked.
         """
+        self._require_plausible(topic, [now_ms])  # it would wait for a time that never comes
         mark_uncleanable(self._committer, topic, failures, now_ms, backoff)
 
     def plan_repair(self, topic: str, *, is_adoption: bool) -> RepairPlan | None:
@@ -380,9 +388,19 @@ class LogStore:
         """
         described = self.describe_topic(topic)
         require_writable(self._catalog.properties.items())
+        self._require_plausible(topic, [now_ms])
         with reaching(f"topic {topic} can't be purged"):
             return Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms).purge()
 
     def _load(self, topic: str) -> Table:
         with reaching(f"topic {topic} can't be loaded"):
             return load_topic_table(self._catalog, topic)
+
+    def _require_plausible(self, topic: str, times_ms: Iterable[int]) -> None:
+        """Refuse what deletes for ever if its clock is far ahead of every commit; a topic that is gone is told later.
+
+        Raises:
+            InvalidConfig: it is.
+        """
+        with contextlib.suppress(UnknownTopic):
+            self._clock_guard.require_plausible(topic, max(times_ms, default=0))

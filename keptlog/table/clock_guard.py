@@ -1,0 +1,60 @@
+"""Whether a clock may be believed that wants something deleted for ever (ADR 31).
+
+    newest commit of the home    2026-11-22
+    clock                        2026-11-29    a week later: tombstones expire, old segments go
+    clock                        2099-01-01    72 years later: who knows that it is right, says so
+
+The only witness that every home has is what was committed to it. A home that really lay idle for so long is asked about
+once: any commit makes its clock plausible again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.log.iso_time import iso_time
+from keptlog.table.forward_in_time import newest_ms
+
+
+@dataclass
+class ClockGuard:
+    """Compares a clock with the newest commit of all topics, but reads more than one of them only if it has to."""
+
+    max_jump_ms: int
+    load: Callable[[str], Table]
+    locations: Callable[[], dict[str, str]]
+    """Topic to its metadata location; another one after each commit."""
+    _read: tuple[dict[str, str], int] | None = field(default=None)
+    """What the newest commit was at these locations."""
+
+    def require_plausible(self, topic: str, now_ms: int) -> None:
+        """Refuse to delete anything of a topic at a time that is too far after the newest commit.
+
+        Raises:
+            InvalidConfig: with both times, and what to do.
+        """
+        if now_ms - newest_ms(self.load(topic).metadata) <= self.max_jump_ms:
+            return
+        locations = self.locations()
+        if self._read is None or self._read[0] != locations:
+            self._read = locations, self._newest_ms(locations)
+        newest = self._read[1]
+        if now_ms - newest > self.max_jump_ms:
+            raise InvalidConfig(
+                f"topic {topic}: the clock shows {iso_time(now_ms)}, but the newest commit of all topics is of "
+                f"{iso_time(newest)}, more than keptlog.clock.max.jump.ms={self.max_jump_ms} before it: nothing was "
+                "deleted; set the clock right, or, if it is, raise keptlog.clock.max.jump.ms (broker settings) for once"
+            )
+
+    def _newest_ms(self, topics: Iterable[str]) -> int:
+        newest = 0
+        for topic in topics:
+            try:
+                newest = max(newest, newest_ms(self.load(topic).metadata))
+            except KeptlogError:  # one that can't be read is no witness
+                continue
+        return newest

@@ -1,0 +1,112 @@
+"""A clock that is far ahead of every commit deletes nothing, and says what to do (ADR 31)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.uncleanable import Backoff
+from keptlog.passes.names import named_logs
+from keptlog.passes.retain import Retainer
+from keptlog.table.catalog import open_catalog
+from keptlog.table.mark import Failure
+from keptlog.table.store import LogStore
+from tests.table.stores import (
+    COMPACTED,
+    NOW_MS,
+    TOPIC,
+    append_each,
+    expiry_for,
+    files_below,
+    new_id,
+    rewritten,
+    values,
+)
+
+DAY_MS = 24 * 3_600_000
+YEAR_MS = 365 * DAY_MS
+FAR_AHEAD_MS = NOW_MS + 70 * YEAR_MS
+
+
+def store_of(home: Path, broker: dict[str, str] | None = None) -> LogStore:
+    """A store whose commits are of ``NOW_MS``."""
+    return LogStore(open_catalog(home, lambda: NOW_MS), broker or {}, lambda _: None, new_id)
+
+
+def made(home: Path, topic: str = TOPIC) -> LogStore:
+    store = store_of(home)
+    store.create_topic(topic, 1, {"cleanup.policy": "compact,delete", "retention.ms": "1000"})
+    if topic == TOPIC:
+        append_each(store, [("a", "1")], [("a", None), ("b", "1")])
+    return store
+
+
+def expire(store: LogStore, now_ms: int) -> None:
+    """A swap that was planned at this time."""
+    log = store.logs(TOPIC)[0]
+    step = expiry_for(log, log.segments)
+    object.__setattr__(step, "now_ms", now_ms)
+    store.swap(TOPIC, [rewritten(store, step)], new_id())
+
+
+def retain(store: LogStore, now_ms: int) -> None:
+    for error in Retainer(store).retain(named_logs(store), new_id(), now_ms=now_ms).failed.values():
+        raise error
+
+
+def mark(store: LogStore, now_ms: int) -> None:
+    failure = Failure(store.logs(TOPIC)[0].topic_partition, "why", store.logs(TOPIC)[0].checkpoint)
+    store.mark_uncleanable(TOPIC, [failure], now_ms, Backoff(1, 2))
+
+
+FOR_EVER: dict[str, Callable[[LogStore, int], object]] = {
+    "swap": expire,
+    "retain": retain,
+    "purge": lambda store, now_ms: store.purge(TOPIC, now_ms),
+    "mark": mark,
+}
+
+
+@pytest.mark.parametrize("act", FOR_EVER.values(), ids=FOR_EVER.keys())
+def test_nothing_is_deleted_by_a_clock_that_is_far_ahead(
+    tmp_path: Path, act: Callable[[LogStore, int], object]
+) -> None:
+    store = made(tmp_path)
+    before, locations = values(store), store.metadata_locations()
+
+    with pytest.raises(InvalidConfig, match=r"the clock shows 2093-\d\d-\d\d.*, but the newest commit") as refused:
+        act(store, FAR_AHEAD_MS)
+
+    assert "keptlog.clock.max.jump.ms=31536000000" in str(refused.value)
+    assert (values(store), store.metadata_locations()) == (before, locations)
+    assert {Path(segment.path.removeprefix("file://")) for segment in store.logs(TOPIC)[0].segments} <= files_below(
+        tmp_path
+    )
+
+
+@pytest.mark.parametrize("act", FOR_EVER.values(), ids=FOR_EVER.keys())
+def test_who_knows_that_the_clock_is_right_raises_the_limit(
+    tmp_path: Path, act: Callable[[LogStore, int], object]
+) -> None:
+    made(tmp_path)
+    act(store_of(tmp_path, {"keptlog.clock.max.jump.ms": str(100 * YEAR_MS)}), FAR_AHEAD_MS)
+
+
+def test_a_week_later_all_goes_on(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    retain(store, NOW_MS + 7 * DAY_MS)
+    store.purge(TOPIC, NOW_MS + 7 * DAY_MS)
+    assert values(store) == []
+
+
+def test_a_topic_that_lay_idle_for_years_is_cleaned_by_a_clock_that_another_topic_confirms(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    with pytest.raises(InvalidConfig):
+        retain(store, FAR_AHEAD_MS)
+    busy = LogStore(open_catalog(tmp_path, lambda: FAR_AHEAD_MS - DAY_MS), {}, lambda _: None, new_id)
+    busy.create_topic("busy", 1, COMPACTED)
+    retain(store, FAR_AHEAD_MS)
+    assert values(store) == []
