@@ -14,13 +14,15 @@ from pathlib import Path
 
 from pyiceberg.catalog import Catalog, load_catalog
 
+from keptlog.home import new_id
 from keptlog.log.segment import Segment
 from keptlog.table.catalog import open_catalog
 from keptlog.table.embedded import CATALOG_NAME
 from keptlog.table.file_metrics import data_file_of
+from keptlog.table.files import TableFiles
 from keptlog.table.manifests import FileChange
 from keptlog.table.state import first_dirty_offset, log_end_offset
-from keptlog.table.topics import create_topic, load_topic_table
+from keptlog.table.topics import TopicCreation, load_topic_table
 
 _SPAWN = multiprocessing.get_context("spawn")
 _HOUR_MS = 3_600_000
@@ -85,7 +87,7 @@ def _make(home: Path, numbers: range, shape: Shape, now_ms: int) -> None:
     each = -(-shape.segments // shape.appends)
     for number in numbers:
         topic = topic_name(number)
-        create_topic(catalog, topic, shape.partitions, CONFIG)
+        TopicCreation(topic, shape.partitions, CONFIG).carry_out(catalog, TableFiles(), new_id)
         for first in range(0, shape.segments, each):
             add_segments(catalog, topic, range(first, min(first + each, shape.segments)), partitions, now_ms)
         checkpoint = str(shape.segments // 2 * SEGMENT_RECORDS)

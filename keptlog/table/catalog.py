@@ -64,6 +64,7 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
             },
             **({READ_ONLY: elsewhere} if elsewhere else {}),
         )
+        self.properties["uri"] = f"sqlite:///{self._database}?timeout={LOCK_WAIT_SECONDS}"
 
     @override
     def _init_catalog(self) -> None:

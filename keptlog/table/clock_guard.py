@@ -5,7 +5,8 @@
     clock                        2099-01-01    72 years later: who knows that it is right, says so
 
 The only witness that every home has is what was committed to it. A home that really lay idle for so long is asked about
-once: any commit makes its clock plausible again.
+once: any commit makes its clock plausible again. A time that somebody gives (``KEPTLOG_NOW_MS``, an argument) and that
+the clock does not show yet is not the clock's: he knows what he asks for.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.iso_time import iso_time
 from keptlog.table.forward_in_time import newest_ms
 
+_GIVEN_MS = 60_000
+"""A time so far after the clock was given by somebody."""
+
 
 @dataclass
 class ClockGuard:
     """Compares a clock with the newest commit of all topics, but reads more than one of them only if it has to."""
 
+    clock_ms: Callable[[], int]
     max_jump_ms: int
     load: Callable[[str], Table]
     locations: Callable[[], dict[str, str]]
@@ -37,7 +42,7 @@ class ClockGuard:
         Raises:
             InvalidConfig: with both times, and what to do.
         """
-        if now_ms - newest_ms(self.load(topic).metadata) <= self.max_jump_ms:
+        if now_ms > self.clock_ms() + _GIVEN_MS or now_ms - newest_ms(self.load(topic).metadata) <= self.max_jump_ms:
             return
         locations = self.locations()
         if self._read is None or self._read[0] != locations:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -71,6 +72,9 @@ class LogStore:
     UnknownTopic if there is none, UnsupportedFormat if a newer keptlog has written it.
     """
 
+    clock_ms: Callable[[], int] | None = None
+    """The machine's clock, to be set before the store is used: not believed if it is far ahead (``clock_guard``)."""
+
     def __init__(
         self,
         catalog: Catalog,
@@ -84,8 +88,6 @@ class LogStore:
         self._new_id = new_id
         self._committer = Committer(catalog, sleep)
         self._live_files = LiveFiles()
-        max_jump_ms = BrokerConfig.of(broker_settings).keptlog_clock_max_jump_ms
-        self._clock_guard = ClockGuard(max_jump_ms, self._load, self.metadata_locations)
         self._cache = cache
 
     @property
@@ -396,11 +398,19 @@ class LogStore:
         with reaching(f"topic {topic} can't be loaded"):
             return load_topic_table(self._catalog, topic)
 
+    @cached_property
+    def _clock_guard(self) -> ClockGuard | None:
+        if self.clock_ms is None:
+            return None
+        max_jump_ms = BrokerConfig.of(self._broker_settings).keptlog_clock_max_jump_ms
+        return ClockGuard(self.clock_ms, max_jump_ms, self._load, self.metadata_locations)
+
     def _require_plausible(self, topic: str, times_ms: Iterable[int]) -> None:
         """Refuse what deletes for ever if its clock is far ahead of every commit; a topic that is gone is told later.
 
         Raises:
             InvalidConfig: it is.
         """
-        with contextlib.suppress(UnknownTopic):
-            self._clock_guard.require_plausible(topic, max(times_ms, default=0))
+        if self._clock_guard:
+            with contextlib.suppress(UnknownTopic):
+                self._clock_guard.require_plausible(topic, max(times_ms, default=0))

@@ -31,9 +31,12 @@ YEAR_MS = 365 * DAY_MS
 FAR_AHEAD_MS = NOW_MS + 70 * YEAR_MS
 
 
-def store_of(home: Path, broker: dict[str, str] | None = None) -> LogStore:
-    """A store whose commits are of ``NOW_MS``."""
-    return LogStore(open_catalog(home, lambda: NOW_MS), broker or {}, lambda _: None, new_id)
+def store_of(home: Path, broker: dict[str, str] | None = None, clock_ms: int = FAR_AHEAD_MS) -> LogStore:
+    """A store on a machine whose clock shows something, with commits of ``NOW_MS``."""
+    catalog = open_catalog(home, lambda: NOW_MS)
+    store = LogStore(catalog, broker or {}, lambda _: None, new_id)
+    store.clock_ms = lambda: clock_ms
+    return store
 
 
 def made(home: Path, topic: str = TOPIC) -> LogStore:
@@ -110,3 +113,9 @@ def test_a_topic_that_lay_idle_for_years_is_cleaned_by_a_clock_that_another_topi
     busy.create_topic("busy", 1, COMPACTED)
     retain(store, FAR_AHEAD_MS)
     assert values(store) == []
+
+
+@pytest.mark.parametrize("act", FOR_EVER.values(), ids=FOR_EVER.keys())
+def test_a_time_that_somebody_gives_is_not_the_clocks(tmp_path: Path, act: Callable[[LogStore, int], object]) -> None:
+    made(tmp_path)
+    act(store_of(tmp_path, clock_ms=NOW_MS), FAR_AHEAD_MS)
