@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.config import TopicConfig, known_settings, settled
+from keptlog.log.config import settled
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.result import RewriteResult
@@ -25,17 +25,18 @@ from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
+from keptlog.table.alteration import Alteration
 from keptlog.table.append import Append, AppendResult
 from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.clock_guard import ClockGuard
-from keptlog.table.commit import Committer, Land
+from keptlog.table.commit import Committer
 from keptlog.table.deletion import being_deleted, delete_topic
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
-from keptlog.table.logs import ObservedTopic, StoredTopic, known_config, stored_config
+from keptlog.table.logs import ObservedTopic, StoredTopic
 from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.partition_writers import SegmentPaths
@@ -44,16 +45,13 @@ from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.repair import Repair, RepairPlan
 from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
-from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, read_source
+from keptlog.table.state import read_source
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
     Topic,
     TopicCreation,
-    altered,
-    kept_again,
     load_topic_table,
     metadata_location,
-    stored_properties,
     topic_names,
     topic_of,
 )
@@ -126,22 +124,7 @@ class LogStore:
         Raises:
             InvalidConfig: the configuration would not be valid.
         """
-
-        def prepare(table: Table) -> Land:
-            own = altered(known_config(name, table.properties), to_set, unset)
-            stored = known_settings(stored_config(table.properties)) | kept_again(
-                own, to_set, unset, self._broker_settings
-            )
-            stored = {key: value for key, value in stored.items() if key not in own}
-            TopicConfig.of(own, self._broker_settings, stored)
-            wanted = {CONFIG_PREFIX + key: value for key, value in to_set.items()} | stored_properties(stored)
-            gone = [prefix + key for key in [*to_set, *unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)]
-            transaction = table.transaction()
-            transaction.set_properties(wanted)
-            transaction.remove_properties(*(key for key in gone if key in table.properties and key not in wanted))
-            return transaction.commit_transaction
-
-        self._committer.commit(name, prepare)
+        Alteration(name, to_set, unset).commit(self._committer, self._broker_settings)
         return self.describe_topic(name)
 
     def delete_topic(self, name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -18,7 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
-from keptlog.log.config import DECIDING, TopicConfig, settled
+from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.deletion import being_deleted
@@ -188,33 +188,6 @@ class TopicCreation:
         return elsewhere
 
 
-def kept_again(
-    own: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str], broker_settings: Mapping[str, str]
-) -> dict[str, str]:
-    """What a topic that no longer sets something keeps of the broker settings from now on, as they are now.
-
-    Raises:
-        InvalidConfig: it can't be resolved.
-    """
-    changed = {*unset, *to_set} | ({"compaction.strategy"} if "compaction.strategy.header" in unset else set())
-    names = [name for name in DECIDING if name in changed]
-    return settled(own, broker_settings, names) if names else {}
-
-
 def stored_properties(stored: Mapping[str, str]) -> dict[str, str]:
     """The properties of what a topic keeps of the broker settings; an older keptlog takes them for the topic's own."""
     return {prefix + name: value for name, value in stored.items() for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)}
-
-
-def altered(current: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str]) -> dict[str, str]:
-    """A topic's configuration after an alteration.
-
-    Raises:
-        InvalidConfig: a name is both set and unset, or is to be unset and was not set.
-    """
-    for name in unset:
-        if name in to_set:
-            raise InvalidConfig(f"{name} is both set and unset: choose one")
-        if name not in current:
-            raise InvalidConfig(f"{name} can't be unset: the topic does not set it")
-    return {name: value for name, value in current.items() if name not in unset} | dict(to_set)

@@ -1,0 +1,71 @@
+"""Changes a topic's settings; all of them or, if one is refused, none.
+
+What is set is the topic's own from then on. What is unset is the broker's again; if it decides over deletion, its value of
+now is stored, so that it is never left to the next machine (ADR 30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.config import DECIDING, TopicConfig, known_settings, settled
+from keptlog.table.commit import Committer, Land
+from keptlog.table.logs import known_config, stored_config
+from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX
+from keptlog.table.topics import stored_properties
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """A change of the settings of one topic, on its way to be committed."""
+
+    topic: str
+    to_set: Mapping[str, str]
+    unset: Sequence[str]
+
+    def commit(self, committer: Committer, broker_settings: Mapping[str, str]) -> None:
+        """Check and commit.
+
+        Raises:
+            InvalidConfig: the configuration would not be valid.
+        """
+
+        def prepare(table: Table) -> Land:
+            own = altered(known_config(self.topic, table.properties), self.to_set, self.unset)
+            stored = known_settings(stored_config(table.properties)) | self._kept_again(own, broker_settings)
+            stored = {name: value for name, value in stored.items() if name not in own}
+            TopicConfig.of(own, broker_settings, stored)
+            wanted = {CONFIG_PREFIX + name: value for name, value in self.to_set.items()} | stored_properties(stored)
+            gone = [prefix + name for name in [*self.to_set, *self.unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)]
+            transaction = table.transaction()
+            transaction.set_properties(wanted)
+            transaction.remove_properties(*(key for key in gone if key in table.properties and key not in wanted))
+            return transaction.commit_transaction
+
+        committer.commit(self.topic, prepare)
+
+    def _kept_again(self, own: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str]:
+        """What a topic that no longer sets something keeps of the broker settings from now on, as they are now."""
+        changed = {*self.unset, *self.to_set}
+        if "compaction.strategy.header" in self.unset:
+            changed.add("compaction.strategy")
+        names = [name for name in DECIDING if name in changed]
+        return settled(own, broker_settings, names) if names else {}
+
+
+def altered(current: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str]) -> dict[str, str]:
+    """A topic's configuration after an alteration.
+
+    Raises:
+        InvalidConfig: a name is both set and unset, or is to be unset and was not set.
+    """
+    for name in unset:
+        if name in to_set:
+            raise InvalidConfig(f"{name} is both set and unset: choose one")
+        if name not in current:
+            raise InvalidConfig(f"{name} can't be unset: the topic does not set it")
+    return {name: value for name, value in current.items() if name not in unset} | dict(to_set)
