@@ -7,7 +7,8 @@ A log is due for one of three reasons, each the name of a sensor:
 3. **tombstone expiry**: a stamped tombstone's delete horizon has passed. Kafka waits for new data to clean, so that an
    idle log keeps its tombstones for ever (KAFKA-8522); here they are due on their own. Earliest horizon first.
 
-A log whose clean failed is left alone until it is to be tried again (``uncleanable``).
+A log whose clean failed is left alone until it is to be tried again (``uncleanable``). One that is not compacted is
+never due, late or dirty, whatever the broker's settings say: Kafka's cleaner does not look at it.
 
 Lateness goes before dirtiness. Kafka takes the highest ratio whatever is late, and starves deadlines that way
 (``LogCleanerManager.grabFilthiestCompactedLog``).
@@ -58,7 +59,7 @@ class Assessment:
     max_compaction_delay_ms: int
     """By how much the oldest dirty record is later than the maximum lag allows; 0 if it is in time."""
     earliest_uncompacted_ms: int | None
-    """Timestamp of the oldest record that was never cleaned, active segment included."""
+    """Timestamp of the oldest record that was never cleaned, active segment included; null if nothing ever will be."""
     earliest_delete_horizon_ms: int | None
     """Of the clean section: a tombstone that became dirty again, by a reset checkpoint, goes by being compacted."""
     due_ms: int | None
@@ -87,11 +88,20 @@ class Assessment:
 
 
 def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Assessment:
-    """Judge one log; ``active`` are its active segments if the caller knows them.
-
-    Logs without ``compact`` in their policy are never due.
-    """
+    """Judge one log; ``active`` are its active segments if the caller knows them."""
     sections = sections_of(log, now_ms, active)
+    if not log.config.is_compacted:
+        return Assessment(
+            log=log,
+            sections=sections,
+            now_ms=now_ms,
+            trigger=None,
+            cleanable_ratio=0.0,
+            max_compaction_delay_ms=0,
+            earliest_uncompacted_ms=None,
+            earliest_delete_horizon_ms=None,
+            due_ms=None,
+        )
     horizon_ms = min(
         (s.earliest_delete_horizon_ms for s in sections.clean if s.earliest_delete_horizon_ms is not None), default=None
     )
@@ -100,7 +110,7 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
     delay_ms = max(latest_in_time_ms - min(closed_times, default=latest_in_time_ms), 0)
     ratio = sections.cleanable_ratio
     trigger = None
-    if log.config.is_compacted and not _waits_after_failure(log, now_ms):
+    if not _waits_after_failure(log, now_ms):
         if delay_ms > 0 and sections.cleanable:
             trigger = Trigger.MAX_COMPACTION_LAG
         elif ratio > log.config.min_cleanable_dirty_ratio:
@@ -144,8 +154,6 @@ def _due_ms(
 ) -> int | None:
     """The next moment at which a rule that compares with the clock changes its answer."""
     config = log.config
-    if not config.is_compacted:
-        return None
     if log.uncleanable is not None and _waits_after_failure(log, now_ms):
         return log.uncleanable.retry_at_ms
     moments = [horizon_ms] if horizon_ms is not None else []

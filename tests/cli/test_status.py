@@ -67,6 +67,18 @@ def test_named_logs_are_told_alike(keptlog: Run, topics: Path) -> None:
     assert keptlog("status", "nobody").code == 2
 
 
+def test_a_topic_that_is_not_compacted_is_not_late(keptlog: Run, topics: Path) -> None:
+    (topics / "server.properties").write_text("log.cleaner.max.compaction.lag.ms=1000\n")
+    open_home().store.create_topic("events", 1, {"cleanup.policy": "delete"})
+    append("events")
+    status = keptlog("status", "events", "--json").json
+    (row,) = status["logs"]
+    assert (row["max_compaction_delay_ms"], row["earliest_uncompacted"], row["cleanable_ratio"]) == (0, None, 0.0)
+    assert (row["trigger"], row["due"]) == (None, None)
+    assert status["metrics"]["max-compaction-delay-secs"] == 0
+    assert keptlog("verify", "events").code == 0
+
+
 def test_a_topic_that_can_not_be_read_is_named_each_time_and_the_others_are_told(keptlog: Run, topics: Path) -> None:
     table = open_home().store._load("orders")
     table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()

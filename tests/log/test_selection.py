@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.log.assessment import Trigger, assess, in_order_of_urgency
+from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_sections import logs
@@ -101,6 +102,16 @@ def test_a_topic_that_is_not_compacted_is_never_due() -> None:
     settings = config(cleanup_policy="delete", min_cleanable_dirty_ratio=0, max_compaction_lag_ms=1, segment_ms=1)
     assessment = assess(log([expired, segment(10, 19, time_ms=OLD_MS)], settings, checkpoint=10), NOW_MS)
     assert (assessment.trigger, assessment.due_ms) == (None, None)
+
+
+@pytest.mark.parametrize("policy", ["delete", ""])
+def test_a_log_that_is_not_compacted_is_never_late_nor_dirty_whatever_the_settings_of_the_broker_say(policy: str) -> None:
+    """Kafka's cleaner looks only at compacted logs: ``LogCleanerManager.grabFilthiestCompactedLog``."""
+    settings = TopicConfig.of({"cleanup.policy": policy}, {"log.cleaner.max.compaction.lag.ms": "1000"})
+    assessment = assess(log([segment(0, 9, time_ms=OLD_MS, horizon_ms=OLD_MS)], settings, checkpoint=0), NOW_MS)
+    assert (assessment.trigger, assessment.due_ms) == (None, None)
+    assert (assessment.max_compaction_delay_ms, assessment.earliest_uncompacted_ms) == (0, None)
+    assert (assessment.cleanable_ratio, assessment.delete_expired_ms) == (0.0, 0)
 
 
 def test_the_late_go_first_then_the_dirty_then_the_expired_and_the_rest_not_at_all() -> None:

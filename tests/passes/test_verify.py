@@ -291,6 +291,12 @@ def test_a_late_log_breaks_the_lag_alone(home: Home) -> None:
     assert broken(home, NOW_MS + 2 * HOUR_MS) == {"max_compaction_lag"}
 
 
+def test_a_log_that_is_not_compacted_has_no_lag_to_break(home: Home) -> None:
+    home.store.alter_topic("users", {"max.compaction.lag.ms": str(HOUR_MS), "cleanup.policy": "delete"})
+
+    assert broken(home, NOW_MS + 2 * HOUR_MS) == set()
+
+
 def test_a_repeated_key_is_found_however_many_passes_it_takes(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keptlog.passes.verify, "RECORDS_PER_PASS", 1)
     assert broken(home) == set()
