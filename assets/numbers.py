@@ -16,7 +16,6 @@ from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
 from keptlog.log.metrics import CleanerMetrics
-from keptlog.log.plan import why_left_alone
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import Retain
@@ -81,7 +80,7 @@ def dirty_observation(assessment: Assessment, metrics: CleanerMetrics | None = N
         **kafka_metrics(metrics),
     }
     if log.uncleanable:
-        numbers["uncleanable"] = why_left_alone(assessment)
+        numbers["uncleanable"] = log.uncleanable.told(assessment.now_ms)
     return dg.AssetObservation(
         dirty_key(log.topic_partition.topic),
         partition=str(log.topic_partition),

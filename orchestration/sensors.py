@@ -26,7 +26,6 @@ from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
-from keptlog.log.plan import why_left_alone
 from keptlog.passes.observer import Observer, Overview
 
 OBSERVATIONS_PER_TICK = 20
@@ -80,9 +79,9 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     parts = [counted(len(seen.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
     if due.in_flight:
         parts = [f"{name} is being cleaned" for name in due.in_flight[:3]]
-    uncleanable = [each for each in seen.assessments if each.log.uncleanable and not each.trigger]
-    parts += [f"{each.log.topic_partition} is {why_left_alone(each)}" for each in uncleanable[:3]]
     waiting = [each for each in seen.assessments if not each.trigger]
+    marks = [(each.log.topic_partition, each.log.uncleanable) for each in waiting]
+    parts += [f"{name} is {mark.told(seen.now_ms)}" for name, mark in marks if mark][:3]
     upcoming = [(each.due_ms, str(each.log.topic_partition)) for each in waiting if each.due_ms is not None]
     if upcoming:
         due_ms, name = min(upcoming)

@@ -26,7 +26,6 @@ from keptlog.cli.output import (
 from keptlog.log.assessment import Assessment
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
-from keptlog.log.plan import why_left_alone
 from keptlog.log.segment import total_bytes
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.observer import observe
@@ -58,7 +57,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(failed))
         for each in assessments:
             if each.log.uncleanable:
-                click.echo(f"{each.log.topic_partition}: {why_left_alone(each)}")
+                click.echo(f"{each.log.topic_partition}: {each.log.uncleanable.told(seen.now_ms)}")
         if assessments:
             click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
     if store.read_only:

@@ -102,11 +102,7 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
         rules.append(f"retention.ms={config.retention_ms}, retention.bytes={config.retention_bytes}")
     rules += [f"{old.segment.path} is to be removed, {old.rule}: {old.why}" for old in retention_of(log, now_ms).old]
     if log.uncleanable:
-        mark = log.uncleanable
-        rules.append(
-            f"uncleanable since {iso_time(mark.since_ms)}, tried again from {iso_time(mark.retry_at_ms)} on: "
-            f"{mark.attempts} cleans failed, the last with: {mark.reason}"
-        )
+        rules.append(log.uncleanable.told(now_ms))
     if sections.checkpoint_reset:
         rules.append(sections.checkpoint_reset)
     return tuple(rules)

@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.retention import retention_of, why_unsettled
 from keptlog.log.segment import Log, total_bytes
@@ -155,10 +154,9 @@ def why_left_alone(assessment: Assessment) -> str:
         return f"cleanup.policy is {','.join(config.cleanup_policy) or 'empty'}: it is not compacted"
     uncleanable = assessment.log.uncleanable
     if uncleanable and uncleanable.is_waiting(assessment.now_ms):
-        return (
-            f"uncleanable since {iso_time(uncleanable.since_ms)}, next try at {iso_time(uncleanable.retry_at_ms)}: "
-            f"{uncleanable.attempts} cleans failed, the last with: {uncleanable.reason}"
-        )
+        return uncleanable.told(assessment.now_ms)
+    if assessment.trigger:
+        return f"due because of {assessment.trigger}, but no segment of it would change"
     if not sections.dirty:
         return "clean: nothing was appended since its last clean"
     if not sections.cleanable:

@@ -4,11 +4,18 @@ Kafka marks such a log in memory and never touches it again before the broker re
 the mark is stored beside the log, so that no restart loses it, and the log is tried again: after
 ``log.cleaner.backoff.ms``, then after twice as long, and so on up to ``keptlog.cleaner.backoff.max.ms``. A clean that
 succeeds clears it. Until then the other logs are cleaned as ever, and the log's own retention goes on.
+
+A try costs little, and shows by itself that somebody has mended what was wrong. But where no try can succeed before
+somebody does (a corrupt file, a wrong setting, a bug), people are told what is to be done, and of no next try.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from keptlog.errors import Action, KeptlogError
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
 
 _MOST_DOUBLINGS = 62
 
@@ -35,14 +42,41 @@ class Uncleanable:
     """When it failed first since it was last cleaned."""
     attempts: int
     retry_at_ms: int
+    action: str = Action.RETRY.value
+    """What helps, an ``Action``; a newer keptlog may know others."""
 
     def is_waiting(self, now_ms: int) -> bool:
         """Whether the log is not to be tried yet."""
         return now_ms < self.retry_at_ms
 
+    def told(self, now_ms: int) -> str:
+        """All of it in one line for people."""
+        failed = counted(self.attempts, "clean") + (" failed with" if self.attempts == 1 else " failed, the last with")
+        since = f"uncleanable since {iso_time(self.since_ms)}"
+        if self.action != Action.RETRY:
+            return f"{since}: {failed}: {self.reason}; no clean succeeds before {_BEFORE.get(self.action, _ANYTHING)}"
+        then = f"at {iso_time(self.retry_at_ms)}" if self.is_waiting(now_ms) else "as soon as it is due"
+        return f"{since}, next try {then}: {failed}: {self.reason}"
 
-def after_failure(previous: Uncleanable | None, reason: str, now_ms: int, backoff: Backoff) -> Uncleanable:
-    """The mark of a log after one more clean of it failed."""
+
+_BEFORE: dict[str, str] = {
+    Action.FIX_DATA: "its data are repaired",
+    Action.FIX_CONFIG: "that setting is changed",
+    Action.UPGRADE: "keptlog is upgraded",
+    Action.REPORT_BUG: "that bug is mended: please report it",
+}
+_ANYTHING = "that is mended"
+
+
+def what_helps(error: KeptlogError) -> Action:
+    """What is to be done about an error; one that nobody foresaw may pass by itself."""
+    return Action.RETRY if type(error) is KeptlogError else error.action
+
+
+def after_failure(
+    previous: Uncleanable | None, reason: str, now_ms: int, backoff: Backoff, action: Action = Action.RETRY
+) -> Uncleanable:
+    """The mark of a log after one more clean of it failed; ``action`` is what helps."""
     attempts = previous.attempts + 1 if previous else 1
     since_ms = previous.since_ms if previous else now_ms
-    return Uncleanable(reason, since_ms, attempts, now_ms + backoff.after(attempts))
+    return Uncleanable(reason, since_ms, attempts, now_ms + backoff.after(attempts), action.value)

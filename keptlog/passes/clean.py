@@ -33,7 +33,7 @@ from keptlog.log.plan import CleanPlan, Plan, make_plan
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
-from keptlog.log.uncleanable import Backoff
+from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
 from keptlog.table.mark import Failure
@@ -208,7 +208,7 @@ class Cleaner:
         for step in done.plan.steps:
             error = done.failed.get(str(step.topic_partition))
             if error and not isinstance(error, StalePlan | CommitStateUnknown):
-                failure = Failure(step.topic_partition, first_line(error), step.checkpoint)
+                failure = Failure(step.topic_partition, first_line(error), step.checkpoint, what_helps(error))
                 by_topic[step.topic_partition.topic].append(failure)
         for topic, failures in by_topic.items():
             now_ms = done.plan.now_ms + done.duration_ms

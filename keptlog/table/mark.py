@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetPropertiesUpdate
 
+from keptlog.errors import Action
 from keptlog.log.iso_time import iso_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
@@ -33,6 +34,8 @@ class Failure:
     topic_partition: TopicPartition
     reason: str
     checkpoint: int | None
+    action: Action = Action.RETRY
+    """What helps."""
 
 
 def mark_uncleanable(
@@ -55,8 +58,8 @@ def mark_uncleanable(
                 continue
             state = LogState.read(topic, partition, table.properties)
             if state.checkpoint == failure.checkpoint:
-                reason = failure.reason[:_LONGEST_REASON]
-                marks[failure.topic_partition] = after_failure(state.uncleanable, reason, now_ms, backoff)
+                reason, mark = failure.reason[:_LONGEST_REASON], state.uncleanable
+                marks[failure.topic_partition] = after_failure(mark, reason, now_ms, backoff, failure.action)
         if not marks:
             return None
         updates = {uncleanable(name.partition): to_json(mark) for name, mark in marks.items()}

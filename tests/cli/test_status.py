@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.errors import Action
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff
 from keptlog.table.embedded import embedded_locations
+from keptlog.table.mark import Failure
 from tests.cli.conftest import Run
 
 NOW_MS = "1800000000000"
@@ -77,6 +81,19 @@ def test_a_topic_that_is_not_compacted_is_not_late(keptlog: Run, topics: Path) -
     assert (row["trigger"], row["due"]) == (None, None)
     assert status["metrics"]["max-compaction-delay-secs"] == 0
     assert keptlog("verify", "events").code == 0
+
+
+def test_a_log_that_failed_and_is_due_again_is_said_to_be_so(
+    keptlog: Run, topics: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, failed_ms = TopicPartition("orders", 0), int(NOW_MS)
+    failure = Failure(name, "segment 7 is gone", None, Action.FIX_DATA)
+    open_home().store.mark_uncleanable("orders", [failure], failed_ms, Backoff(1000, 1000))
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(failed_ms + 1000))
+    told = keptlog("status", "orders").out
+    assert "dirty_ratio" in told
+    assert "1 clean failed with: segment 7 is gone; no clean succeeds before its data are repaired" in told
+    assert "is not above" not in told
 
 
 def test_a_topic_that_can_not_be_read_is_named_each_time_and_the_others_are_told(keptlog: Run, topics: Path) -> None:

@@ -79,6 +79,6 @@ def test_a_log_whose_clean_failed_says_so_and_when_it_is_tried_again() -> None:
     assert found.verdict.endswith("3 cleans failed, the last with: no space")
     assert found.due == "by 2023-11-14T22:13:25.000Z at the earliest, or when new records make it so"
     assert found.rules[-1] == (
-        "uncleanable since 2023-11-14T22:13:19.000Z, tried again from 2023-11-14T22:13:25.000Z on: "
+        "uncleanable since 2023-11-14T22:13:19.000Z, next try at 2023-11-14T22:13:25.000Z: "
         "3 cleans failed, the last with: no space"
     )

@@ -113,7 +113,7 @@ def test_a_failed_log_is_tried_again_with_a_new_key_and_a_longer_pause_each_time
     assert not world.launch(first).success
 
     assert "users-0 is uncleanable since" in world.skips(dirty_ratio_sensor)
-    assert "1 cleans failed" in world.skips(dirty_ratio_sensor)
+    assert "1 clean failed" in world.skips(dirty_ratio_sensor)
     world.now_ms = retry_at_ms(world)
     (second,) = world.requests(dirty_ratio_sensor)
     assert second.run_key != first.run_key
