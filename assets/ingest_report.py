@@ -49,7 +49,7 @@ def run_ingest(context: Context, ingest: Ingest, plans: IngestPlans, now_ms: int
         context.log_event(ingest_materialization(intake, lag.get(intake.topic_partition)))
     _fail_if_any_failed(context, ingest.store, result, now_ms)
     records = sum(each.records for each in result.committed)
-    context.log.info("%d records into %d topic-partitions", records, len(result.committed))
+    context.log.info("%s into %s", counted(records, "record"), counted(len(result.committed), "topic-partition"))
 
 
 def ingest_materialization(intake: Intake, consumer_lag: int | None) -> dg.AssetMaterialization:

@@ -22,6 +22,7 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.ingest.kafka_brokers import KafkaBrokers
+from keptlog.log.setting import LONG_MAX
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.topics import Topic
@@ -51,7 +52,9 @@ def dirty_section(topic: Topic, group: str, description: str = "", deps: Sequenc
             "cleanup.policy": ",".join(config.cleanup_policy),
             "min.cleanable.dirty.ratio": config.min_cleanable_dirty_ratio,
             "min.compaction.lag.ms": config.min_compaction_lag_ms,
-            "max.compaction.lag.ms": config.max_compaction_lag_ms,
+            "max.compaction.lag.ms": "none"
+            if config.max_compaction_lag_ms == LONG_MAX
+            else config.max_compaction_lag_ms,
             "delete.retention.ms": config.delete_retention_ms,
         },
     )

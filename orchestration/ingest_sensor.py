@@ -26,7 +26,7 @@ from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig
 from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
 from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
+from keptlog.log.iso_time import next_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import backoff_of
 
@@ -110,7 +110,7 @@ def _why_it_waits(topic: TopicLag, threshold: LagThreshold, in_flight: InFlight,
         return f"{topic.topic} is being ingested"
     due_ms = threshold.due_ms(topic)
     if topic.lag and now_ms < due_ms:
-        return f"{topic.topic} is only {topic.lag} behind; due at {iso_time(due_ms)}"
+        return f"{topic.topic} is only {topic.lag} behind; due {next_time(due_ms)}"
     return None
 
 
@@ -121,7 +121,7 @@ def _why_paused(topic: TopicLag, name: TopicPartition, failures: IngestFailures,
     if now_ms >= retry_at_ms:
         return None
     attempts = counted(failures.count(name, position), "time")
-    return f"failed {attempts}, the next ingest is at {iso_time(retry_at_ms)}"
+    return f"failed {attempts}, the next ingest is {next_time(retry_at_ms)}"
 
 
 def _all_caught_up(scan: LagScan) -> str:

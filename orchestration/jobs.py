@@ -30,6 +30,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import KeptlogError
+from keptlog.log.counted import counted
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
 from keptlog.passes.clean import Pass
@@ -114,7 +115,7 @@ def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, l
         for topic, result in checks_after(store, cleaned, after):
             context.log_event(as_evaluation(topic, result))  # type: ignore[arg-type]  # it takes them, undeclared
     fail_if_any_failed(context, cleaned)
-    context.log.info("%d logs cleaned, %d left alone", len(cleaned.committed), len(cleaned.plan.left_alone))
+    context.log.info("%s cleaned, %d left alone", counted(len(cleaned.committed), "log"), len(cleaned.plan.left_alone))
     return cleaned
 
 
@@ -161,9 +162,9 @@ def delete_retired_files(
     for topic, receipt in result.receipts.items():
         deleted = len(receipt.deleted_files) + len(receipt.deleted_orphans)
         if deleted or receipt.expired_snapshots:
-            expired = len(receipt.expired_snapshots)
-            freed = (topic, expired, deleted, receipt.deleted_bytes)
-            context.log.info("%s: %d snapshots expired, %d files deleted, %d bytes freed", *freed)
+            expired = counted(len(receipt.expired_snapshots), "snapshot")
+            freed = (topic, expired, counted(deleted, "file"), receipt.deleted_bytes)
+            context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
     _fail_if_any(result.failed, "not purged")
 
 

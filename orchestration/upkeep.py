@@ -49,12 +49,14 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
         seen = log_store.observer.look(clock.read_ms())
         retainer = log_store.retainer
         logs = seen.logs
-        plan = retainer.plan(logs, seen.now_ms)
-        if plan.steps:
-            plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(context.instance).includes)
+        old = retainer.plan(logs, seen.now_ms).steps
+        if not old:
+            return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")
+        plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(context.instance).includes)
         topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
         if not topic_partitions:
-            return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")
+            names = some_of([str(step.topic_partition) for step in old], 3)
+            return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {names}")
         names = [str(each) for each in topic_partitions]
         locations = [seen.locations[each.topic] for each in topic_partitions]
         request = dg.RunRequest(

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from keptlog.log.iso_time import has_date
 from keptlog.log.sections import Sections, sections_of
 from keptlog.log.segment import Log, Segment
 
@@ -152,14 +153,14 @@ def _waits_after_failure(log: Log, now_ms: int) -> bool:
 def _due_ms(
     log: Log, sections: Sections, horizon_ms: int | None, closed_times: Iterable[int], now_ms: int
 ) -> int | None:
-    """The next moment at which a rule that compares with the clock changes its answer."""
+    """The next moment at which a rule that compares with the clock changes its answer, if it ever does."""
     config = log.config
     if log.uncleanable is not None and _waits_after_failure(log, now_ms):
-        return log.uncleanable.retry_at_ms
+        return log.uncleanable.retry_at_ms if has_date(log.uncleanable.retry_at_ms) else None
     moments = [horizon_ms] if horizon_ms is not None else []
     if sections.active:
         moments.append(sections.active[0].first_timestamp_ms + config.max_segment_ms + 1)
     if sections.uncleanable:
         moments.append(sections.uncleanable[0].largest_timestamp_ms + config.min_compaction_lag_ms)
     moments.extend(time_ms + config.max_compaction_lag_ms + 1 for time_ms in closed_times)
-    return min((moment for moment in moments if moment > now_ms), default=None)
+    return min((moment for moment in moments if moment > now_ms and has_date(moment)), default=None)

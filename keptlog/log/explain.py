@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
+from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.plan import why_left_alone
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
@@ -93,8 +93,8 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
         f"too young: {counted(sum(s.record_count for s in sections.uncleanable), 'record')}",
         f"segment.ms={config.segment_ms}, segment.bytes={config.segment_bytes}: "
         f"in the active segment: {counted(sum(s.record_count for s in sections.active), 'record')}",
-        f"delete.retention.ms={config.delete_retention_ms}: the earliest delete horizon is "
-        + (iso_time(horizon_ms) if horizon_ms is not None else "none"),
+        f"delete.retention.ms={config.delete_retention_ms}: the earliest delete horizon "
+        + (f"passes {next_time(horizon_ms)}" if horizon_ms is not None else "is none"),
     ]
     if config.strategy.has_versions:
         rules.append(f"compaction.strategy={config.strategy}: the latest record of a key has the highest version")

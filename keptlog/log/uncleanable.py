@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError
 from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
+from keptlog.log.iso_time import iso_time, next_time
 
 _MOST_DOUBLINGS = 62
 
@@ -55,7 +55,7 @@ class Uncleanable:
         since = f"uncleanable since {iso_time(self.since_ms)}"
         if self.action != Action.RETRY:
             return f"{since}: {failed}: {self.reason}; no clean succeeds before {_BEFORE.get(self.action, _ANYTHING)}"
-        then = f"at {iso_time(self.retry_at_ms)}" if self.is_waiting(now_ms) else "as soon as it is due"
+        then = next_time(self.retry_at_ms) if self.is_waiting(now_ms) else "as soon as it is due"
         return f"{since}, next try {then}: {failed}: {self.reason}"
 
 

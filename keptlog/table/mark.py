@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import SetPropertiesUpdate
 
 from keptlog.errors import Action
-from keptlog.log.iso_time import iso_time
+from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
 from keptlog.table.commit import Committer, Land, commit_without_snapshot
@@ -68,8 +68,8 @@ def mark_uncleanable(
     committer.commit(topic, prepare)
     for name, mark in marks.items():
         # Why it failed the caller knows, and says.
-        text = "%s is uncleanable: attempt %d since %s failed; it is left alone until %s"
-        _logger.warning(text, name, mark.attempts, iso_time(mark.since_ms), iso_time(mark.retry_at_ms))
+        text = "%s is uncleanable: attempt %d since %s failed; the next try comes %s"
+        _logger.warning(text, name, mark.attempts, iso_time(mark.since_ms), next_time(mark.retry_at_ms))
 
 
 def tell_cleared(topic: str, before: Mapping[str, str], changed: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from keptlog.log.assessment import assess
 from keptlog.log.explain import explain
-from keptlog.log.iso_time import iso_time
+from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.segment import Log
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
@@ -54,6 +54,18 @@ def test_the_sections_are_told_with_their_bounds() -> None:
 def test_a_reset_checkpoint_is_told() -> None:
     rules = explain(assess(log([segment(0, 9)], checkpoint=99), NOW_MS)).rules
     assert any("the checkpoint 99 lies outside of the log [0, 10]" in rule for rule in rules)
+
+
+def test_a_moment_that_never_comes_is_told_as_never() -> None:
+    assert next_time(253_402_300_799_999) == "at 9999-12-31T23:59:59.999Z"
+    assert next_time(253_402_300_800_000) == "never"
+    kept = log([segment(0, 9, horizon_ms=2**63 // 1000)], config(delete_retention_ms=2**63 - 1), checkpoint=10)
+    assert any(
+        rule.endswith("the earliest delete horizon passes never") for rule in explain(assess(kept, NOW_MS)).rules
+    )
+    given_up = replace(log([segment(0, 9)]), uncleanable=Uncleanable("no space", NOW_MS, 1, 2**63 - 1))
+    assert "next try never" in told(given_up)[0]
+    assert told(given_up)[1] == "when new records make it so"
 
 
 def test_a_time_beyond_the_calendar_is_told_as_a_number() -> None:

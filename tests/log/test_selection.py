@@ -114,6 +114,27 @@ def test_a_log_that_is_not_compacted_is_never_late_nor_dirty_whatever_the_broker
     assert (assessment.cleanable_ratio, assessment.delete_expired_ms) == (0.0, 0)
 
 
+@pytest.mark.parametrize(
+    "unlimited",
+    [
+        pytest.param(log([segment(0, 9)], config(segment_ms=2**63 - 1)), id="the active segment is closed"),
+        pytest.param(half_dirty(max_compaction_lag_ms=2**63 - 1), id="a record is late"),
+        pytest.param(half_dirty(max_compaction_lag_ms=2**62), id="a record is late, as good as never"),
+        pytest.param(half_dirty(age_ms=-(2**62), min_compaction_lag_ms=1), id="a record is old enough"),
+        pytest.param(log([segment(0, 9, horizon_ms=2**63 // 1000)], checkpoint=10), id="a tombstone may go"),
+    ],
+)
+def test_what_no_calendar_has_a_date_for_is_never_due_by_the_clock(unlimited: Log) -> None:
+    """Status told of a log without a maximum lag that it was due at 9223373735990775808 ms."""
+    assert assess(unlimited, NOW_MS).due_ms is None
+
+
+def test_what_is_due_in_the_year_9999_is_told() -> None:
+    last_ms = 253_402_300_799_999
+    stamped = log([segment(0, 9, time_ms=OLD_MS, horizon_ms=last_ms)], checkpoint=10)
+    assert assess(stamped, NOW_MS).due_ms == last_ms
+
+
 def test_the_late_go_first_then_the_dirty_then_the_expired_and_the_rest_not_at_all() -> None:
     """Kafka takes the dirtiest, whatever is late."""
     judged = [

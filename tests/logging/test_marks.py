@@ -38,8 +38,8 @@ def test_a_mark_is_a_warning_that_tells_the_back_off(store: LogStore, caplog: py
     since = "2023-11-14T22:13:20.000Z"
     begins = f"{LOG} is uncleanable: attempt"
     assert lines(caplog, logging.DEBUG) == [
-        ("WARNING", f"{begins} 1 since {since} failed; it is left alone until 2023-11-14T23:13:20.000Z"),
-        ("WARNING", f"{begins} 2 since {since} failed; it is left alone until 2023-11-15T01:13:20.000Z"),
+        ("WARNING", f"{begins} 1 since {since} failed; the next try comes at 2023-11-14T23:13:20.000Z"),
+        ("WARNING", f"{begins} 2 since {since} failed; the next try comes at 2023-11-15T01:13:20.000Z"),
     ]
 
 

@@ -59,6 +59,7 @@ def test_a_log_that_is_being_cleaned_waits(world: World, events: str) -> None:
     config = {"ops": {"plan": {"config": {"logs": ["events-0"]}}}}
     world.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.STARTED)
     assert world.requests(SENSOR) == []
+    assert world.skips(SENSOR) == "to be retained once their cleans are done: events-0"
     assert retain(world).success
     assert len(world.records(events)) == 3
 
