@@ -55,8 +55,8 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
         plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(context.instance).includes)
         topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
         if not topic_partitions:
-            names = some_of([str(step.topic_partition) for step in old], 3)
-            return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {names}")
+            waiting = some_of([str(step.topic_partition) for step in old], 3)
+            return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {waiting}")
         names = [str(each) for each in topic_partitions]
         locations = [seen.locations[each.topic] for each in topic_partitions]
         request = dg.RunRequest(

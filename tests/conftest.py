@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
@@ -54,6 +56,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
     items.sort(key=lambda item: turn_of(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """Let every test fail that puts one of our dataclasses into a text which it has no words for: its ``repr``."""
+    ours = [module for name, module in sys.modules.items() if name.partition(".")[0] == "keptlog"]
+    for kind in {kind for module in ours for kind in vars(module).values() if isinstance(kind, type)}:
+        if dataclasses.is_dataclass(kind) and kind.__str__ is object.__str__ and kind.__module__.startswith("keptlog"):
+            kind.__format__ = _has_no_words  # type: ignore[method-assign]
+
+
+def _has_no_words(value: object, _: str) -> str:
+    pytest.fail(f"a text for people has the repr of a {type(value).__name__} in it")
 
 
 @pytest.hookimpl(optionalhook=True)

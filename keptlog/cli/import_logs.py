@@ -17,6 +17,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.log.config import TopicConfig
+from keptlog.log.counted import counted
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.sources.kafka_log.directory import LogDirectory, log_directories
 
@@ -69,7 +70,7 @@ def kafka_logs(  # noqa: PLR0913
     if left_out:
         progress(f"left out, because they are Kafka's own (--topic imports one): {', '.join(left_out)}")
     if cleaned := sum(bool(log.first_dirty_offset) for logs in chosen.values() for log in logs):
-        progress(f"{cleaned} logs were cleaned by their broker; here all of it is dirty until the first clean")
+        progress(f"cleaned by its broker: {counted(cleaned, 'log')}; here all of it is dirty until the first clean")
     if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
     ingest, run_id = home.ingest(spark_session), new_id()

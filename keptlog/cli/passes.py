@@ -22,6 +22,7 @@ from keptlog.cli.output import (
 from keptlog.home import new_id, open_home
 from keptlog.home import spark_session as home_session
 from keptlog.log.broker import CLEANER_DISABLED
+from keptlog.log.counted import counted
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
@@ -52,7 +53,7 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     planned = cleaner.begin(names, new_id(), now_ms=clock_ms(), requested=bool(names))
     refuse_unknown(planned.failed)
     steps, others = planned.plan.steps, planned.plan.left_alone
-    to_clean = f"{len(steps)} of {len(steps) + len(others)} logs to clean"
+    to_clean = f"to be cleaned: {len(steps)} of {counted(len(steps) + len(others), 'log')}"
     progress(to_clean if home.broker.log_cleaner_enable else CLEANER_DISABLED)
     done = cleaner.commit(cleaner.stage(planned, progress=progress))
     _report(done, as_json=as_json, show_left_alone=bool(names))

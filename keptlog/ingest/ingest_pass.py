@@ -233,8 +233,8 @@ def _read_of(
 def _unkeyed(intake: Intake) -> str:
     name, topic = intake.topic_partition, intake.topic_partition.topic
     return (
-        f"{name}: {intake.unkeyed} of {intake.records} records have no key, and cleans remove those from a "
-        f"compacted topic: keep them with keptlog topic alter {topic} --config cleanup.policy=delete"
+        f"{name}: {intake.unkeyed} of {counted(intake.records, 'record')} without a key, and cleans remove those "
+        f"from a compacted topic: keep them with keptlog topic alter {topic} --config cleanup.policy=delete"
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from keptlog.errors import InvariantViolated
+from keptlog.log.counted import counted
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import CleanStep
 
@@ -85,18 +86,19 @@ def verify(rewritten: RewriteResult) -> None:
     judged = sum(segment.record_count for segment in step.segments)
     _require(
         rewritten.counts.total == judged,
-        f"{where}: {rewritten.counts.total} records were judged but the segments hold {judged} (G1)",
+        f"{where}: {counted(rewritten.counts.total, 'record')} judged but the segments hold {judged} (G1)",
     )
     removed_records = sum(segment.record_count for segment in rewritten.removed)
     added_records = sum(segment.record_count for segment in rewritten.added)
     _require(
         removed_records - added_records == rewritten.counts.removed,
-        f"{where}: {removed_records} records went in and {added_records} came out, "
+        f"{where}: {counted(removed_records, 'record')} went in and {added_records} came out, "
         f"but {rewritten.counts.removed} were to be removed (G1)",
     )
     _require(
         rewritten.winners_found == rewritten.map_keys,
-        f"{where}: the offset map has {rewritten.map_keys} keys but {rewritten.winners_found} latest records (G1)",
+        f"{where}: the offset map has {counted(rewritten.map_keys, 'key')} but of "
+        f"{rewritten.winners_found} the latest record was met (G1)",
     )
     _require(
         set(rewritten.removed) <= set(step.segments),

@@ -39,6 +39,10 @@ class SourceIdentity:
     bootstrap: str | None = None
     """The broker's address, for those who come back by themselves; null for a directory."""
 
+    def __str__(self) -> str:
+        at = f" at {self.bootstrap}" if self.bootstrap else ""
+        return f"topic {self.topic}{at}" + (f" (id {self.topic_id})" if self.topic_id else "")
+
     def may_be(self, other: SourceIdentity) -> bool:
         """Whether nothing that is known of both says that they are two topics."""
         known_ids = {self.topic_id, other.topic_id} - {None}

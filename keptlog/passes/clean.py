@@ -173,8 +173,8 @@ class Cleaner:
             reason = error if isinstance(error, KeptlogError) else KeptlogError(first_line(error))
             if len(steps) == 1:
                 return [], {str(steps[0].topic_partition): self._lost_input(steps[0], reason) or reason}
-            text = "run %s: rewriting %d logs together failed, they are tried apart: %s"
-            _logger.warning(text, run_id, len(steps), first_line(error))
+            text = "run %s: rewriting %s together failed, they are tried apart: %s"
+            _logger.warning(text, run_id, counted(len(steps), "log"), first_line(error))
         middle = len(steps) // 2
         outcomes, failed = self._rewrite_each(steps[:middle], run_id, progress)
         more_outcomes, more_failed = self._rewrite_each(steps[middle:], run_id, progress)

@@ -266,9 +266,10 @@ def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, find
 
 def _judge_clean(found: _Content, where: str, findings: _Findings) -> None:
     if found.unkeyed:
-        findings.add("G1", f"{where} has {found.unkeyed} records without a key")
+        findings.add("G1", f"{where} has {counted(found.unkeyed, 'record')} without a key")
     if found.tombstones != found.stamped:
-        findings.add("G5", f"{where} has {found.tombstones} tombstones but {found.stamped} delete horizons")
+        stamped = counted(found.stamped, "delete horizon")
+        findings.add("G5", f"{where} has {counted(found.tombstones, 'tombstone')} but {stamped}")
 
 
 def _judge_dirty(found: _Content, segment: Segment, log: Log, findings: _Findings, first_dirty_offset: int) -> None:
@@ -277,7 +278,8 @@ def _judge_dirty(found: _Content, segment: Segment, log: Log, findings: _Finding
     if not log.is_ingested and found.dirty_records != segment.last_offset - first_offset + 1:
         findings.add("G4", f"{where} lacks offsets between {first_offset} and {segment.last_offset}")
     if found.dirty_stamped:
-        findings.add("G4", f"{where} has {found.dirty_stamped} delete horizons from offset {first_offset} on")
+        stamped = counted(found.dirty_stamped, "delete horizon")
+        findings.add("G4", f"{where} has {stamped} from offset {first_offset} on")
 
 
 def _name(path: str) -> str:

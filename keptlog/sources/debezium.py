@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keptlog.errors import InvalidRecord
+from keptlog.log.counted import counted
 from keptlog.log.record import Header, NewRecord
 from keptlog.sources.json_lines import headers_of, kind_of, object_of, whole_number
 
@@ -210,6 +211,6 @@ def _headers(given: Any) -> tuple[Header, ...]:
     """Headers as objects, or as kcat writes them: a list of name, value, name, value."""
     if isinstance(given, list) and given and isinstance(given[0], str):
         if len(given) % 2:
-            raise InvalidRecord(f'"headers" has {len(given)} elements: names and values must take turns')
+            raise InvalidRecord(f'"headers" has {counted(len(given), "element")}: names and values must take turns')
         given = [{"key": name, "value": value} for name, value in zip(given[::2], given[1::2], strict=True)]
     return headers_of(given)

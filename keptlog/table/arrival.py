@@ -22,6 +22,7 @@ from dataclasses import astuple, dataclass
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan
+from keptlog.log.counted import counted
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
 from keptlog.table.file_metrics import data_file_of
@@ -78,7 +79,7 @@ class Ingestion:
         read = arrival.range
         where = f"{self.topic}-{read.partition}"
         if not 0 <= read.partition < self.partitions:
-            raise self._broken(f"{where} arrived, of a topic with {self.partitions} partitions")
+            raise self._broken(f"{where} arrived, of a topic with {counted(self.partitions, 'partition')}")
         if not (read.position or 0) <= read.from_offset <= read.end_offset:
             raise self._broken(f"{where}: [{read.from_offset}, {read.end_offset}) was read at {read.position}")
         lowest = read.from_offset
@@ -97,7 +98,7 @@ class Ingestion:
         if stored.source and not stored.source.may_be(self.source):
             raise self._stale(f"it comes from {stored.source}, not from {self.source}")
         if len(stored.positions) > self.partitions:
-            raise self._stale(f"it has {len(stored.positions)} partitions, planned were {self.partitions}")
+            raise self._stale(f"it has {counted(len(stored.positions), 'partition')}, planned were {self.partitions}")
         positions = dict(enumerate(stored.positions))
         for each in self.arrivals:
             partition, planned, now = each.range.partition, each.range.position, positions.get(each.range.partition)

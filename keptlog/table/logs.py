@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.config import TopicConfig, known_settings
+from keptlog.log.counted import counted
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
@@ -135,7 +136,7 @@ def logs_from(
     for partition, of_partition in segments.items():
         if not 0 <= partition < partitions:
             raise LogCorrupt(
-                f"topic {topic} has {partitions} partitions, but file {of_partition[0].path} is in "
+                f"topic {topic} has {counted(partitions, 'partition')}, but file {of_partition[0].path} is in "
                 f"partition {partition}: another program wrote it; keptlog repair {topic} takes it out again"
             )
     names = (TopicPartition(topic, number) for number in range(partitions))

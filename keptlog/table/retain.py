@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
+from keptlog.log.counted import counted
 from keptlog.log.retention import log_start_after_deletion
 from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import Retain
@@ -60,8 +61,9 @@ class SegmentRemoval:
         for step in self.steps:
             if step.topic_partition.topic != self.topic or not step.segments:
                 raise InvariantViolated(
-                    f"retention of topic {self.topic} was given {step.topic_partition} with {len(step.segments)} "
-                    "segments: it must be of the topic and remove some (I1); nothing was committed, please report this"
+                    f"retention of topic {self.topic} was given {step.topic_partition} with "
+                    f"{counted(len(step.segments), 'segment')}: it must be of the topic and remove some (I1); "
+                    "nothing was committed, please report this"
                 )
 
         def prepare(table: Table) -> Land:

@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
+from keptlog.log.counted import counted
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.deletion import being_deleted
@@ -130,7 +131,7 @@ class TopicCreation:
         name = valid_topic_name(self.name)
         if not 1 <= self.partitions <= MAX_PARTITIONS:
             raise InvalidConfig(
-                f"topic {name}: {self.partitions} partitions are not possible: use 1 to {MAX_PARTITIONS}"
+                f"topic {name}: it can't have {counted(self.partitions, 'partition')}: use 1 to {MAX_PARTITIONS}"
             )
         self._require_free_name(catalog)
         with contextlib.suppress(NamespaceAlreadyExistsError):

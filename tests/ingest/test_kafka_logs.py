@@ -269,7 +269,7 @@ def test_records_without_a_key_come_in_and_are_told_where_a_clean_would_remove_t
     keyless = [replace(record, key=None) for record in some_records(0, 4)]
     write_log(there, "t-0", [batch(keyless), some_batch(4, 2)])
     [warning] = run_import(store, there, "1").warnings
-    assert warning.startswith("t-0: 4 of 6 records have no key")
+    assert warning.startswith("t-0: 4 of 6 records without a key")
     assert records_of(store, "t") == keyless + some_records(4, 2)
     store.alter_topic("t", {"cleanup.policy": "delete"})
     write_log(there, "t-1", [batch(keyless)])

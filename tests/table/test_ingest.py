@@ -214,8 +214,16 @@ def test_an_append_to_a_topic_with_a_source_is_refused_and_stages_nothing(store:
 @pytest.mark.parametrize(
     ("source", "partitions", "said"),
     [
-        (SourceIdentity("orders", "id-1"), 2, "it comes from .*users.* not from .*orders"),
-        (SourceIdentity("users", "id-2"), 2, "it comes from .*id-1.* not from .*id-2"),
+        (
+            SourceIdentity("orders", "id-1"),
+            2,
+            "it comes from topic users at broker:9092 .id id-1., not from topic orders .id id-1.",
+        ),
+        (
+            SourceIdentity("users", "id-2"),
+            2,
+            "id id-1., not from topic users .id id-2.",
+        ),
         (SOURCE, 1, "it has 2 partitions, planned were 1"),
     ],
 )

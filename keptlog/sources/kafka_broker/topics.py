@@ -186,4 +186,4 @@ def _offsets(answers: _Answers, positions: Sequence[Position], which: OffsetSpec
 
 
 def _shown(topics: Sequence[str]) -> str:
-    return f"topic {topics[0]}" if len(topics) == 1 else f"{len(topics)} topics"
+    return f"topic {topics[0]}" if len(topics) == 1 else counted(len(topics), "topic")

@@ -28,6 +28,7 @@ import google_crc32c
 import numpy as np
 
 from keptlog.errors import LogCorrupt, StorageUnavailable
+from keptlog.log.counted import counted
 from keptlog.sources.kafka_log.compression import CODECS
 
 READ_BYTES = 4 * 2**20
@@ -238,7 +239,7 @@ def _batch_v2(position: int, whole: bytes) -> Batch:
     )
     _check(checksum, google_crc32c.value(whole[_CHECKED_FROM_V2:]))
     if not 0 <= count <= last_offset_delta + 1:
-        raise BrokenBatch(f"it claims {count} records in {last_offset_delta + 1} offsets")
+        raise BrokenBatch(f"it claims {counted(count, 'record')} in {counted(last_offset_delta + 1, 'offset')}")
     return Batch(
         position=position,
         magic=magic,

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from keptlog.log.counted import counted
 from keptlog.sources.kafka_log.batches import Batch
 from keptlog.sources.kafka_log.columns import NO_HORIZON, Columns, Flags, Headers, Longs, Slices
 from keptlog.storage.schema import LARGEST_STORABLE_MS
@@ -140,7 +141,9 @@ def _bounds(data: bytes, batches: Sequence[Batch], payloads: Sequence[bytes | me
             ends.append(position_after)
             position = position_after
         if position != batch_end:
-            raise BrokenRecords(index, f"{batch_end - position} bytes follow its {batch.record_count} records")
+            raise BrokenRecords(
+                index, f"{batch_end - position} bytes follow its {counted(batch.record_count, 'record')}"
+            )
     return np.array(starts, np.int64), np.array(ends, np.int64)
 
 
