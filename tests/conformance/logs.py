@@ -70,6 +70,7 @@ class PassResult:
 
     end_offset: int
     counts: Counts
+    map_keys: int = 0
 
 
 class CaseLog(Protocol):
@@ -104,7 +105,7 @@ class RuleLog:
         others = [each for each in self.segments if _described(each).path not in inputs]
         kept = [list(cleaned.records)] if cleaned.records else []
         self.segments = sorted(kept + others, key=lambda each: each[0].offset)
-        return PassResult(cleaned.step.end_offset, cleaned.counts)
+        return PassResult(cleaned.step.end_offset, cleaned.counts, cleaned.map_keys)
 
     def records(self) -> list[Record]:
         return [record for segment in self.segments for record in segment]
@@ -192,7 +193,7 @@ class TableLog:
             return PassResult(step.end_offset, Counts())
         outcome = self.rewrite(step)
         self.commit(outcome)
-        return PassResult(outcome.step.end_offset, outcome.counts)
+        return PassResult(outcome.step.end_offset, outcome.counts, outcome.map_keys)
 
     def rewrite(self, step: CleanStep) -> RewriteResult:
         """Stage the step's outcome with the real kernels."""

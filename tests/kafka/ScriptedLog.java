@@ -3,6 +3,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.File;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -15,9 +16,12 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
+import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
@@ -42,6 +46,8 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  * <pre>
  * create          config, now_ms                        first of every script
  * append          records: [{key, value, timestamp, headers?}], one batch; producer? makes it part of a transaction
+ *                 base_offset?, last_offset? and the records' offset: as a follower gets it from a leader that has
+ *                 cleaned its log, with gaps before, between and behind the records, and with records without a key
  * end_transaction producer, commit
  * roll                                                  close the active segment
  * clock           now_ms
@@ -60,6 +66,7 @@ final class ScriptedLog implements AutoCloseable {
     private static final int KEYS_FOR_ALL = 10_000;
     private static final int BUFFER_BYTES = 1 << 16;
     private static final short EPOCH = 0;
+    private static final int LEADER_EPOCH = 0;
     private static final short TRANSACTION_VERSION = 1;
 
     /** Indexes are created at full size; a small one costs less, and no script fills it. */
@@ -124,6 +131,36 @@ final class ScriptedLog implements AutoCloseable {
     }
 
     private void append(JsonNode operation) throws IOException {
+        if (operation.has("base_offset")) {
+            replicate(operation);
+        } else {
+            produce(operation);
+        }
+        if (operation.path("high_watermark").asBoolean(true)) {
+            log.updateHighWatermark(log.logEndOffset());
+        }
+    }
+
+    private void replicate(JsonNode operation) throws IOException {
+        long base = operation.get("base_offset").asLong();
+        long last = operation.get("last_offset").asLong();
+        int offsets = (int) (last - base + 1);
+        boolean isTransactional = operation.has("producer");
+        long producer = operation.path("producer").asLong(RecordBatch.NO_PRODUCER_ID);
+        int sequence = isTransactional ? nextSequence.merge(producer, offsets, Integer::sum) - offsets : RecordBatch.NO_SEQUENCE;
+        short epoch = isTransactional ? EPOCH : RecordBatch.NO_PRODUCER_EPOCH;
+        try (MemoryRecordsBuilder builder = MemoryRecords.builder(ByteBuffer.allocate(BUFFER_BYTES),
+            RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE, TimestampType.CREATE_TIME, base, time.milliseconds(),
+            producer, epoch, sequence, isTransactional, LEADER_EPOCH)) {
+            for (JsonNode record : operation.get("records")) {
+                builder.appendWithOffset(record.get("offset").asLong(), record(record));
+            }
+            builder.overrideLastOffset(last);
+            log.appendAsFollower(builder.build(), LEADER_EPOCH);
+        }
+    }
+
+    private void produce(JsonNode operation) throws IOException {
         JsonNode records = operation.get("records");
         SimpleRecord[] batch = new SimpleRecord[records.size()];
         for (int index = 0; index < batch.length; index++) {
@@ -135,9 +172,6 @@ final class ScriptedLog implements AutoCloseable {
             log.appendAsLeader(MemoryRecords.withTransactionalRecords(Compression.NONE, producer, EPOCH, sequence, batch), 0);
         } else {
             log.appendAsLeader(MemoryRecords.withRecords(Compression.NONE, batch), 0);
-        }
-        if (operation.path("high_watermark").asBoolean(true)) {
-            log.updateHighWatermark(log.logEndOffset());
         }
     }
 

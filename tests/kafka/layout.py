@@ -3,7 +3,8 @@
 keptlog judges a log by the sizes and timestamps of its segments, and its segments are not Kafka's. To ask both the same
 question, a script's records are laid out here as Kafka lays them out, and keptlog's rules are given that:
 
-    append   a batch at the end of the active segment, which keptlog's own roll rule closes first if it must
+    append   a batch at the end of the active segment, which keptlog's own roll rule closes first if it must;
+             one that is replicated has its offsets already, with gaps before, between and behind its records
     roll     the active segment is closed
     clean    neighbouring segments go into groups of at most ``segment.bytes``, each into one segment
 
@@ -106,6 +107,10 @@ class Layout:
         numbered = [replace(record, offset=self.log_end_offset + index) for index, record in enumerate(records)]
         self._append(Batch.of(numbered[0].offset, numbered[-1].offset, numbered), config, now_ms)
 
+    def replicate(self, batch: Batch, config: TopicConfig, now_ms: int) -> None:
+        """Append one batch at the offsets that it has."""
+        self._append(batch, config, now_ms)
+
     def append_marker(self, config: TopicConfig, now_ms: int) -> None:
         """Append the batch that ends a transaction; its record is nobody's."""
         self._append(Batch(self.log_end_offset, self.log_end_offset, (), now_ms, _MARKER_BYTES), config, now_ms)
@@ -113,15 +118,15 @@ class Layout:
     def _append(self, batch: Batch, config: TopicConfig, now_ms: int) -> None:
         run = [_as_appended_file(each) for each in self.active.batches]
         if run and is_rolled_before(run, _as_appended_file(batch), config):
-            self.roll(now_ms)
+            self.roll(now_ms, batch.base_offset)
         self.active.batches.append(batch)
         self.log_end_offset = batch.last_offset + 1
 
-    def roll(self, now_ms: int) -> None:
-        """Close the active segment; an empty one is replaced."""
+    def roll(self, now_ms: int, base_offset: int | None = None) -> None:
+        """Close the active segment; an empty one is replaced. The next one begins at the log end, or at what comes."""
         if not self.active.batches:
             self.segments.pop()
-        self.segments.append(KafkaSegment(self.log_end_offset, now_ms))
+        self.segments.append(KafkaSegment(self.log_end_offset if base_offset is None else base_offset, now_ms))
 
     def hide(self, base_offsets: Collection[int]) -> None:
         """Take the records out of batches that were aborted; the batches stay where and as large as they are."""

@@ -2,6 +2,9 @@
 
 The numbers are chosen so that things happen: few keys, segments of a few batches, times around the clock, lags and
 retentions of the size of the clock's jumps.
+
+A third of the logs are as a follower gets them from a leader that has cleaned: offsets with gaps between batches,
+inside of them and behind their last record, and here and there a record without a key, which nobody could append.
 """
 
 from __future__ import annotations
@@ -39,6 +42,10 @@ class _Writer:
         self.moves_positions = random.random() < 0.3
         self.map_sizes: list[int | None] = random.choice([[None], [None, 1, 2, 3, 5], [1, 2, 4]])
 
+        self.is_replicated = random.random() < 0.35
+        """Whether batches come with the gaps that a leader's cleaner has left."""
+        self.unkeyed = random.choice([0, 0, 0.05, 0.3])
+        """Of records that are replicated, how many have no key."""
         self.open_producers: set[int] = set()
         self.has_transactions = random.random() < 0.2
         if self.has_transactions:
@@ -82,8 +89,12 @@ class _Writer:
 
     def _append(self) -> Operation:
         count = self.random.randint(1, _LARGEST_BATCH)
-        self.log_end_offset += count
-        records = {"records": [self.record() for _ in range(count)]}
+        records: Operation = {"records": [self.record() for _ in range(count)]}
+        if self.is_replicated and self.random.random() < 0.7:
+            records = self._with_gaps(records["records"])
+            self.log_end_offset = records["last_offset"] + 1
+        else:
+            self.log_end_offset += count
         if self.lags_behind and self.random.random() < 0.5:
             return records | {"high_watermark": False}
         self.high_watermark = self.log_end_offset
@@ -92,6 +103,20 @@ class _Writer:
             self.open_producers.add(producer)
             return records | {"producer": producer}
         return records
+
+    def _with_gaps(self, records: list[Operation]) -> Operation:
+        """A batch with its offsets, gaps before, between and behind its records."""
+        base_offset = self.log_end_offset + self._gap()
+        offset, replicated = base_offset - 1, []
+        for record in records:
+            offset += 1 + self._gap()
+            key = None if self.random.random() < self.unkeyed else record["key"]
+            replicated.append(record | {"offset": offset, "key": key})
+        return {"records": replicated, "base_offset": base_offset, "last_offset": offset + self._gap()}
+
+    def _gap(self) -> int:
+        (gap,) = self.random.choices([0, 1, 2, 9], [6, 2, 1, 1])
+        return int(gap)
 
     def _end_transaction(self) -> Operation:
         producer = self.random.choice(sorted(self.open_producers))

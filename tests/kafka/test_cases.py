@@ -111,6 +111,67 @@ def test_a_tombstone_behind_the_end_of_a_pass_is_stamped_only_by_kafka(oracle: K
     assert cleaned.records == tuple(records)
 
 
+def replicated(base_offset: int, last_offset: int, *records: tuple[int, str | None, str | None]) -> Operation:
+    """One batch as a follower gets it; each record is an offset, a key and a value."""
+    rows = [{"offset": offset, "key": key, "value": value, "timestamp": NOW_MS} for offset, key, value in records]
+    return {"op": "append", "records": rows, "base_offset": base_offset, "last_offset": last_offset}
+
+
+def ended(records: list[Record], last_offset: int, max_keys: int) -> tuple[int, list[int]]:
+    """Where keptlog ends a pass whose map has room for so many keys, and which offsets are left."""
+    step = plan_step(assess(log_of(create(), segment(0, last_offset)), NOW_MS, active=()))
+    assert isinstance(step, Compact)
+    cleaned = clean(replace(step, map_capacity=MapCapacity(max_keys)), [records])
+    return cleaned.step.end_offset, [record.offset for record in cleaned.records]
+
+
+def test_a_record_without_a_key_before_the_end_of_a_full_map_goes_with_its_batch_only_in_kafka(
+    oracle: KafkaOracle,
+) -> None:
+    """ADR 12: five of the sixteen cases that were unsettled, such as fuzz_gaps_7000727 and fuzz_batch_7000640.
+
+    Kafka's end moves with each key that it maps and with each batch that it has mapped whole. keptlog has no batches:
+    the end moves with each record. So the record without a key, which no clean keeps, goes a pass earlier here.
+    """
+    script = [create(), replicated(0, 2, (0, "a", "1"), (1, None, "?"), (2, "b", "1")), ROLL, CLEAN | {"max_keys": 1}]
+    (kafka,) = oracle.states(script)
+    assert (kafka["checkpoint"], [row[0] for row in kafka["records"]]) == (1, [0, 1, 2])
+    records = [Record(0, b"a", b"1", NOW_MS), Record(1, None, b"?", NOW_MS), Record(2, b"b", b"1", NOW_MS)]
+    assert ended(records, 2, max_keys=1) == (2, [0, 2])
+
+    apart = [create(), *(replicated(*each) for each in ((0, 0, (0, "a", "1")), (1, 1, (1, None, "?"))))]
+    (kafka,) = oracle.states([*apart, append(("b", "1", 0)), ROLL, CLEAN | {"max_keys": 1}])
+    assert (kafka["checkpoint"], [row[0] for row in kafka["records"]]) == (2, [0, 2])
+
+
+def test_the_end_of_a_pass_lies_elsewhere_in_a_gap_where_no_record_is(oracle: KafkaOracle) -> None:
+    """ADR 12: nine of the sixteen, such as fuzz_gaps_7000887 and fuzz_gaps_7000862. They were wrong translations.
+
+    Kafka ends behind a batch, whose last offset may lie beyond its last record, or at the base of a segment, which may
+    lie before its first one; keptlog ends at records. Nothing lies between the two, so the log that is left is one.
+    """
+    behind = [create(), replicated(0, 5, (0, "a", "1")), replicated(7, 7, (7, "b", "1"))]
+    (kafka,) = oracle.states([*behind, ROLL, CLEAN | {"max_keys": 1}])
+    assert (kafka["checkpoint"], [row[0] for row in kafka["records"]]) == (6, [0, 7])
+    assert ended([Record(0, b"a", b"1", NOW_MS), Record(7, b"b", b"1", NOW_MS)], 7, max_keys=1) == (1, [0, 7])
+
+
+def test_a_tombstone_that_kafka_stamped_behind_the_end_of_a_pass_has_an_earlier_horizon_there(
+    oracle: KafkaOracle,
+) -> None:
+    """ADR 12: fuzz_gaps_7000617 and fuzz_batch_7000830. The next pass covers it: it stamps it here, not there."""
+    topic = create(delete_retention_ms=100)
+    script = [topic, append(("a", "1", 0)), append(("x", None, 0)), ROLL]
+    *_, kafka = oracle.states([*script, CLEAN | {"max_keys": 1}, clock(50), CLEAN])
+    assert kafka["records"][1][-1] == NOW_MS + 100
+
+    dirty = log_of(topic, segment(0, 1), checkpoint=1)
+    step = plan_step(assess(dirty, NOW_MS + 50, active=()))
+    assert isinstance(step, Compact)
+    cleaned = clean(step, [[Record(0, b"a", b"1", NOW_MS), Record(1, b"x", None, NOW_MS)]])
+    assert cleaned.records[1].delete_horizon_ms == NOW_MS + 150
+
+
 def test_an_emptied_batch_counts_as_young_only_in_kafka(oracle: KafkaOracle) -> None:
     """Kafka keeps an emptied last batch with its timestamp, which holds back what follows for the minimum lag when the
     checkpoint is lost. On the lake a file tells of the records that it has.

@@ -10,6 +10,7 @@ import pytest
 from tests.kafka.fuzz import differing, told
 from tests.kafka.layout import Layout
 from tests.kafka.oracle import KafkaOracle, KafkaRefused, Operation, Script, State
+from tests.kafka.replay import Replay
 from tests.kafka.scripts import random_script
 
 Answered = tuple[Script, list[State] | KafkaRefused]
@@ -30,6 +31,10 @@ ONE_OFF = (
 @pytest.fixture(scope="module")
 def answered(oracle: KafkaOracle) -> list[Answered]:
     return list(oracle.answers(random_script(f"{SEED}-{number}") for number in range(SCRIPTS)))
+
+
+def keys(script: Script) -> list[str | None]:
+    return [record["key"] for operation in script for record in operation.get("records", [])]
 
 
 def with_one_more(script: Script, setting: str) -> Script:
@@ -62,6 +67,22 @@ def test_a_map_with_room_for_one_more_key_would_be_noticed(answered: list[Answer
         return operation | {"max_keys": operation["max_keys"] + 1} if "max_keys" in operation else operation
 
     assert any(differing([with_room(each) for each in script], answer) for script, answer in answered)
+
+
+def test_a_pass_that_took_a_record_without_a_key_along_would_be_noticed(
+    answered: list[Answered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Replay, "_end_in_batch", lambda _self, _first, end_offset: end_offset)
+    assert any(differing(script, answer) for script, answer in answered)
+
+
+def test_a_batch_that_ended_with_its_last_record_would_be_noticed(
+    answered: list[Answered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.kafka.replay._with_ends_of_batches", lambda segment: segment.records)
+    monkeypatch.setattr(Replay, "_end_in_batch", lambda _self, _first, end_offset: end_offset)
+    without_unkeyed = [each for each in answered if None not in keys(each[0])]
+    assert any(differing(script, answer) for script, answer in without_unkeyed)
 
 
 def test_an_aborted_record_that_came_in_would_be_noticed(

@@ -3,6 +3,15 @@
 keptlog has records where Kafka has batches. What a case expects of batches is asked of the records in them: a batch is
 there if a record of it is. A batch that Kafka keeps although it is empty is a difference (ADR 15), as are producers'
 sequences and the index of aborted transactions.
+
+Three things follow where the map is full and a batch has several records, or is longer than its last record (ADR 12):
+
+    an end in a gap           Kafka ends a pass behind the last offset of a batch, or at the base of a segment, keptlog
+                              behind the last record or at the first one; no record lies between, so nothing differs
+    a record without a key    before the one that finds the map full, and in its batch: Kafka takes only whole batches
+                              along, so it goes in Kafka's next pass, here in this one
+    a tombstone behind        the end, in a segment that was mapped in part: Kafka stamps it at once, keptlog when it
+    the end                   cleans it, so that here its horizon is later
 """
 
 from __future__ import annotations
@@ -31,6 +40,8 @@ _EXPECT = {
     "invalid",
     "last_sequences",
     "aborted_txns",
+    "map_size",
+    "latest_offset",
 }
 _NOT_HERE = {
     "last_sequences": Difference(15, "producers and their sequences stay in Kafka"),
@@ -59,6 +70,8 @@ class History:
     entered_offset: int = 0
     not_stamped: set[int] = field(default_factory=set)
     """Tombstones that Kafka stamped behind the end of a pass, and keptlog on purpose did not (ADR 12)."""
+    gone_early: set[int] = field(default_factory=set)
+    """Records without a key that Kafka takes along only with the rest of their batch (ADR 12)."""
     differences: list[Difference] = field(default_factory=list)
 
     def apply(self, step: Fields) -> None:
@@ -96,6 +109,7 @@ class History:
         asked = Pass(step["first_dirty"], end_offset, step["now"], step.get("max_keys"))
         result = self.log.clean(asked)
         self._note_partial(asked, result)
+        self._note_unkeyed(expect.get("next_dirty", result.end_offset), result.end_offset)
         if self.source.has_transactions:
             self.differences.append(_AT_THE_DOOR)
         for name, wanted in expect.items():
@@ -113,6 +127,24 @@ class History:
             self.not_stamped |= {
                 each.offset for each in self.log.records() if each.offset in rest and each.is_tombstone
             }
+
+    def _note_unkeyed(self, kafkas_end_offset: int, end_offset: int) -> None:
+        """What only we took along: before our end, and in the batch that Kafka could not map to its end."""
+        cut = {
+            record.offset
+            for batch in self.source.batches
+            if batch.base_offset < end_offset <= batch.last_offset
+            for record in batch.records
+        }
+        early = {
+            record.offset
+            for record in self.source.entered()
+            if record.key is None and kafkas_end_offset <= record.offset < end_offset and record.offset in cut
+        }
+        if early:
+            self.gone_early |= early
+            why = f"the records without a key at {sorted(early)} go a pass earlier: there are no batches"
+            self.differences.append(Difference(12, why))
 
     def _build_map(self, step: Fields) -> None:
         understood(step, "build_map", {"max_keys"}, {"op", "start", "end", "expect"})
@@ -156,6 +188,8 @@ class Comparison:
         rows = [
             [r.offset, _text(r.key), _text(r.value)] for r in self.found if r.offset not in self._kept_longer(wanted)
         ]
+        self.history.gone_early &= {row[0] for row in wanted if isinstance(row[0], int)}
+        outside |= self.history.gone_early
         assert rows == [list(row) for row in wanted if row[0] not in outside]
 
     def _kept_longer(self, wanted: Sequence[Sequence[object]]) -> set[int]:
@@ -188,34 +222,39 @@ class Comparison:
         assert +besides <= Counter(_text(record.key) for record in self.never_entered), (found, wanted)
 
     def _next_dirty(self, wanted: int) -> None:
-        """Offsets at which nothing ever entered make no difference."""
+        """Offsets at which nothing ever entered make no difference: a gap, or an abort; nor does what goes early."""
         low, high = sorted((wanted, self.result.end_offset))
-        entered = {record.offset for record in self.history.source.entered()}
-        assert low == high or (self.history.source.has_transactions and not entered & set(range(low, high)))
+        between = {record.offset for record in self.history.source.entered() if low <= record.offset < high}
+        assert not between or (wanted == low and between <= self.history.gone_early), (wanted, self.result.end_offset)
+
+    def _latest_offset(self, wanted: int) -> None:
+        self._next_dirty(wanted + 1)
+
+    def _map_size(self, wanted: int) -> None:
+        assert self.result.map_keys == wanted
 
     def _delete_horizons(self, wanted: dict[str, int]) -> None:
         """By the last offset of a batch; all tombstones of a batch have the same (ADR 3)."""
-        found: dict[str, int | None] = {}
         tombstones = {record.offset: record for record in self.found if record.is_tombstone}
+        told: set[str] = set()
         for batch in self._data_batches():
-            horizons = {tombstones[r.offset].delete_horizon_ms for r in batch.records if r.offset in tombstones}
-            if horizons - {None}:
-                (found[str(batch.last_offset)],) = horizons
-        besides = {key: value for key, value in wanted.items() if key not in found}
-        assert {key: value for key, value in wanted.items() if key in found} == found
-        with_tombstones = {
-            str(b.last_offset) for b in self._data_batches() if any(r.offset in tombstones for r in b.records)
-        }
-        for key in besides:
-            if key in with_tombstones:
-                assert set(self._offsets_in(key)) & self.history.not_stamped, key
-                self.history.differences.append(Difference(12, "a tombstone behind the end of a pass is not stamped"))
-            else:
-                self.history.differences.append(Difference(3, "a horizon belongs to a tombstone and goes with it"))
+            last_offset = str(batch.last_offset)
+            for offset in (record.offset for record in batch.records if record.offset in tombstones):
+                told.add(last_offset)
+                self._check_horizon(tombstones[offset], wanted.get(last_offset))
+        if wanted.keys() - told:
+            self.history.differences.append(Difference(3, "a horizon belongs to a tombstone and goes with it"))
 
-    def _offsets_in(self, last_offset: str) -> list[int]:
-        (batch,) = [each for each in self._data_batches() if str(each.last_offset) == last_offset]
-        return [record.offset for record in batch.records]
+    def _check_horizon(self, tombstone: Record, kafkas_ms: int | None) -> None:
+        horizon_ms = tombstone.delete_horizon_ms
+        if horizon_ms == kafkas_ms:
+            return
+        where = (tombstone.offset, horizon_ms, kafkas_ms)
+        assert tombstone.offset in self.history.not_stamped, where
+        # None of Kafka's: its early stamp has let the tombstone go already.
+        assert horizon_ms is None or kafkas_ms is None or horizon_ms > kafkas_ms, where
+        why = "a tombstone behind the end of a pass is not stamped before it is cleaned"
+        self.history.differences.append(Difference(12, why))
 
     def _batch_last_offsets(self, wanted: Sequence[int]) -> None:
         self._check_batches(wanted, lambda batch: batch.last_offset)
