@@ -34,6 +34,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
 from keptlog.log.watermark import NO_OFFSET
 from keptlog.storage.files import Files
+from keptlog.storage.keys import grouped_by_key, rows_of
 from keptlog.storage.versions import ranks
 
 KEYS = pa.schema(
@@ -136,9 +137,9 @@ def _divided(records: pa.Table) -> tuple[pa.Table, pa.Table]:
     """
     keys, rank = records["key"], ranks(records)
     ranked = pa.table({"key": keys, "rank": rank, "is_mapped": records["is_mapped"]})
-    of_keys = pa.TableGroupBy(ranked, ["key"], use_threads=False).aggregate([("rank", "max"), ("is_mapped", "any")])
+    of_keys = grouped_by_key(ranked, [("rank", "max"), ("is_mapped", "any")])
     # For each record the row of its key in ``of_keys``, which has every one: no null.
-    rows = pc.index_in(keys, value_set=of_keys["key"])
+    rows = rows_of(keys, of_keys["key"])
     is_mapped = pc.take(of_keys["is_mapped_any"], rows)
     superseded = pc.and_(is_mapped, pc.not_equal(rank, pc.take(of_keys["rank_max"], rows)))
     others = records.set_column(records.column_names.index("is_mapped"), "is_mapped", is_mapped)

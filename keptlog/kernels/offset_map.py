@@ -10,7 +10,8 @@ key and offset columns are read. Records without a key are not in the map.
 
 A large dirty section is mapped in parts, which are merged: the map of a whole is the latest of its parts. Records go
 through one hash table as they are read, so memory is that of the distinct keys: 0.13 to 0.2 GB for a million of them
-while the map is made, 25 bytes a key after.
+while the map is made, 25 bytes a key after. Where the keys themselves have gigabytes, there are several hash tables
+(``keptlog.storage.keys``).
 
 Two complications. A map **may be full**: then records are folded into it in offset order, a million or more at a time,
 up to the row where it is, and the pass ends before the next record that has a key (``keptlog.log.offset_map``). And
@@ -37,6 +38,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
+from keptlog.storage.keys import are_among, grouped_by_key, rows_of
 from keptlog.storage.versions import latest_by_offset, latest_of_each_key
 
 FOLD_RECORDS = 1_000_000
@@ -71,11 +73,15 @@ class OffsetMap:
 
     def latest_offset_of(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each key (binary) its latest offset (int64); null for a key that the map lacks, and for no key."""
-        return pc.take(self.latest["offset"], pc.index_in(keys, value_set=self.latest["key"]))
+        return pc.take(self.latest["offset"], self.rows_of(keys))
 
     def has_keys(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
         """A mask: for each key (binary) whether it is in the map; no key is not."""
-        return pc.is_valid(pc.index_in(keys, value_set=self.latest["key"]))
+        return pc.is_valid(self.rows_of(keys))
+
+    def rows_of(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
+        """For each key (binary) its row in ``latest``; null for a key that the map lacks, and for no key."""
+        return rows_of(keys, self.latest["key"])
 
     def has_offsets(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """A mask: for each of these offsets (int64, rising, no nulls) whether it is the latest of a key."""
@@ -171,9 +177,9 @@ def _row_after_full(latest: pa.Table, records: pa.Table, max_keys: int) -> int |
     # Without room the map was full before the first of these records: the first one with a key is the row after.
     room, row_that_fills = max_keys - latest.num_rows, -1
     if room > 0:
-        is_new = pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=latest["key"])))
+        is_new = pc.and_(pc.is_valid(keys), pc.invert(are_among(keys, latest["key"])))
         new = pa.table({"key": keys, "row": np.arange(len(keys))}).filter(is_new)
-        first_rows = pa.TableGroupBy(new, ["key"], use_threads=False).aggregate([("row", "min")])["row_min"]
+        first_rows = grouped_by_key(new, [("row", "min")])["row_min"]
         # The n-th key begins at the n-th smallest of the rows where keys begin; partition puts it where sorting would.
         row_that_fills = np.partition(first_rows.to_numpy(), room - 1)[room - 1]
     # Rows that have a key rise, so those behind a row are found by a search.

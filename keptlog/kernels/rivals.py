@@ -228,7 +228,7 @@ def _rivals_among(
 
 def _rows_in(offset_map: OffsetMap, keys: pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.bool_]]:
     """For each key its row in the map (int64, -1 without one), and whether it has one (bool)."""
-    rows = pc.fill_null(pc.index_in(keys, value_set=offset_map.latest["key"]), -1).to_numpy()
+    rows = pc.fill_null(offset_map.rows_of(keys), -1).to_numpy()
     return rows, rows >= 0
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from keptlog.errors import StalePlan
 from keptlog.log.steps import CleanStep
 from keptlog.storage.files import Files
+from keptlog.storage.keys import are_among
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.versions import with_versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
@@ -69,7 +70,7 @@ def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, n
 
     ``before`` and ``new`` are of ``WATERMARKS_SCHEMA``, ``beaten`` is binary without nulls, all in any order.
     """
-    replaced = pc.is_in(before["key"], value_set=pa.chunked_array([*beaten.chunks, *new["key"].chunks], pa.binary()))
+    replaced = are_among(before["key"], pa.chunked_array([*beaten.chunks, *new["key"].chunks], pa.binary()))
     after = pa.concat_tables([before.filter(pc.invert(replaced)), new])
     return after.filter(pc.field("expires_ms") > now_ms).sort_by("key")
 

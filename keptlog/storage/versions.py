@@ -14,7 +14,8 @@ found, and of these the ones that no other of the same record follows:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import assert_never
 
 import numpy as np
@@ -22,6 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.storage import keys
+from keptlog.storage.keys import grouped_by_key, key_bytes
 from keptlog.storage.schema import US_PER_MS
 
 _LONG_BYTES = 8
@@ -128,8 +131,7 @@ def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
         return latest_by_offset(tables)
     records = _with_key(pa.concat_tables(tables))
     rank = ranks(records).to_numpy()
-    ranked = pa.table({"key": records["key"], "rank": rank})
-    highest = pa.TableGroupBy(ranked, ["key"], use_threads=False).aggregate([("rank", "max")])
+    highest = grouped_by_key(pa.table({"key": records["key"], "rank": rank}), [("rank", "max")])
     # Ranks are 0 to n - 1, each once, so they can be turned round into rows.
     row_of_rank = np.empty(len(rank), dtype=np.int64)
     row_of_rank[rank] = np.arange(len(rank))
@@ -141,11 +143,32 @@ def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
 def latest_by_offset(tables: Iterable[pa.Table]) -> pa.Table:
     """Of every key its latest record (``key``, ``offset``), where records have no versions, but as a stream.
 
-    Each table is read when its turn comes, and let go of once its keys are hashed: memory is that of distinct keys.
+    Each table is read when its turn comes, and let go of once its keys are hashed: memory is that of distinct keys. One
+    stream may take a lot of keys (``keys``); what is behind it is a stream of its own, and the two are grouped.
     """
+    rest = iter(tables)
+    latest = _hashed(_lot_of(rest))
+    for following in rest:
+        joined = pa.concat_tables([latest, _hashed(_lot_of(chain([following], rest)))])
+        highest = grouped_by_key(joined, [("offset", "max")])
+        latest = pa.table({"key": highest["key"], "offset": highest["offset_max"]})
+    return latest
+
+
+def _lot_of(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Batches of as many of the tables as may go into one hash table."""
+    lot_bytes = 0
+    for table in tables:
+        records = _with_key(table)
+        yield from records.to_batches()
+        lot_bytes += key_bytes(records["key"])
+        if lot_bytes >= keys.MOST_KEY_BYTES:
+            return
+
+
+def _hashed(batches: Iterator[pa.RecordBatch]) -> pa.Table:
     from pyarrow import acero  # noqa: PLC0415  # a fifth of a second, and only workers get here
 
-    batches = (batch for table in tables for batch in _with_key(table).to_batches())
     records = pa.RecordBatchReader.from_batches(_KEYS_AND_OFFSETS, batches)
     source = acero.Declaration("record_batch_reader_source", acero.RecordBatchReaderSourceNodeOptions(records))
     highest = acero.AggregateNodeOptions([("offset", "hash_max", None, "offset")], keys=["key"])

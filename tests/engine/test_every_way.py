@@ -26,6 +26,7 @@ from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.strategy import Strategy
 from keptlog.log.watermark import Watermark
+from keptlog.storage import keys
 from tests.building import Clean
 from tests.in_process import SMALL_CUTS, in_process_engine
 from tests.local_log import LocalFiles, live_records, write_segment
@@ -94,6 +95,7 @@ WATERMARKS = st.dictionaries(
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "MOST_KEY_BYTES", 3)
     monkeypatch.setattr(offset_map, "LOOKUP_RECORDS", 5)
     monkeypatch.setattr(offset_map, "FOLD_RECORDS", 4)
 

@@ -14,8 +14,8 @@ hang on the layout, with two exceptions. After both, the table's records are put
   by segment.
 
 Two things are not compared, for they are compared on the pure rules and say nothing here. The log end: the table has a
-record far ahead in place of the active segment (``TableLog``). And full maps after a checkpoint was moved: with gaps in
-the dirty section, Kafka ends a pass at the end of a batch where keptlog, without batches, ends it at a record.
+record far ahead in place of the active segment (``TableLog``). And full maps after a checkpoint was moved, or beside
+records without a key: Kafka ends a pass at the end of a batch where keptlog, without batches, ends it at a record.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class Left:
 
 
 def script_for_the_table(seed: str) -> Script:
-    """The random script of this seed, without full maps if it moves the checkpoint."""
+    """The random script of this seed, without full maps if it moves the checkpoint or has records without a key."""
     script = random_script(seed)
-    if any(operation["op"] == "checkpoint" for operation in script):
+    has_unkeyed = any(record["key"] is None for operation in script for record in operation.get("records", []))
+    if has_unkeyed or any(operation["op"] == "checkpoint" for operation in script):
         return [{name: value for name, value in operation.items() if name != "max_keys"} for operation in script]
     return script
 

@@ -14,7 +14,7 @@ from tests.kafka.replay import Replay
 from tests.kafka.scripts import random_script
 
 Answered = tuple[Script, list[State] | KafkaRefused]
-SEED = 4
+SEED = 11
 SCRIPTS = 300
 
 ONE_OFF = (

@@ -25,6 +25,7 @@ from keptlog.log.result import Counts, RewriteResult, verify
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.verdict import Verdict, verdict
+from keptlog.storage import keys
 from tests.building import Clean
 from tests.local_log import LocalFiles, live_records, live_segments, read, write_segment, write_segments
 from tests.profiles import examples
@@ -108,6 +109,7 @@ def expected(log: list[list[Record]], step: Compact) -> tuple[list[Record], Coun
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such that a log of a few records is judged in several chunks, and its map folded several times."""
+    monkeypatch.setattr(keys, "MOST_KEY_BYTES", 30)
     monkeypatch.setattr(offset_map, "LOOKUP_RECORDS", 5)
     monkeypatch.setattr(offset_map, "FOLD_RECORDS", 4)
 

@@ -1,0 +1,84 @@
+"""Looks keys up, and groups records by their keys, however many bytes these have together.
+
+Arrow's binary arrays end at 2 GiB, and so do its hash tables: beyond, a lookup raises, and a group-by wraps its offsets
+round, so that what it gives can't be read. Both happen to maps that fit into memory: 40 million keys of 60 bytes. So a
+table of keys is a chunked array, of which no chunk is that large, and what goes into one hash table is a lot of at most
+``MOST_KEY_BYTES``:
+
+    looked up    the keys that are looked among, cut by rows; a key is in one lot at most
+    grouped      the records, cut by a hash of their keys; all records of a key are in one lot
+
+Nearly always there is one lot, which costs nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MOST_KEY_BYTES = 2**30
+"""Half of what Arrow takes: what comes on top of a lot, a row group's keys, finds room."""
+_HASHED_ROWS = 1_000_000
+"""Keys that are Python's objects at one time."""
+
+
+def key_bytes(keys: pa.ChunkedArray) -> int:
+    """How many bytes keys (binary) have together."""
+    return int(pc.sum(pc.binary_length(keys)).as_py() or 0)
+
+
+def rows_of(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> pa.ChunkedArray:
+    """For each key (binary) its row in ``among``, or null; ``among`` has no key twice, and none that is null."""
+    if key_bytes(among) <= MOST_KEY_BYTES:
+        return pc.index_in(keys, value_set=among)
+    found: pa.ChunkedArray = pa.chunked_array([pa.nulls(len(keys), pa.int64())])
+    start = 0
+    for lot in _lots_by_rows(among):
+        rows = pc.add(pc.index_in(keys, value_set=lot).cast(pa.int64()), start)
+        found = pc.coalesce(found, rows)
+        start += len(lot)
+    return found
+
+
+def are_among(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A mask: for each key (binary) whether it is in ``among``, as ``rows_of``; no key is not."""
+    return pc.is_valid(rows_of(keys, among))
+
+
+def grouped_by_key(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -> pa.Table:
+    """Arrow's aggregations by the column ``key`` (binary, without nulls): a row a key, in any order."""
+    lots = -(-key_bytes(records["key"]) // MOST_KEY_BYTES)
+    if lots <= 1:
+        return _grouped(records, aggregations)
+    lot_of = _hashes(records["key"]) % lots
+    return pa.concat_tables(_grouped(records.filter(pa.array(lot_of == lot)), aggregations) for lot in range(lots))
+
+
+def _grouped(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -> pa.Table:
+    given: Any = list(aggregations)
+    return pa.TableGroupBy(records, ["key"], use_threads=False).aggregate(given)
+
+
+def _lots_by_rows(keys: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    """The keys in their order, cut behind each ``MOST_KEY_BYTES``; a lot has one key at least."""
+    ends = np.cumsum(pc.binary_length(keys).to_numpy(), dtype=np.int64)
+    start = 0
+    while start < len(keys):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + MOST_KEY_BYTES, side="right")))
+        yield keys.slice(start, stop - start)
+        start = stop
+
+
+def _hashes(keys: pa.ChunkedArray) -> npt.NDArray[np.uint32]:
+    hashes = np.empty(len(keys), np.uint32)
+    for start in range(0, len(keys), _HASHED_ROWS):
+        some = keys.slice(start, _HASHED_ROWS).to_pylist()
+        hashes[start : start + len(some)] = np.fromiter(map(zlib.crc32, some), np.uint32, len(some))
+    return hashes

@@ -1,0 +1,63 @@
+"""Keys are looked up and grouped whatever number of bytes they have together."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keptlog.storage import keys
+from keptlog.storage.keys import are_among, grouped_by_key, key_bytes, rows_of
+from keptlog.storage.versions import latest_by_offset
+
+KEYS = st.lists(st.binary(max_size=4), max_size=12)
+
+
+@pytest.fixture(params=[1, 5, 2**30])
+def most_key_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(keys, "MOST_KEY_BYTES", request.param)
+    return int(request.param)
+
+
+def column(values: list[bytes | None], chunk: int = 3) -> pa.ChunkedArray:
+    return pa.chunked_array([values[start : start + chunk] for start in range(0, len(values), chunk)], pa.binary())
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=st.lists(st.one_of(st.none(), st.binary(max_size=4))), among=KEYS.map(lambda each: sorted(set(each))))
+def test_a_key_is_found_in_its_row(most_key_bytes: int, wanted: list[bytes | None], among: list[bytes]) -> None:
+    found = rows_of(column(wanted), column(list(among)))
+    assert found.to_pylist() == [among.index(key) if key in among else None for key in wanted]
+    assert are_among(column(wanted), column(list(among))).to_pylist() == [key in among for key in wanted]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(given_keys=KEYS)
+def test_each_key_is_one_group(most_key_bytes: int, given_keys: list[bytes]) -> None:
+    records = pa.table({"key": column(list(given_keys)), "offset": range(len(given_keys))})
+    wanted = {key: offset for offset, key in enumerate(given_keys)}
+    grouped = grouped_by_key(records, [("offset", "max")])
+    assert dict(zip(grouped["key"].to_pylist(), grouped["offset_max"].to_pylist(), strict=True)) == wanted
+    assert grouped.num_rows == len(wanted)
+    latest = latest_by_offset(records.slice(row, 1) for row in range(len(given_keys)))
+    assert latest.num_rows == len(wanted)
+    assert dict(zip(latest["key"].to_pylist(), latest["offset"].to_pylist(), strict=True)) == wanted
+
+
+def test_no_chunk_of_keys_comes_near_to_arrows_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of 64 KiB, a lot of 4 MiB, 16 lots: where one hash table took all, its offsets would go round at 2 GiB."""
+    monkeypatch.setattr(keys, "MOST_KEY_BYTES", 2**22)
+    tables = (
+        pa.table({"key": [number.to_bytes(2**16, "big")], "offset": [number]}, schema=SCHEMA) for number in range(1024)
+    )
+    latest = latest_by_offset(tables)
+    assert sorted(latest["offset"].to_pylist()) == list(range(1024))
+    assert key_bytes(latest["key"]) == 2**26
+    largest = max(key_bytes(pa.chunked_array([chunk])) for chunk in latest["key"].chunks)
+    assert largest <= 2 * 2**22 + 2**16
+    assert pc.all(are_among(latest["key"], latest["key"])).as_py()
+
+
+SCHEMA = pa.schema([("key", pa.binary()), ("offset", pa.int64())])
