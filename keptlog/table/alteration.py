@@ -1,5 +1,15 @@
 """Changes a topic's settings; all of them or, if one is refused, none.
 
+What is valid hangs on the other settings: the minimum lag must not be above the maximum, a strategy by header needs the
+header's name. So the configuration is checked as it will be once the change has landed:
+
+    ours      look: max 10     min 7 is valid                      commit: refused, look again: min 7 is above 5
+    theirs                          look: max 10     max 5 lands
+
+Properties alone are last-writer-wins in Iceberg, so the commit adds an empty snapshot: it lands on exactly what it was
+checked on (ADR 10). A clean or retention that was planned by the old settings loses its race by that too, and looks
+again (ADR 13).
+
 What is set is the topic's own from then on. What is unset is the broker's again; if it decides over deletion, its value of
 now is stored, so that it is never left to the next machine (ADR 30).
 """
@@ -13,8 +23,10 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import DECIDING, TopicConfig, known_settings, settled
-from keptlog.table.commit import Committer, Land
+from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
+from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import known_config, stored_config
+from keptlog.table.manifests import FileChange
 from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX
 from keptlog.table.topics import stored_properties
 
@@ -26,27 +38,30 @@ class Alteration:
     topic: str
     to_set: Mapping[str, str]
     unset: Sequence[str]
+    run_id: str
 
     def commit(self, committer: Committer, broker_settings: Mapping[str, str]) -> None:
-        """Check and commit.
+        """Check and commit; nothing to commit if all of it is in force.
 
         Raises:
             InvalidConfig: the configuration would not be valid.
+            StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
 
-        def prepare(table: Table) -> Land:
+        def prepare(table: Table) -> Land | None:
             own = altered(known_config(self.topic, table.properties), self.to_set, self.unset)
             stored = known_settings(stored_config(table.properties)) | self._kept_again(own, broker_settings)
             stored = {name: value for name, value in stored.items() if name not in own}
             TopicConfig.of(own, broker_settings, stored)
             wanted = {CONFIG_PREFIX + name: value for name, value in self.to_set.items()} | stored_properties(stored)
-            gone = [prefix + name for name in [*self.to_set, *self.unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)]
-            transaction = table.transaction()
-            transaction.set_properties(wanted)
-            transaction.remove_properties(*(key for key in gone if key in table.properties and key not in wanted))
-            return transaction.commit_transaction
+            changed = [prefix + name for name in [*self.to_set, *self.unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)]
+            gone = [key for key in changed if key in table.properties and key not in wanted]
+            if not gone and all(table.properties.get(key) == value for key, value in wanted.items()):
+                return None
+            summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "alter"}
+            return lambda: FileChange(summary, wanted, removed_properties=gone).land(table)
 
-        committer.commit(self.topic, prepare)
+        committer.commit(self.topic, prepare, self.run_id)
 
     def _kept_again(self, own: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str]:
         """What a topic that no longer sets something keeps of the broker settings from now on, as they are now."""

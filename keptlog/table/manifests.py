@@ -79,6 +79,8 @@ class FileChange:
     live: Mapping[int, Sequence[LiveFile]] = field(default_factory=dict)
     """By partition; only needed where files are removed."""
     base: OtherBase | None = None
+    removed_properties: Sequence[str] = ()
+    """Of the table."""
 
     def land(self, table: Table) -> None:
         """Commit on exactly the table's current snapshot; the state then belongs to the new one.
@@ -94,6 +96,8 @@ class FileChange:
         transaction.set_properties(
             dict(self.properties) | belongs_to | raised_format(table.name()[-1], table.properties)
         )
+        if self.removed_properties:
+            transaction.remove_properties(*self.removed_properties)
         transaction.commit_transaction()
 
 

@@ -124,7 +124,7 @@ class LogStore:
         Raises:
             InvalidConfig: the configuration would not be valid.
         """
-        Alteration(name, to_set, unset).commit(self._committer, self._broker_settings)
+        Alteration(name, to_set, unset, self._new_id()).commit(self._committer, self._broker_settings)
         return self.describe_topic(name)
 
     def delete_topic(self, name: str) -> int:

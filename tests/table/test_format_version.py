@@ -167,7 +167,7 @@ def test_an_older_topic_gets_this_version_with_its_next_snapshot_and_no_sooner(
     if name != "delete the topic":
         is_new = home.table(topic).metadata.current_snapshot_id != snapshot_id
         assert home.properties(topic).get(VERSION) == ("1.1" if is_new else before)
-        assert is_new == (name in {"append", "ingest", "swap", "retain", "delete records"})
+        assert is_new == (name in {"append", "ingest", "swap", "retain", "delete records", "alter", "unset"})
 
 
 def test_a_newer_major_version_is_refused_whatever_is_done_and_nothing_of_it_is_touched(home: Home) -> None:

@@ -246,7 +246,9 @@ def test_a_tag_on_an_old_snapshot_is_no_branch_that_main_has_lost(home: Path) ->
 def test_a_topic_of_an_older_keptlog_is_ours_and_gets_the_property_with_its_next_snapshot(home: Path) -> None:
     make_1_0(home)
     require_own(table_of(home))
-    store_at(home).alter_topic(TOPIC, {"segment.ms": "7"})
+    (log,) = store_at(home).logs(TOPIC)
+    failure = Failure(log.topic_partition, "it failed", log.checkpoint)
+    store_at(home).mark_uncleanable(TOPIC, [failure], NOW_MS, Backoff(1, 1))
     assert SNAPSHOT_ID not in table_of(home).properties
     append_each(store_at(home), [("d", "1")])
     assert table_of(home).properties[SNAPSHOT_ID] == str(current_id(home))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import CommitTableResponse
 
 from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.storage.schema import SCHEMA
 from keptlog.table.catalog import open_catalog
 from keptlog.table.schema import PARTITION_SPEC, TABLE_SCHEMA
-from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at
+from tests.table.stores import COMPACTED, TOPIC, FaultyCatalog, append_each, create, store_at, store_over
 
 
 def test_a_new_topic_has_its_partitions_its_configuration_and_nothing_else(tmp_path: Path) -> None:
@@ -105,6 +107,60 @@ def test_an_alteration_that_is_refused_changes_nothing(
     with pytest.raises(InvalidConfig, match=said):
         store.alter_topic(TOPIC, to_set, unset)
     assert store.metadata_locations() == before
+
+
+@pytest.mark.parametrize("has_records", [False, True], ids=["a new topic", "a topic with records"])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        (({"min.compaction.lag.ms": "10"}, []), ({"max.compaction.lag.ms": "5"}, []), "is above"),
+        (
+            ({"compaction.strategy": "header"}, []),
+            ({}, ["compaction.strategy.header"]),
+            "needs compaction.strategy.head",
+        ),
+        (({}, ["segment.ms"]), ({}, ["segment.ms"]), "does not set it"),
+    ],
+)
+def test_of_two_alterations_that_do_not_fit_together_the_second_is_refused(
+    tmp_path: Path,
+    ours: tuple[dict[str, str], list[str]],
+    theirs: tuple[dict[str, str], list[str]],
+    said: str,
+    *,
+    has_records: bool,
+) -> None:
+    """Each is valid by itself, and the other one lands between its look and its commit."""
+    store = create(tmp_path, config={"segment.ms": "5", "compaction.strategy.header": "v"})
+    if has_records:
+        append_each(store, [("k", "v")])
+    catalog = FaultyCatalog(open_catalog(tmp_path))
+
+    def after_theirs(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        store.alter_topic(TOPIC, *theirs)
+        return commit()
+
+    catalog.faults.append(after_theirs)
+    with pytest.raises(InvalidConfig, match=said):
+        store_over(catalog).alter_topic(TOPIC, *ours)
+    landed = {"segment.ms": "5", "compaction.strategy.header": "v", "cleanup.policy": "compact"} | theirs[0]
+    assert store.describe_topic(TOPIC).raw_config == {k: v for k, v in landed.items() if k not in theirs[1]}
+
+
+def test_an_alteration_beside_another_lands_behind_it_and_both_are_in_force(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    catalog = FaultyCatalog(open_catalog(tmp_path))
+
+    def after_another(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        store.alter_topic(TOPIC, {"segment.ms": "5"})
+        return commit()
+
+    catalog.faults.append(after_another)
+    assert store_over(catalog).alter_topic(TOPIC, {"segment.bytes": "2000000"}).raw_config == {
+        "cleanup.policy": "compact",
+        "segment.bytes": "2000000",
+        "segment.ms": "5",
+    }
 
 
 def test_a_setting_that_the_topic_leaves_open_is_the_brokers(tmp_path: Path) -> None:
