@@ -37,6 +37,11 @@ def import_group() -> None:
 @config_option
 @click.option("--skip-corrupt", is_flag=True, help="Leave out what is broken in the middle of a log, and count it.")
 @click.option("--skip-lost", is_flag=True, help="Go on where a log begins now, if records before that are gone.")
+@click.option(
+    "--above-high-watermark",
+    is_flag=True,
+    help="Take records, too, that not all replicas had when DIR was copied: from the only copy of a log that there is.",
+)
 @json_option
 @quiet_option
 def kafka_logs(  # noqa: PLR0913
@@ -47,13 +52,15 @@ def kafka_logs(  # noqa: PLR0913
     *,
     skip_corrupt: bool,
     skip_lost: bool,
+    above_high_watermark: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Import DIR, one of a broker's log.dirs or a backup of it; no broker is needed, and nothing in DIR is changed.
 
-    Records keep their offsets, and only committed ones enter. A topic that does not exist yet is created with
-    cleanup.policy=compact, unless --config says otherwise. A later import of a newer copy goes on where this one ended.
+    Records keep their offsets, and only committed ones enter, up to the high watermark if DIR notes it. A topic that
+    does not exist yet is created with cleanup.policy=compact, unless --config says otherwise. A later import of a newer
+    copy goes on where this one ended.
     Spark's executors read DIR: on a cluster it must lie under the same path on all of them.
 
     \b
@@ -74,7 +81,8 @@ def kafka_logs(  # noqa: PLR0913
     if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
     ingest, run_id = home.ingest(spark_session), new_id()
-    source = KafkaLogs(chosen, config, partial(ingest.engine.start_jobs, run_id, progress), skip_corrupt)
+    start_jobs = partial(ingest.engine.start_jobs, run_id, progress)
+    source = KafkaLogs(chosen, config, start_jobs, skip_corrupt, above_high_watermark)
     result = ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id, progress)
     refuse_if_nothing_can_be_done(result, list(chosen))
     report(result, dict.fromkeys(chosen, config), {"left_out": left_out}, as_json=as_json)

@@ -9,6 +9,9 @@ A directory is one broker's, which may hold only some partitions of a topic: the
 come from another directory. A topic's id, if the directory notes it, is stored with the topic: so an import can go on
 from a newer copy of the directory, or from the broker itself, and never from another topic of the same name.
 
+A log is read up to its high watermark, where the directory notes one: what lies above could still be taken back when it
+was copied (ADR 33).
+
 What the broker's cleaner noted is not taken over: all that arrives is dirty, and the first clean here cleans it
 (ADR 24).
 """
@@ -16,7 +19,7 @@ What the broker's cleaner noted is not taken over: all that arrives is dirty, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keptlog.engine.bundles import contiguous_runs
@@ -60,6 +63,8 @@ class KafkaLogs:
     start_jobs: Callable[[], Jobs]
     skip_corrupt: bool = False
     """Leave out what is broken in the middle of a log, rather than stop there."""
+    above_high_watermark: bool = False
+    """Read what lies above the high watermark too."""
     _scanned: dict[TopicPartition, _ScannedLog] = field(default_factory=dict)
 
     @property
@@ -77,7 +82,7 @@ class KafkaLogs:
                 failed[topic] = error
         if not identities:
             return Survey((), failed)
-        tasks, unlisted = self._scan_tasks(identities)
+        tasks, unlisted = self._scan_tasks({topic: stored[topic] for topic in identities})
         scanned, unread = _scans(self.start_jobs(), tasks)
         self._scanned |= {log.name: log for log in scanned}
         by_topic: dict[str, list[_ScannedLog]] = defaultdict(list)
@@ -108,19 +113,31 @@ class KafkaLogs:
     def confirm(self, plan: IngestPlan) -> None:
         """Nothing can have changed that a part did not notice."""
 
-    def _scan_tasks(self, topics: Iterable[str]) -> tuple[dict[TopicPartition, ScanTask], dict[str, KeptlogError]]:
+    def _scan_tasks(
+        self, topics: Mapping[str, StoredSource | None]
+    ) -> tuple[dict[TopicPartition, ScanTask], dict[str, KeptlogError]]:
         """A task for each log of these topics, and the logs whose folder can't be listed."""
         tasks: dict[TopicPartition, ScanTask] = {}
         failed: dict[str, KeptlogError] = {}
-        for topic in topics:
+        for topic, stored in topics.items():
             for log in self.logs[topic]:
                 name = TopicPartition(topic, log.topic_partition.partition)
                 try:
                     segments = tuple(segments_to_read(log.folder))
-                    tasks[name] = ScanTask(segments, log.log_start_offset, self.skip_corrupt)
+                    high_watermark = self._high_watermark(log, stored)
+                    tasks[name] = ScanTask(segments, log.log_start_offset, high_watermark, self.skip_corrupt)
                 except KeptlogError as error:
                     failed[str(name)] = error
         return tasks, failed
+
+    def _high_watermark(self, log: LogDirectory, stored: StoredSource | None) -> int | None:
+        """Up to where a log is read; null for all of it. What is here already is not taken back."""
+        if self.above_high_watermark or log.high_watermark is None:
+            return None
+        positions = stored.positions if stored else ()
+        partition = log.topic_partition.partition
+        position = positions[partition] if partition < len(positions) else None
+        return max(log.high_watermark, position or 0)
 
 
 def _scans(jobs: Jobs, tasks: Mapping[TopicPartition, ScanTask]) -> tuple[list[_ScannedLog], dict[str, KeptlogError]]:
@@ -184,9 +201,16 @@ def _warnings(log: _ScannedLog) -> list[str]:
     scan = log.scan
     if scan.torn:
         lines.append(f"{log.name}: it ends at {scan.log_end_offset}, its last batch was not written whole: {scan.torn}")
-    if scan.last_stable_offset < scan.log_end_offset:
+    committed_end = scan.log_end_offset if scan.uncommitted_from is None else scan.uncommitted_from
+    if scan.uncommitted_from is not None:
+        lines.append(
+            f"{log.name}: offsets {scan.uncommitted_from} to {scan.log_end_offset - 1} lie above its high watermark: "
+            "another leader may have taken them back; they stay out until a newer copy has them below it, or take them "
+            "now (--above-high-watermark)"
+        )
+    if scan.last_stable_offset < committed_end:
         lines.append(
             f"{log.name}: a transaction is open from offset {scan.last_stable_offset} on; offsets up to "
-            f"{scan.log_end_offset - 1} stay out until a copy of the directory has its end"
+            f"{committed_end - 1} stay out until a copy of the directory has its end"
         )
     return lines

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from keptlog.log.counted import counted
 from keptlog.log.segment import Segment
 from keptlog.storage.checksums import footer_bytes, pages_checksum
 from keptlog.storage.damage import PIECE_BYTES, damaged, decoded
@@ -59,7 +60,8 @@ class SegmentFile:
         if missing:
             raise damaged(self._segment.path, f"has no column {', '.join(sorted(missing))}")
         if table.num_rows != self.row_groups[row_group]:
-            what = f"has {table.num_rows} records in row group {row_group}, not {self.row_groups[row_group]}"
+            records = counted(table.num_rows, "record")
+            what = f"has {records} in row group {row_group}, not {self.row_groups[row_group]}"
             raise damaged(self._segment.path, what)
         # The checksums, or what another program has put there: nothing of a record's.
         return table.replace_schema_metadata(None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_logs import KafkaLogs
@@ -42,15 +43,19 @@ def write_id(directory: Path, name: str, topic_id: str) -> None:
     (directory / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
 
 
-def run_import(
-    store: LogStore, directory: Path, run_id: str, *, skip_corrupt: bool = False, skip_lost: bool = False
-) -> IngestResult:
-    """Import all topics of a directory under their own names, without Spark."""
+def write_high_watermarks(directory: Path, **high_watermarks: int) -> None:
+    """Of partition 0 of each topic."""
+    entries = "".join(f"{topic} 0 {offset}\n" for topic, offset in high_watermarks.items())
+    (directory / "replication-offset-checkpoint").write_text(f"0\n{len(high_watermarks)}\n{entries}")
+
+
+def run_import(store: LogStore, directory: Path, run_id: str, *, skip_lost: bool = False, **how: Any) -> IngestResult:
+    """Import all topics of a directory under their own names, without Spark; ``how`` are fields of ``KafkaLogs``."""
     logs = log_directories(directory)
     topics = {log.topic_partition.topic for log in logs}
     by_topic = {topic: [log for log in logs if log.topic_partition.topic == topic] for topic in sorted(topics)}
     ingest = Ingest(store, in_process_engine(store.files))
-    source = KafkaLogs(by_topic, COMPACT, partial(ingest.engine.start_jobs, run_id, silent), skip_corrupt)
+    source = KafkaLogs(by_topic, COMPACT, partial(ingest.engine.start_jobs, run_id, silent), **how)
     return ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id)
 
 

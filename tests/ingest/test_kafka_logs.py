@@ -32,6 +32,7 @@ from tests.ingest.directories import (
     run_import,
     some_batch,
     some_records,
+    write_high_watermarks,
     write_id,
     write_log,
 )
@@ -281,3 +282,78 @@ def test_nothing_in_the_directory_is_touched(store: LogStore, there: Path) -> No
     before = {path: path.read_bytes() for path in there.rglob("*") if path.is_file()}
     run_import(store, there, "1")
     assert {path: path.read_bytes() for path in there.rglob("*") if path.is_file()} == before
+
+
+def test_what_lies_above_the_high_watermark_stays_out_until_a_newer_copy_has_it_below(
+    store: LogStore, there: Path
+) -> None:
+    """Other replicas lack it, consumers do not see it, and another leader may put other records in its place."""
+    write_log(there, "t-0", [some_batch(0), some_batch(10), some_batch(20)])
+    write_high_watermarks(there, t=20)
+    first = run_import(store, there, "1")
+    assert not first.failed
+    (warning,) = first.warnings
+    assert warning.startswith("t-0: offsets 20 to 29 lie above its high watermark")
+    assert records_of(store, "t") == some_records(0, 20)
+    write_high_watermarks(there, t=30)
+    assert not run_import(store, there, "2").warnings
+    assert records_of(store, "t") == some_records(0, 30)
+
+
+def test_a_log_whose_end_was_replaced_above_its_high_watermark_is_read_as_it_is_now(
+    store: LogStore, there: Path
+) -> None:
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    write_high_watermarks(there, t=10)
+    run_import(store, there, "1")
+    others = [replace(record, value=b"of another leader") for record in some_records(10, 25)]
+    write_log(there, "t-0", [some_batch(0), batch(others)])
+    write_high_watermarks(there, t=35)
+    assert not run_import(store, there, "2").failed
+    assert records_of(store, "t") == some_records(0, 10) + others
+
+
+def test_what_lies_above_the_high_watermark_is_taken_if_that_is_asked_for_and_is_not_taken_back_then(
+    store: LogStore, there: Path
+) -> None:
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    write_high_watermarks(there, t=10)
+    assert not run_import(store, there, "1", above_high_watermark=True).warnings
+    assert records_of(store, "t") == some_records(0, 20)
+    again = run_import(store, there, "2")
+    assert (again.failed, again.warnings) == ({}, ())
+    assert store.logs("t")[0].log_end_offset == 20
+
+
+def test_a_batch_that_reaches_beyond_the_high_watermark_is_not_there_yet(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    write_high_watermarks(there, t=15)
+    run_import(store, there, "1")
+    assert records_of(store, "t") == some_records(0, 10)
+    assert store.logs("t")[0].log_end_offset == 10
+
+
+@pytest.mark.parametrize("noted", [None, 0])
+def test_a_log_of_which_no_high_watermark_is_noted_is_read_whole_and_one_at_0_not_at_all(
+    store: LogStore, there: Path, noted: int | None
+) -> None:
+    write_log(there, "t-0", [some_batch(0)])
+    write_high_watermarks(there, **({} if noted is None else {"t": noted}))
+    assert not run_import(store, there, "1").failed
+    assert len(records_of(store, "t")) == (10 if noted is None else 0)
+
+
+def test_a_transaction_whose_end_lies_above_the_high_watermark_is_open(store: LogStore, there: Path) -> None:
+    of_producer = BatchOptions(producer_id=7, is_transactional=True)
+    batches = [some_batch(0), some_batch(10, options=of_producer), marker(20, 7, 1), some_batch(21)]
+    write_log(there, "t-0", batches)
+    write_high_watermarks(there, t=20)
+    warnings = run_import(store, there, "1").warnings
+    assert records_of(store, "t") == some_records(0, 10)
+    assert [line.split(":")[1].split(",")[0] for line in warnings] == [
+        " offsets 20 to 30 lie above its high watermark",
+        " a transaction is open from offset 10 on; offsets up to 19 stay out until a copy of the directory has its end",
+    ]
+    write_high_watermarks(there, t=31)
+    run_import(store, there, "2")
+    assert [each.offset for each in records_of(store, "t")] == [*range(20), *range(21, 31)]

@@ -3,6 +3,7 @@
     log-dir/
       cleaner-offset-checkpoint       first dirty offsets      of all logs, one line each: topic partition offset
       log-start-offset-checkpoint     log start offsets        only where records were deleted
+      replication-offset-checkpoint   high watermarks          every 5 s, and when the broker ends in peace
       orders-0/
         partition.metadata            the topic's id
         00000000000000000000.log ...
@@ -21,6 +22,7 @@ from keptlog.log.topic_partition import TopicPartition
 
 _CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 _LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+_HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 _PARTITION_METADATA = "partition.metadata"
 _CHECKPOINT_VERSION = "0"
 _REMEDY = "restore the file, or remove it to go without what it notes"
@@ -37,6 +39,8 @@ class LogDirectory:
     log_start_offset: int | None
     first_dirty_offset: int | None
     """Where the broker's cleaner would go on."""
+    high_watermark: int | None = None
+    """Below it all replicas have the records; what lies above may still be taken back."""
 
 
 def log_directories(path: Path) -> list[LogDirectory]:
@@ -60,8 +64,9 @@ def _log_directories(path: Path) -> list[LogDirectory]:
         raise InvalidConfig(f"{path} is not a directory; name a broker's log directory, one of its log.dirs")
     log_starts = _checkpoint(path / _LOG_START_CHECKPOINT)
     first_dirty = _checkpoint(path / _CLEANER_CHECKPOINT)
+    committed = _checkpoint(path / _HIGH_WATERMARK_CHECKPOINT)
     found = [
-        LogDirectory(name, folder, _topic_id(folder), log_starts.get(name), first_dirty.get(name))
+        LogDirectory(name, folder, _topic_id(folder), log_starts.get(name), first_dirty.get(name), committed.get(name))
         for folder in path.iterdir()
         if (name := _log_in(folder)) is not None
     ]

@@ -25,6 +25,8 @@ class ScanTask:
     segments: tuple[LogSegment, ...]
     log_start_offset: int | None
     """What the broker noted, if anything."""
+    high_watermark: int | None
+    """The same; null also where what lies above is wanted."""
     skip_corrupt: bool
 
     @property
@@ -39,7 +41,9 @@ class ScanTask:
             LogCorrupt: something is broken before the log's end, and is not to be skipped.
             StorageUnavailable: a file can't be read.
         """
-        return asdict(scan_log(self.segments, self.log_start_offset, skip_corrupt=self.skip_corrupt))
+        return asdict(
+            scan_log(self.segments, self.log_start_offset, self.high_watermark, skip_corrupt=self.skip_corrupt)
+        )
 
 
 def scan_from(result: Mapping[str, Any]) -> LogScan:

@@ -17,6 +17,13 @@ before those that are there.
 A transaction whose first records are gone by retention is known from the rest of them; one whose records a clean has
 removed may have left a marker, which then ends nothing.
 
+Above the **high watermark** not all replicas have the records, no consumer sees them, and another leader may take them
+back. So where it is known, a batch that reaches beyond it is not there yet, and a marker there decides nothing:
+
+    offset    0    1    2    3          high watermark 3: 7's transaction is open, the last stable offset is 0
+    producer  7    8    7    7
+              a    b    c    commit
+
 The checksums are looked at too, though they cost a second reading of the bytes: a marker or a producer's id with a
 flipped bit would turn aborted records into committed ones, and damage has to be the same for this pass and the next.
 """
@@ -58,6 +65,8 @@ class LogScan:
     """The end of the log that a crash left unfinished."""
     corrupt: tuple[Damage, ...]
     """What was skipped; empty unless that was asked for."""
+    uncommitted_from: int | None = None
+    """Where the first batch begins that reaches beyond the high watermark; null if none does."""
 
     def for_segment(self, segment: LogSegment) -> LogScan:
         """What a reader of this segment needs to know."""
@@ -113,9 +122,13 @@ class _Producers:
 
 
 def scan_log(
-    segments: Sequence[LogSegment], log_start_offset: int | None = None, *, skip_corrupt: bool = False
+    segments: Sequence[LogSegment],
+    log_start_offset: int | None = None,
+    high_watermark: int | None = None,
+    *,
+    skip_corrupt: bool = False,
 ) -> LogScan:
-    """Look at all batches of a log; ``log_start_offset`` is what the broker noted, if anything.
+    """Look at all batches of a log; log start offset and high watermark are what the broker noted, if anything.
 
     Raises:
         LogCorrupt: there is something broken before the end of the log, and it is not to be skipped.
@@ -126,11 +139,14 @@ def scan_log(
     end = max(start, segments[-1].base_offset if segments else 0)
     producers = _Producers()
     corrupt: list[Damage] = []
-    torn = None
+    torn = uncommitted_from = None
     for segment in segments:
         for each in batches(segment):
             if isinstance(each, Batch):
-                producers.see(each)
+                if high_watermark is None or each.last_offset < high_watermark:
+                    producers.see(each)
+                elif uncommitted_from is None:
+                    uncommitted_from = each.base_offset
                 end = max(end, each.last_offset + 1)
             elif each.is_at_end and segment.is_last:
                 torn = each
@@ -138,8 +154,9 @@ def scan_log(
                 corrupt.append(each)
             else:
                 raise each.as_error()
-    last_stable = min(producers.first_offset.values(), default=end)
-    return LogScan(start, last_stable, end, tuple(producers.aborted), torn, tuple(corrupt))
+    committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
+    last_stable = min(producers.first_offset.values(), default=committed_end)
+    return LogScan(start, last_stable, end, tuple(producers.aborted), torn, tuple(corrupt), uncommitted_from)
 
 
 def _control_type(batch: Batch) -> int | None:
