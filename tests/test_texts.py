@@ -13,7 +13,7 @@ from tests.test_style import OURS, ROOT
 
 NOUNS = (
     "record|log|segment|file|topic|topic-partition|partition|clean|tombstone|key|snapshot|offset|horizon|element|"
-    "attempt|time|task|part|run|row|line|broker|orphan|manifest|version"
+    "attempt|task|part|run|row|line|broker|orphan|manifest|version"
 )
 PLURAL = re.compile(rf" (?!(?:has|holds|lacks|of|in) )(\w+ )?({NOUNS})s\b")
 OF_LOG_LINE = re.compile(rf"%d (\w+ )?({NOUNS})s\b")

@@ -36,7 +36,7 @@ from keptlog.ingest.result import IngestResult, Intake
 from keptlog.ingest.source import Source
 from keptlog.log.counted import counted
 from keptlog.log.segment import Segment
-from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest
+from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
 from keptlog.table.store import LogStore
@@ -55,7 +55,8 @@ class Ingest:
     def plan(self, source: Source, topics: Collection[str] | None = None, *, skip_lost: bool = False) -> IngestPlans:
         """What to read for a source's topics, or for some of them; changes nothing. A topic that can't be had fails.
 
-        ``skip_lost`` goes on where a log begins there, although records before that were never read.
+        ``skip_lost`` goes on where a log begins there, although records before that were never read, or where a log was
+        cut off and has other records now.
 
         Raises:
             InvalidConfig: nobody has said where the source is.
@@ -69,6 +70,7 @@ class Ingest:
             known = stored[each.topic] or StoredSource(None, ())
             try:
                 plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
+                plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)
             except KeptlogError as error:
                 failed[each.topic] = error
             else:

@@ -32,7 +32,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.batches import LogSegment
 from keptlog.sources.kafka_log.directory import LogDirectory
 from keptlog.sources.kafka_log.segments import segments_to_read
-from keptlog.sources.kafka_log.tasks import LogPart, ScanTask, scan_from
+from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 from keptlog.sources.kafka_log.transactions import LogScan
 
 _PARTS_PER_CORE = 4
@@ -50,6 +50,14 @@ class _ScannedLog:
     """The one here."""
     segments: tuple[LogSegment, ...]
     scan: LogScan
+    epoch_starts: tuple[tuple[int, int], ...]
+
+    def as_source(self) -> SourceLog:
+        """As a plan wants to know it."""
+        epochs = self.epoch_starts
+        latest = epochs[-1][0] if epochs else None
+        scan = self.scan
+        return SourceLog(self.name.partition, scan.log_start_offset, scan.last_stable_offset, latest, epochs or None)
 
 
 @dataclass
@@ -124,8 +132,8 @@ class KafkaLogs:
                 name = TopicPartition(topic, log.topic_partition.partition)
                 try:
                     segments = tuple(segments_to_read(log.folder))
-                    high_watermark = self._high_watermark(log, stored)
-                    tasks[name] = ScanTask(segments, log.log_start_offset, high_watermark, self.skip_corrupt)
+                    noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)
+                    tasks[name] = ScanTask(segments, noted, self.skip_corrupt)
                 except KeptlogError as error:
                     failed[str(name)] = error
         return tasks, failed
@@ -150,14 +158,13 @@ def _scans(jobs: Jobs, tasks: Mapping[TopicPartition, ScanTask]) -> tuple[list[_
         if isinstance(outcome, KeptlogError):
             failed[str(name)] = outcome
         else:
-            scanned.append(_ScannedLog(name, task.segments, scan_from(outcome)))
+            scanned.append(_ScannedLog(name, task.segments, scan_from(outcome), task.noted.epoch_starts))
     return scanned, failed
 
 
 def _found(identity: SourceIdentity, logs: Sequence[_ScannedLog]) -> SourceTopic:
     """A topic as these of its logs show it; other partitions are in other brokers' directories."""
-    found = [SourceLog(log.name.partition, log.scan.log_start_offset, log.scan.last_stable_offset) for log in logs]
-    return SourceTopic(identity, tuple(found), is_whole=False)
+    return SourceTopic(identity, tuple(log.as_source() for log in logs), is_whole=False)
 
 
 def _identity_of(logs: Sequence[LogDirectory]) -> SourceIdentity:

@@ -16,12 +16,19 @@ topic-partition is **stopped**, with the reason and the choice:
 
     here    [ 0 ............... 120 )                  the topic was created anew, or its log was cut off
     there   [ 0 ... 30 )
+
+A log that was cut off and has grown past the position again looks as if nothing had happened: a leader that lacked some
+records took over (an unclean election, ADR 33). Its **leader epochs** tell. They rise with each leader, so the offsets
+up to the first later epoch are those that were there under the epoch of then:
+
+    here     position 120, reached under epoch 7
+    there    epoch 7 [ 0 ... 100 )  epoch 9 [ 100 ... 200 )      7 ends at 100: what is here from there on is lost there
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Segment
@@ -61,6 +68,8 @@ class StoredSource:
     """Null if it has none: its records were appended, or it has none yet."""
     positions: tuple[int | None, ...]
     """The log end offset of each partition; null if nothing was ever read or appended there."""
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
+    """By partition, the leader epoch that its log had there when the position was reached, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,16 @@ class SourceLog:
     log_start_offset: int
     end_offset: int
     """The last stable offset."""
+    leader_epoch: int | None = None
+    """The latest one of the log, if it is known."""
+    epoch_starts: tuple[tuple[int, int], ...] | None = None
+    """Leader epochs and where they begin, both rising; null where only the broker can be asked."""
+
+    def end_of_epoch(self, epoch: int) -> int | None:
+        """Up to where the log is what it was under this epoch; null where only the broker can tell."""
+        if self.epoch_starts is None:
+            return None
+        return min([start for later, start in self.epoch_starts if later > epoch], default=self.end_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +111,10 @@ class OffsetRange:
     """The log end offset that this was planned from; null if the topic-partition was never read before."""
     from_offset: int
     end_offset: int
+    position_epoch: int | None = None
+    """The leader epoch under which the position was reached, if the source is still to be asked whether that holds."""
+    end_epoch: int | None = None
+    """That of the end, to be remembered."""
 
     @property
     def is_first(self) -> bool:
@@ -157,8 +180,40 @@ def plan_ingest(
             stopped[partition] = why_stopped
         elif log and (position is None or position < log.end_offset):
             from_offset = max(position or 0, log.log_start_offset)
-            ranges.append(OffsetRange(partition, position, from_offset, log.end_offset))
+            ranges.append(OffsetRange(partition, position, from_offset, log.end_offset, None, log.leader_epoch))
     return IngestPlan(topic, found.source, partition_count, tuple(ranges), stopped)
+
+
+def with_leader_epochs(plan: IngestPlan, stored: StoredSource, found: SourceTopic) -> IngestPlan:
+    """The plan without ranges whose log was cut off below the position, and has grown past it again.
+
+    Where only the broker can tell, the range says which epoch it is to be asked for.
+    """
+    logs = {log.partition: log for log in found.logs}
+    ranges: list[OffsetRange] = []
+    stopped = dict(plan.stopped)
+    for each in plan.ranges:
+        epoch = stored.leader_epochs.get(each.partition)
+        if epoch is None or each.position is None or each.from_offset != each.position:
+            ranges.append(each)
+            continue
+        end = logs[each.partition].end_of_epoch(epoch)
+        if end is None:
+            ranges.append(replace(each, position_epoch=epoch))
+        elif end < each.position:
+            stopped[each.partition] = f"{why_refilled(plan.topic, each.position)}; it was cut off at offset {end}"
+        else:
+            ranges.append(each)
+    return replace(plan, ranges=tuple(ranges), stopped=stopped)
+
+
+def why_refilled(topic: str, position: int) -> str:
+    """Why a log must not be gone on with that was cut off below the position, and the choice."""
+    return (
+        f"below offset {position} there are other records at its source than were read, because a leader took over "
+        f"that lacked some: ingest it into another topic (--into {topic}-2), delete the one here first (keptlog topic "
+        f"delete {topic}), or keep what was read and go on at offset {position} (--skip-lost)"
+    )
 
 
 def _require_one_source(

@@ -170,7 +170,7 @@ def files_below(paths: Sequence[str]) -> list[str]:
     files = [file for path in paths for file in (_files_in(Path(path)) if Path(path).is_dir() else [path])]
     for file, count in Counter(file if file == STDIN else str(Path(file).resolve()) for file in files).items():
         if count > 1:
-            raise InvalidConfig(f"{file} is given more than once: its records would be appended as often")
+            raise InvalidConfig(f"{file} is given {count} times: its records would be appended {count} times")
     return files
 
 

@@ -30,7 +30,20 @@ from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.manifests import FileChange
-from keptlog.table.state import PARTITIONS, SOURCE, log_end_offset, log_start_offset, read_source, source_to_json
+from keptlog.table.state import (
+    PARTITIONS,
+    SOURCE,
+    ReachedEpoch,
+    leader_epoch,
+    log_end_offset,
+    log_start_offset,
+    read_source,
+    source_to_json,
+)
+from keptlog.table.stored_json import to_json
+
+_IDENTIFYING = 4
+"""Of a range's fields: its partition, position, beginning and end. The others are known of it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,7 @@ class Ingestion:
     @property
     def _commit_id(self) -> str:
         """Of the run and of its ranges: a run that is tried again, and finds more at the source, commits again."""
-        ranges = repr(sorted(astuple(each.range) for each in self.arrivals))
+        ranges = repr(sorted(astuple(each.range)[:_IDENTIFYING] for each in self.arrivals))
         return f"{self.run_id}/{hashlib.sha256(ranges.encode()).hexdigest()}"
 
     def _require_sound(self, arrival: Arrival) -> None:
@@ -113,6 +126,9 @@ class Ingestion:
             state[SOURCE] = source_to_json(source, stored_text)
         for each in self.arrivals:
             state[log_end_offset(each.range.partition)] = str(each.range.end_offset)
+            if each.range.end_epoch is not None:
+                reached = ReachedEpoch(each.range.end_offset, each.range.end_epoch)
+                state[leader_epoch(each.range.partition)] = to_json(reached)
             if each.range.is_first:
                 state[log_start_offset(each.range.partition)] = str(each.range.from_offset)
         return state

@@ -8,6 +8,8 @@ log.p<N>.log-start-offset         the first offset that readers see
 log.source                        where the records come from, as JSON; absent if they are appended (ADR 23)
 log.p<N>.log-end-offset           the next offset, and with a source the position there; never derived from the files:
                                   the last record may be cleaned away; absent until the first append or ingest
+log.p<N>.leader-epoch             the leader epoch that the source had when the log end was reached, as JSON (ADR 33);
+                                  absent where nobody knows
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
 log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
@@ -60,6 +62,11 @@ def log_end_offset(partition: int) -> str:
     return f"log.p{partition}.log-end-offset"
 
 
+def leader_epoch(partition: int) -> str:
+    """Name of the leader epoch's property."""
+    return f"log.p{partition}.leader-epoch"
+
+
 def watermarks(partition: int) -> str:
     """Name of the property that says where the watermarks lie."""
     return f"log.p{partition}.watermarks"
@@ -73,6 +80,14 @@ def last_pass(partition: int) -> str:
 def uncleanable(partition: int) -> str:
     """Name of the mark's property."""
     return f"log.p{partition}.uncleanable"
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedEpoch:
+    """Under which leader epoch a log end was reached; of no use once the log ends elsewhere."""
+
+    end_offset: int
+    leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +147,11 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     if text is None:
         return StoredSource(None, positions)
     where, remedy = f"topic {topic}: property {SOURCE}", SET_IT_BACK
-    return StoredSource(from_json(SourceIdentity, text, where, "source", remedy), positions)
+    source = from_json(SourceIdentity, text, where, "source", remedy)
+    reached = {number: _read_epoch(topic, properties, leader_epoch(number)) for number in numbers}
+    # An older keptlog moves the log end and leaves the epoch as it was.
+    epochs = {n: each.leader_epoch for n, each in reached.items() if each and each.end_offset == positions[n]}
+    return StoredSource(source, positions, epochs)
 
 
 def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:
@@ -168,6 +187,14 @@ def partition_count(topic: str, properties: Mapping[str, str]) -> int:
     if not count:
         raise LogCorrupt(f"table {topic!r} has no property {PARTITIONS}: keptlog did not create it; move it elsewhere")
     return count
+
+
+def _read_epoch(topic: str, properties: Mapping[str, str], name: str) -> ReachedEpoch | None:
+    text = properties.get(name)
+    if not text:
+        return None
+    what, remedy = "leader epoch", "remove it, and the source is believed to be whole"
+    return from_json(ReachedEpoch, text, f"topic {topic}: property {name}", what, remedy)
 
 
 def _read_mark(topic: str, properties: Mapping[str, str], name: str) -> Uncleanable | None:

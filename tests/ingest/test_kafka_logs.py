@@ -357,3 +357,32 @@ def test_a_transaction_whose_end_lies_above_the_high_watermark_is_open(store: Lo
     write_high_watermarks(there, t=31)
     run_import(store, there, "2")
     assert [each.offset for each in records_of(store, "t")] == [*range(20), *range(21, 31)]
+
+
+def test_a_log_that_was_cut_off_below_the_position_and_grew_past_it_is_stopped(store: LogStore, there: Path) -> None:
+    """An unclean leader election: from offset 10 on other records are there than were imported."""
+    path = write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    epochs = path.with_name("leader-epoch-checkpoint")
+    epochs.write_text("0\n1\n4 0\n")
+    assert not run_import(store, there, "1").failed
+    others = [replace(record, value=b"of another leader") for record in some_records(10, 25)]
+    write_log(there, "t-0", [some_batch(0), batch(others)])
+    epochs.write_text("0\n2\n4 0\n6 10\n")
+    stopped = run_import(store, there, "2").failed
+    assert str(stopped["t-0"]).startswith("below offset 20 there are other records at its source than were read")
+    assert records_of(store, "t") == some_records(0, 20)
+
+    assert not run_import(store, there, "3", skip_lost=True).failed
+    assert records_of(store, "t") == some_records(0, 20) + others[10:]
+    assert not run_import(store, there, "4").failed
+
+
+def test_leaders_that_took_over_without_a_loss_stop_nothing(store: LogStore, there: Path) -> None:
+    path = write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    epochs = path.with_name("leader-epoch-checkpoint")
+    epochs.write_text("0\n1\n4 0\n")
+    run_import(store, there, "1")
+    write_log(there, "t-0", [some_batch(0), some_batch(10), some_batch(20)])
+    epochs.write_text("0\n3\n4 0\n5 20\n9 25\n")
+    assert not run_import(store, there, "2").failed
+    assert records_of(store, "t") == some_records(0, 30)

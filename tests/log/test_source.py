@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, plan_ingest
+from keptlog.log.source import (
+    IngestPlan,
+    OffsetRange,
+    SourceIdentity,
+    SourceLog,
+    SourceTopic,
+    StoredSource,
+    plan_ingest,
+    with_leader_epochs,
+)
 
 USERS = SourceIdentity("users", "id-1", "broker:9092")
 
@@ -181,3 +190,45 @@ def test_positions_only_advance_and_no_offset_is_read_twice_or_where_the_source_
             assert each.from_offset == (start if position is None else position) or (skip_lost and position is not None)
         elif number not in made.stopped:
             assert position == end
+
+
+EPOCHS = ((3, 0), (7, 40), (9, 100))
+"""Leader epochs of a log, and where they begin."""
+
+
+def planned(log: SourceLog, position: int, epoch: int | None) -> IngestPlan:
+    """What is planned for a topic-partition whose position was reached under this epoch."""
+    source = SourceIdentity("t")
+    found = SourceTopic(source, (log,))
+    stored = StoredSource(source, (position,), {} if epoch is None else {0: epoch})
+    return with_leader_epochs(plan_ingest("t", source, stored.positions, found), stored, found)
+
+
+@pytest.mark.parametrize(("position", "epoch"), [(100, 7), (99, 7), (40, 3), (150, 9), (150, 12), (150, None)])
+def test_a_log_whose_later_leaders_began_at_or_behind_the_position_goes_on(position: int, epoch: int | None) -> None:
+    plan = planned(SourceLog(0, 0, 200, 9, EPOCHS), position, epoch)
+    assert not plan.stopped
+    assert plan.ranges == (OffsetRange(0, position, position, 200, None, 9),)
+
+
+@pytest.mark.parametrize(("position", "epoch", "cut"), [(101, 7, 100), (150, 8, 100), (150, 3, 40), (120, 0, 0)])
+def test_a_log_in_which_another_leader_began_below_the_position_was_cut_off_and_is_stopped_with_the_choice(
+    position: int, epoch: int, cut: int
+) -> None:
+    plan = planned(SourceLog(0, 0, 200, 9, EPOCHS), position, epoch)
+    assert plan.ranges == ()
+    reason = plan.stopped[0]
+    assert reason.startswith(f"below offset {position} there are other records at its source than were read")
+    assert reason.endswith(f"(--skip-lost); it was cut off at offset {cut}")
+
+
+def test_where_only_the_broker_can_tell_the_range_says_which_epoch_it_is_to_be_asked_for() -> None:
+    asked = planned(SourceLog(0, 0, 200, 9), 120, 7)
+    assert asked.ranges == (OffsetRange(0, 120, 120, 200, 7, 9),)
+
+
+def test_what_is_read_from_elsewhere_than_the_position_needs_no_epoch() -> None:
+    source = SourceIdentity("t")
+    found = SourceTopic(source, (SourceLog(0, 150, 200, 9),))
+    plan = plan_ingest("t", source, (120,), found, skip_lost=True)
+    assert with_leader_epochs(plan, StoredSource(source, (120,), {0: 7}), found) == plan

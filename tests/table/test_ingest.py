@@ -355,3 +355,33 @@ def test_a_topic_that_was_deleted_and_made_anew_begins_without_a_source(store: L
     assert store.source_of(TOPIC) == StoredSource(None, (None,))
     with pytest.raises(StalePlan, match="the position of partition 0 was 55, now it is None"):
         ingest(store, late)
+
+
+def test_the_leader_epoch_of_the_source_is_remembered_with_the_position_that_was_reached_under_it(
+    store: LogStore,
+) -> None:
+    ingest(store, arrived(store, OffsetRange(0, None, 40, 55, None, 7), [40]))
+    assert store.source_of(TOPIC) == StoredSource(SOURCE, (55,), {0: 7})
+    ingest(store, arrived(store, OffsetRange(0, 55, 55, 60, 7, 9), [55]))
+    assert store.source_of(TOPIC) == StoredSource(SOURCE, (60,), {0: 9})
+
+
+def test_a_leader_epoch_is_not_believed_of_another_position(store: LogStore) -> None:
+    """An older keptlog, or a source without epochs, moves the position and leaves the epoch as it was."""
+    ingest(store, arrived(store, OffsetRange(0, None, 40, 55, None, 7), [40]))
+    ingest(store, arrived(store, OffsetRange(0, 55, 55, 60), [55]))
+    assert store.source_of(TOPIC) == StoredSource(SOURCE, (60,))
+
+
+def test_a_leader_epoch_that_is_none_names_its_property(store: LogStore) -> None:
+    ingest(store, first(store))
+    store._load(TOPIC).transaction().set_properties({"log.p0.leader-epoch": "7"}).commit_transaction()
+    with pytest.raises(LogCorrupt, match=r"log\.p0\.leader-epoch='7' is no leader epoch .*; remove it"):
+        store.source_of(TOPIC)
+
+
+def test_a_run_that_finds_another_epoch_at_the_same_offsets_is_the_same_commit(store: LogStore) -> None:
+    ingest(store, arrived(store, OffsetRange(0, None, 40, 55, None, 7), [40]), run_id="1")
+    before = commits(store)
+    ingest(store, arrived(store, OffsetRange(0, None, 40, 55, None, 8), [40]), run_id="1")
+    assert commits(store) == before

@@ -7,7 +7,9 @@ not an offset that must come. It is reached with the first record at or behind i
                           120 .. 151   153 .. 197  | end       198 and 199 are markers; the log ends at 200
 
 If the log ends before the range does, or does not begin before it, it is another log than the one that was planned
-from, and the part fails. Memory is bounded: by what librdkafka may fetch ahead, and by one table.
+from, and the part fails. So it does if the broker says that the log was cut off below the range since: librdkafka asks
+for the end of the leader epoch that a position is given with (KIP-320). Memory is bounded: by what librdkafka may fetch
+ahead, and by one table.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import StalePlan, StorageUnavailable
+from keptlog.errors import InvalidConfig, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
     OFFSET_OUT_OF_RANGE,
     PARTITION_EOF,
@@ -33,6 +35,7 @@ from keptlog.kafka_client.errors import (
     translated,
 )
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.source import why_refilled
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.messages import table_of
 
@@ -68,6 +71,8 @@ class BrokerPart:
     from_offset: int
     end_offset: int
     """At most the last stable offset."""
+    leader_epoch: int | None = None
+    """That under which the records before the range were read, if the log must not have been cut off below it since."""
     stall_seconds: float = 60
     """So long nothing may come from the broker; a restart takes less."""
 
@@ -82,20 +87,28 @@ class BrokerPart:
         name = TopicPartition(self.topic, self.topic_partition.partition)
         return f"{name} at {self.settings.bootstrap}"
 
+    @property
+    def _position(self) -> Position:
+        position = Position(self.topic, self.topic_partition.partition, self.from_offset)
+        if self.leader_epoch is None:
+            return position
+        return Position(position.topic, position.partition, position.offset, leader_epoch=self.leader_epoch)
+
     def read(self, _skip: Callable[[str], None]) -> Iterator[pa.Table]:
         """The records as tables of ``SCHEMA``, without delete horizons; nothing is ever left out.
 
         Raises:
             StalePlan: the log there does not hold the range any more.
             StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``.
-            InvalidConfig: a client setting, a password or a permission is wrong.
+            InvalidConfig: a client setting, a password or a permission is wrong, or the log was cut off below
+                the range.
             UnknownTopic: the topic is gone.
             InvalidRecord: a record can't be kept as it is.
         """
         with broker_errors(self.settings, f"{self.there} can't be read") as trouble, _no_search_for_cycles():
             consumer = Consumer(self.settings.for_consumer(error_cb=trouble))
             with contextlib.closing(consumer):
-                consumer.assign([Position(self.topic, self.topic_partition.partition, self.from_offset)])
+                consumer.assign([self._position])
                 reading = _Reading(self, consumer, trouble)
                 while not reading.is_done:
                     yield from reading.next_table()
@@ -163,6 +176,10 @@ class _Reading:
         """What came between the records."""
         if error is None or error.code() in _HARMLESS:
             return
+        if error.code() == OFFSET_OUT_OF_RANGE and "truncation" in error.str():
+            raise InvalidConfig(
+                f"{self.part.there}: {why_refilled(self.part.topic_partition.topic, self.part.from_offset)}"
+            )
         if error.code() == OFFSET_OUT_OF_RANGE:
             raise StalePlan(
                 f"{self.part.there} does not have offset {self.position} any more: it was deleted, or the log was cut "

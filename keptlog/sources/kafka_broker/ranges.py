@@ -39,5 +39,7 @@ def _parts(plan: IngestPlan, settings: ClientSettings, offsets: int) -> tuple[Br
             each.from_offset + (each.end_offset - each.from_offset) * number // max(count, 1)
             for number in range(count + 1)
         ]
-        parts += [BrokerPart(settings, plan.source.topic, name, start, end) for start, end in pairwise(cuts)]
+        for start, end in pairwise(cuts):
+            epoch = each.position_epoch if start == each.position else None
+            parts.append(BrokerPart(settings, plan.source.topic, name, start, end, epoch))
     return tuple(parts)

@@ -18,7 +18,14 @@ from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Position
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ConfigSource, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConfigResource,
+    ConfigSource,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+)
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors, translated
@@ -101,12 +108,21 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
     found = {
         name: SourceTopic(
             SourceIdentity(name, ids.get(name), settings.bootstrap),
-            tuple(SourceLog(number, starts[name, number], ends[name, number]) for number in numbers),
+            tuple(
+                SourceLog(
+                    number, starts[name, number].offset, ends[name, number].offset, ends[name, number].leader_epoch
+                )
+                for number in numbers
+            ),
         )
         for name, numbers in partitions.items()
         if name not in answers.errors
     }
     return BrokerTopics(found, answers.errors)
+
+
+def _log(partition: int, start: ListOffsetsResultInfo, end: ListOffsetsResultInfo) -> SourceLog:
+    return SourceLog(partition, start.offset, end.offset, end.leader_epoch)
 
 
 def topic_settings(
@@ -173,8 +189,10 @@ def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[st
     return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
 
 
-def _offsets(answers: _Answers, positions: Sequence[Position], which: OffsetSpec) -> dict[tuple[str, int], int]:
-    """An offset of each topic-partition, of committed records."""
+def _offsets(
+    answers: _Answers, positions: Sequence[Position], which: OffsetSpec
+) -> dict[tuple[str, int], ListOffsetsResultInfo]:
+    """An offset of each topic-partition, of committed records, and the leader epoch of then."""
     wanted = {each: which for each in positions if each.topic not in answers.errors}
     if not wanted:
         return {}
@@ -182,7 +200,7 @@ def _offsets(answers: _Answers, positions: Sequence[Position], which: OffsetSpec
         wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=answers.wait_seconds
     )
     found = answers.of(futures, lambda each: str(each.topic), "its offsets can't be looked at")
-    return {(each.topic, each.partition): result.offset for each, result in found.items()}
+    return {(each.topic, each.partition): result for each, result in found.items()}
 
 
 def _shown(topics: Sequence[str]) -> str:

@@ -6,6 +6,7 @@
       replication-offset-checkpoint   high watermarks          every 5 s, and when the broker ends in peace
       orders-0/
         partition.metadata            the topic's id
+        leader-epoch-checkpoint       leader epochs and where they begin, one line each
         00000000000000000000.log ...
 
 A folder is a log if its name is a topic-partition. Others are a log's that is no more, ``…-delete``, or not yet,
@@ -14,6 +15,7 @@ A folder is a log if its name is a topic-partition. Others are a log's that is n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from keptlog.log.topic_partition import TopicPartition
 _CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 _LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 _HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 _PARTITION_METADATA = "partition.metadata"
 _CHECKPOINT_VERSION = "0"
 _REMEDY = "restore the file, or remove it to go without what it notes"
@@ -41,6 +44,8 @@ class LogDirectory:
     """Where the broker's cleaner would go on."""
     high_watermark: int | None = None
     """Below it all replicas have the records; what lies above may still be taken back."""
+    epoch_starts: tuple[tuple[int, int], ...] = ()
+    """Leader epochs and where they begin, both rising."""
 
 
 def log_directories(path: Path) -> list[LogDirectory]:
@@ -66,7 +71,15 @@ def _log_directories(path: Path) -> list[LogDirectory]:
     first_dirty = _checkpoint(path / _CLEANER_CHECKPOINT)
     committed = _checkpoint(path / _HIGH_WATERMARK_CHECKPOINT)
     found = [
-        LogDirectory(name, folder, _topic_id(folder), log_starts.get(name), first_dirty.get(name), committed.get(name))
+        LogDirectory(
+            topic_partition=name,
+            folder=folder,
+            topic_id=_topic_id(folder),
+            log_start_offset=log_starts.get(name),
+            first_dirty_offset=first_dirty.get(name),
+            high_watermark=committed.get(name),
+            epoch_starts=_epoch_starts(folder / _EPOCH_CHECKPOINT),
+        )
         for folder in path.iterdir()
         if (name := _log_in(folder)) is not None
     ]
@@ -84,25 +97,43 @@ def _log_in(folder: Path) -> TopicPartition | None:
 
 
 def _checkpoint(path: Path) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint file: its version, the number of entries, the entries. Empty if there is no file."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return {}
-    except UnicodeDecodeError:
-        raise LogCorrupt(f"{path} is not text; {_REMEDY}") from None
-    if not lines:
-        return {}
-    if lines[0] != _CHECKPOINT_VERSION or len(lines) < 2 or lines[1] != str(len(lines) - 2):
-        raise LogCorrupt(f"{path} does not begin with version 0 and the number of its entries; {_REMEDY}")
+    """The offsets in a checkpoint file of all logs."""
     offsets: dict[TopicPartition, int] = {}
-    for number, line in enumerate(lines[2:], start=3):
+    for number, line in _entries(path):
         try:
             topic, partition, offset = line.split(" ")
             offsets[TopicPartition(topic, int(partition))] = int(offset)
         except ValueError:
             raise LogCorrupt(f"{path} line {number}: {line!r} is not <topic> <partition> <offset>; {_REMEDY}") from None
     return offsets
+
+
+def _epoch_starts(path: Path) -> tuple[tuple[int, int], ...]:
+    """The leader epochs in a log's own checkpoint file."""
+    starts: list[tuple[int, int]] = []
+    for number, line in _entries(path):
+        try:
+            epoch, start = map(int, line.split(" "))
+        except ValueError:
+            raise LogCorrupt(f"{path} line {number}: {line!r} is not <epoch> <offset>; {_REMEDY}") from None
+        starts.append((epoch, start))
+    return tuple(sorted(starts))
+
+
+def _entries(path: Path) -> Iterator[tuple[int, str]]:
+    """Line by line, with its number, what stands in a checkpoint file: its version, the number of entries, the entries.
+
+    None if there is no file.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return
+    except UnicodeDecodeError:
+        raise LogCorrupt(f"{path} is not text; {_REMEDY}") from None
+    if lines and (lines[0] != _CHECKPOINT_VERSION or len(lines) < 2 or lines[1] != str(len(lines) - 2)):
+        raise LogCorrupt(f"{path} does not begin with version 0 and the number of its entries; {_REMEDY}")
+    yield from enumerate(lines[2:], start=3)
 
 
 def _topic_id(folder: Path) -> str | None:

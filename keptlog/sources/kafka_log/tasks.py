@@ -19,14 +19,22 @@ from keptlog.sources.kafka_log.transactions import AbortedTransaction, LogScan, 
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """What a broker noted about one of its logs; null or empty where it noted nothing."""
+
+    log_start_offset: int | None
+    high_watermark: int | None
+    """Null also where what lies above is wanted."""
+    epoch_starts: tuple[tuple[int, int], ...]
+    """Leader epochs and where they begin, both rising."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScanTask:
     """Looks at all batches of one log."""
 
     segments: tuple[LogSegment, ...]
-    log_start_offset: int | None
-    """What the broker noted, if anything."""
-    high_watermark: int | None
-    """The same; null also where what lies above is wanted."""
+    noted: Noted
     skip_corrupt: bool
 
     @property
@@ -41,9 +49,8 @@ class ScanTask:
             LogCorrupt: something is broken before the log's end, and is not to be skipped.
             StorageUnavailable: a file can't be read.
         """
-        return asdict(
-            scan_log(self.segments, self.log_start_offset, self.high_watermark, skip_corrupt=self.skip_corrupt)
-        )
+        noted = self.noted.log_start_offset, self.noted.high_watermark
+        return asdict(scan_log(self.segments, *noted, skip_corrupt=self.skip_corrupt))
 
 
 def scan_from(result: Mapping[str, Any]) -> LogScan:

@@ -1,0 +1,85 @@
+"""A log of a broker that was cut off below the position, and has grown past it again: an unclean leader election.
+
+A single broker elects nobody. So it is killed, the last batches are taken out of its log as if it never had them, and
+it is started again: a new leader epoch begins where the log ends now.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.kafka_broker import KafkaBroker, kafka_broker
+from examples.kafka_jars import kafka_jars
+from keptlog.errors import InvalidConfig
+from tests.broker.broker import Broker
+from tests.broker.ingesting import Ingesting
+from tests.kafka.jars import or_skip
+
+KEPT = 3
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[KafkaBroker]:
+    """A broker of its own, because it is killed."""
+    or_skip(kafka_jars)
+    with kafka_broker() as started:
+        yield started
+
+
+@pytest.fixture
+def there(process: KafkaBroker, tmp_path: Path) -> Ingesting:
+    return Ingesting(Broker(process.bootstrap, process.folder, process.bootstrap, process.restart), tmp_path)
+
+
+def cut_off(process: KafkaBroker, folder: Path, records: int) -> None:
+    """Let the log have only its first records, each a batch of its own, and a new leader."""
+    process.kill()
+    path = folder / "00000000000000000000.log"
+    content, position = path.read_bytes(), 0
+    for _ in range(records):
+        (length,) = struct.unpack_from(">i", content, position + 8)
+        position += 12 + length
+    path.write_bytes(content[:position])
+    for index in (*folder.glob("*.index"), *folder.glob("*.timeindex")):
+        index.unlink()
+    process.start()
+
+
+def produced(there: Ingesting, *values: bytes) -> None:
+    for value in values:
+        there.produce(value)
+
+
+def test_a_log_that_was_cut_off_and_refilled_is_stopped_until_somebody_chooses(
+    there: Ingesting, process: KafkaBroker
+) -> None:
+    there.create()
+    produced(there, b"0", b"1", b"2", b"3", b"4")
+    there.bring_all()
+    cut_off(process, process.folder / f"{there.topic}-0", KEPT)
+    produced(there, *(b"of another leader" for _ in range(4)))
+
+    stopped = there.bring().failed
+    assert isinstance(stopped[f"{there.topic}-0"], InvalidConfig)
+    assert "below offset 5 there are other records at its source than were read" in str(stopped[f"{there.topic}-0"])
+    assert there.values() == [b"0", b"1", b"2", b"3", b"4"]
+
+    assert not there.bring(skip_lost=True).failed
+    assert there.values() == [b"0", b"1", b"2", b"3", b"4", b"of another leader", b"of another leader"]
+    produced(there, b"next")
+    there.bring_all()
+    assert there.values()[-1] == b"next"
+
+
+def test_a_new_leader_that_lacks_nothing_is_gone_on_with(there: Ingesting, process: KafkaBroker) -> None:
+    there.create()
+    produced(there, b"0", b"1")
+    there.bring_all()
+    process.restart()
+    produced(there, b"2")
+    there.bring_all()
+    assert there.values() == [b"0", b"1", b"2"]
