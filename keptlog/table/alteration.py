@@ -10,8 +10,8 @@ Properties alone are last-writer-wins in Iceberg, so the commit adds an empty sn
 checked on (ADR 10). A clean or retention that was planned by the old settings loses its race by that too, and looks
 again (ADR 13).
 
-What is set is the topic's own from then on. What is unset is the broker's again; if it decides over deletion, its value of
-now is stored, so that it is never left to the next machine (ADR 30).
+What is set is the topic's own from then on. What is unset is the broker's again; if it decides over deletion, its value
+of now is stored, so that it is never left to the next machine (ADR 30).
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Alteration:
             stored = {name: value for name, value in stored.items() if name not in own}
             TopicConfig.of(own, broker_settings, stored)
             wanted = {CONFIG_PREFIX + name: value for name, value in self.to_set.items()} | stored_properties(stored)
-            changed = [prefix + name for name in [*self.to_set, *self.unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)]
+            changed = [
+                prefix + name for name in [*self.to_set, *self.unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)
+            ]
             gone = [key for key in changed if key in table.properties and key not in wanted]
             if not gone and all(table.properties.get(key) == value for key, value in wanted.items()):
                 return None
