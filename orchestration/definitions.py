@@ -23,7 +23,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import spark_resource
-from keptlog.errors import KeptlogError, LogCorrupt, UnsupportedFormat
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.source import SourceIdentity
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
@@ -60,29 +60,48 @@ def topic_assets(log_store: LogStoreResource) -> list[dg.AssetSpec | dg.AssetsDe
     """
     try:
         store = log_store.store
-        topics, unreadable = _described(store)
+        # What the sensors of this process will need anyway; of a large home as much as there is time for.
+        seen = log_store.observer.look(ClockResource().read_ms())
+        topics, unreadable = _described(store, seen.unreadable)
     except (KeptlogError, OSError) as error:
-        return [_notice("home_unreachable", f"{log_store.path} can't be read: {error}. Reload when it is back.")]
+        return [_notice(["home_unreachable"], f"{log_store.path} can't be read: {error}. Reload when it is back.")]
     if not topics and not unreadable:
         create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
-        return [_notice("no_topics_yet", f"{log_store.path} has no topics yet. Create one with {create}, then reload.")]
+        return [
+            _notice(["no_topics_yet"], f"{log_store.path} has no topics yet. Create one with {create}, then reload.")
+        ]
     names = names_of(topic.name for topic, _ in topics)
     notices = [
-        _notice(f"{topic}/unreadable", f"{topic} can't be read: {error}. Reload when that is mended.")
+        _notice([topic, "unreadable"], f"{topic} can't be read: {error}. Reload when that is mended.")
         for topic, error in unreadable.items()
     ]
     return [*notices, *(each for topic, source in topics for each in _assets_of(topic, names[topic.name], source))]
 
 
-def _described(store: LogStore) -> tuple[list[tuple[Topic, SourceIdentity | None]], dict[str, KeptlogError]]:
-    """The topics with their sources, and why the others can't be read."""
+def _described(
+    store: LogStore, unreadable_logs: Mapping[str, KeptlogError]
+) -> tuple[list[tuple[Topic, SourceIdentity | None]], dict[str, KeptlogError]]:
+    """The topics with their sources, and why the others can't be read.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached, or not one topic can.
+    """
     topics: list[tuple[Topic, SourceIdentity | None]] = []
     unreadable: dict[str, KeptlogError] = {}
     for name in store.topics():
+        if name in unreadable_logs:
+            unreadable[name] = unreadable_logs[name]
+            continue
         try:
             topics.append((store.describe_topic(name), store.source_of(name).source))
-        except (LogCorrupt, UnsupportedFormat) as error:
+        except UnknownTopic:
+            # It was deleted just now.
+            continue
+        except KeptlogError as error:
             unreadable[name] = error
+    outages = [error for error in unreadable.values() if isinstance(error, StorageUnavailable)]
+    if outages and len(outages) == len(unreadable) and not topics:
+        raise outages[0]
     return topics, unreadable
 
 
@@ -92,8 +111,8 @@ def _assets_of(topic: Topic, name: str, source: SourceIdentity | None) -> list[d
     return [source_section(topic, name, source), ingested_section(topic, name, source), clean_section(topic, name)]
 
 
-def _notice(name: str, description: str) -> dg.AssetSpec:
-    return dg.AssetSpec(dg.AssetKey(name.split("/")), description=description, group_name="keptlog")
+def _notice(key: list[str], description: str) -> dg.AssetSpec:
+    return dg.AssetSpec(dg.AssetKey(key), description=description, group_name="keptlog")
 
 
 @dg.definitions

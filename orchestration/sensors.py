@@ -31,6 +31,9 @@ from keptlog.passes.observer import Observer, Overview
 OBSERVATIONS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""
 
+_TOLD = 3
+"""Of what a tick tells about single topics and logs: there may be thousands."""
+
 _NONE_IS_DUE = {
     Trigger.MAX_COMPACTION_LAG: "none is late",
     Trigger.DIRTY_RATIO: "none is above its dirty ratio",
@@ -78,17 +81,19 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
         return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
     parts = [counted(len(seen.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
     if due.in_flight:
-        parts = [f"{name} is being cleaned" for name in due.in_flight[:3]]
+        parts = [f"{name} is being cleaned" for name in due.in_flight[:_TOLD]]
     waiting = [each for each in seen.assessments if not each.trigger]
     marks = [(each.log.topic_partition, each.log.uncleanable) for each in waiting]
-    parts += [f"{name} is {mark.told(seen.now_ms)}" for name, mark in marks if mark][:3]
+    parts += [f"{name} is {mark.told(seen.now_ms)}" for name, mark in marks if mark][:_TOLD]
     upcoming = [(each.due_ms, str(each.log.topic_partition)) for each in waiting if each.due_ms is not None]
     if upcoming:
         due_ms, name = min(upcoming)
         parts.append(f"next to look at: {name} at {iso_time(due_ms)}")
     if seen.behind:
         parts.append(f"{counted(seen.behind, 'topic')} still to be read, in the next ticks")
-    parts += [f"{topic} can't be read: {error}" for topic, error in seen.unreadable.items()]
+    parts += [f"{topic} can't be read: {error}" for topic, error in list(seen.unreadable.items())[:_TOLD]]
+    if len(seen.unreadable) > _TOLD:
+        parts.append(f"and {len(seen.unreadable) - _TOLD} more topics can't be read")
     return "; ".join(parts)
 
 

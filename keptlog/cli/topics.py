@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from keptlog.cli.output import exit_if_failed, json_option, no_topics, print_json, print_table
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnsupportedFormat
+from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE
 from keptlog.log.config import NOT_APPLICABLE
@@ -65,7 +65,10 @@ def list_topics(*, as_json: bool) -> None:
     for name in store.topics():
         try:
             topics.append(store.describe_topic(name))
-        except (LogCorrupt, UnsupportedFormat) as error:
+        except UnknownTopic:
+            # It was deleted just now.
+            continue
+        except KeptlogError as error:
             unreadable[name] = error
     unreadable |= {name: unfinished_deletion(name) for name in store.being_deleted()}
     rows = [

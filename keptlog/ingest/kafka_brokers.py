@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from keptlog.errors import KeptlogError, LogCorrupt, StalePlan, UnsupportedFormat
+from keptlog.errors import KeptlogError, StalePlan, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import WAIT_SECONDS
 from keptlog.kafka_client.settings import ClientSettings
@@ -42,7 +42,10 @@ def topics_from_brokers(store: LogStore) -> dict[str, str]:
     for topic in store.topics():
         try:
             source = store.source_of(topic).source
-        except (LogCorrupt, UnsupportedFormat):
+        except UnknownTopic:
+            # It was deleted just now.
+            continue
+        except KeptlogError:
             names[topic] = topic
         else:
             names |= {topic: source.topic} if source and source.bootstrap else {}

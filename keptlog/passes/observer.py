@@ -12,6 +12,8 @@ After a restart, or when very many topics have changed at once, there may be mor
 for: Dagster kills one after a minute. So an observer reads for ``READING_MS`` and leaves the rest to the next look;
 until then a topic that was not read is judged as it was last seen, or not at all.
 
+A topic that can't be read, for whatever reason, costs only itself, and is tried again at each look.
+
 What is remembered is never what a change is made from: passes read the tables (``keptlog.passes.names``). Nothing is
 imported here that takes long, so that ``keptlog status`` starts quickly.
 """
@@ -23,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic, UnsupportedFormat
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log
@@ -134,8 +136,7 @@ class Observer:
         """Bring what is known up to date.
 
         Raises:
-            StorageUnavailable: the catalog or the storage can't be reached.
-            InvalidConfig: a topic's configuration can't be resolved over the broker's.
+            StorageUnavailable: the catalog can't be reached, or not one of its topics. Else a topic costs only itself.
         """
         # Who waited for another look has spent its time, and takes what that one has read.
         until_ms = self.monotonic_ms() + READING_MS
@@ -145,11 +146,20 @@ class Observer:
             for seen in self._seen.values():
                 seen.assessments = [_up_to_date(each, now_ms) for each in seen.assessments]
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]
+            # Who mends a file need not move the location: what could not be read is tried anew, longest ago first.
+            unreadable = [topic for topic, seen in self._seen.items() if seen.unreadable and topic not in changed]
             read = 0
-            while read < len(changed) and self.monotonic_ms() < until_ms:
-                self._seen[changed[read]] = self._read(changed[read], locations[changed[read]], now_ms)
+            for topic in [*changed, *unreadable]:
+                if self.monotonic_ms() >= until_ms:
+                    break
+                self._seen.pop(topic, None)
+                self._seen[topic] = self._read(topic, locations[topic], now_ms)
                 read += 1
-            return self._overview(now_ms, behind=len(changed) - read)
+            reasons = [each.unreadable for each in self._seen.values()]
+            outages = [error for error in reasons if isinstance(error, StorageUnavailable)]
+            if outages and len(outages) == len(self._seen):
+                raise outages[0]
+            return self._overview(now_ms, behind=max(len(changed) - read, 0))
 
     def changed_dirty_sections(self, overview: Overview) -> list[Assessment]:
         """Logs whose dirty section is not the one that ``mark_reported`` last heard of."""
@@ -170,7 +180,7 @@ class Observer:
     def _read(self, topic: str, location: str, now_ms: int) -> _Topic:
         try:
             observed = self.store.observe(topic, location)
-        except (LogCorrupt, UnknownTopic, UnsupportedFormat) as error:
+        except KeptlogError as error:
             return _Topic(location, unreadable=error)
         return _Topic(observed.location, [assess(log, now_ms) for log in observed.logs], observed.last_passes)
 

@@ -15,6 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log, Segment
+from keptlog.table.damage import entries_of, manifests_of
 from keptlog.table.file_metrics import LiveFile, live_file
 from keptlog.table.logs import logs_from
 
@@ -31,14 +32,14 @@ class LiveFiles:
         """Files by partition, in offset order, of a snapshot (default: the current one).
 
         Raises:
-            LogCorrupt: a file is not keptlog's, or rows were deleted by delete files.
+            LogCorrupt: a file is not keptlog's, rows were deleted by delete files, or a manifest is damaged or gone.
         """
         topic = table.name()[-1]
         looked_at = snapshot or table.current_snapshot()
         known = self._parsed.get(topic, {})
         parsed: _Parsed = {}
         by_partition: dict[int, list[LiveFile]] = defaultdict(list)
-        for manifest in looked_at.manifests(table.io) if looked_at else ():
+        for manifest in manifests_of(topic, looked_at, table.io) if looked_at else ():
             files = known.get(manifest.manifest_path) or _parse(topic, table, manifest)
             parsed[manifest.manifest_path] = files
             for file in files:
@@ -81,4 +82,4 @@ def _parse(topic: str, table: Table, manifest: ManifestFile) -> tuple[LiveFile, 
             )
         return ()
     path = manifest.manifest_path
-    return tuple(live_file(topic, entry, path) for entry in manifest.fetch_manifest_entry(table.io))
+    return tuple(live_file(topic, entry, path) for entry in entries_of(topic, manifest, table.io))

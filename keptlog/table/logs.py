@@ -96,11 +96,15 @@ def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mappin
         InvalidConfig: it can't be.
         UnsupportedFormat, LogCorrupt: as ``format_of`` does.
     """
+    config = known_config(topic, properties)
     try:
-        of_topic, stored = known_config(topic, properties), known_settings(stored_config(properties))
-        return _resolved(tuple(of_topic.items()), tuple(broker_settings.items()), tuple(stored.items()))
+        stored = known_settings(stored_config(properties))
+        return _resolved(tuple(config.items()), tuple(broker_settings.items()), tuple(stored.items()))
     except InvalidConfig as error:
-        raise InvalidConfig(f"topic {topic}: {error}") from error
+        foreign = sorted(config.keys() - known_settings(config).keys())
+        options = "".join(f" --delete-config {name}" for name in foreign)
+        remedy = f"; another program has set it: keptlog topic alter {topic}{options}" if foreign else ""
+        raise InvalidConfig(f"topic {topic}: {error}{remedy}") from error
 
 
 @lru_cache(maxsize=64)

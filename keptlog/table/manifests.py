@@ -45,6 +45,7 @@ from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
 from typing_extensions import override
 
+from keptlog.table.damage import entries_of, manifests_of
 from keptlog.table.file_metrics import LiveFile
 from keptlog.table.format import raised_format
 from keptlog.table.state import SNAPSHOT_ID
@@ -125,6 +126,7 @@ class _Producer(_SnapshotProducer["_Producer"]):
         super().__init__(operation, transaction, table.io, snapshot_properties=dict(change.summary))
         self._base = base
         self._added = change.added
+        self._topic = table.name()[-1]
         self._removed = {file.segment.path for file in change.removed}
         self._touched: dict[str, list[ManifestEntry]] = {file.manifest_path: [] for file in change.removed}
         for files in change.live.values():
@@ -148,7 +150,7 @@ class _Producer(_SnapshotProducer["_Producer"]):
     @override
     def _existing_manifests(self) -> list[ManifestFile]:
         snapshot = self._transaction.table_metadata.snapshot_by_name(self._target_branch)
-        manifests = snapshot.manifests(self._io) if snapshot else []
+        manifests = manifests_of(self._topic, snapshot, self._io) if snapshot else []
         if self._base:
             manifests = list(self._base.manifests)
         return [each for each in manifests if each.has_added_files() or each.has_existing_files()]
@@ -194,7 +196,7 @@ class _Producer(_SnapshotProducer["_Producer"]):
         if len(small) < SMALL_MANIFESTS:
             return kept + small, again
         for manifest in small:
-            again += self._remaining(self.fetch_manifest_entry(manifest))
+            again += self._remaining(entries_of(self._topic, manifest, self._io))
         return kept, again
 
     def _remaining(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:

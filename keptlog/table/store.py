@@ -14,7 +14,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import settled
 from keptlog.log.metrics import LastPass
@@ -198,11 +198,31 @@ class LogStore:
         return self.describe_topic(topic).data_location
 
     def metadata_locations(self) -> dict[str, str]:
-        """Topic to the location of its current metadata: it changes with every commit, and is cheap to ask for."""
+        """Topic to the location of its current metadata: it changes with every commit, and is cheap to ask for.
+
+        It is empty for a topic of which it can't be had; who reads that topic is told why.
+        """
         with reaching("topics can't be listed"):
             if isinstance(self._catalog, SqlCatalog):
                 return metadata_locations(self._catalog)
-            return {name: metadata_location(self._catalog, name) for name in topic_names(self._catalog)}
+            names = topic_names(self._catalog)
+        found: dict[str, str] = {}
+        outages: list[StorageUnavailable] = []
+        for name in names:
+            try:
+                with reaching(f"topic {name} can't be loaded"):
+                    found[name] = metadata_location(self._catalog, name)
+            except UnknownTopic:
+                # It was deleted just now.
+                continue
+            except LogCorrupt:
+                found[name] = ""
+            except StorageUnavailable as error:
+                found[name] = ""
+                outages.append(error)
+        if outages and len(outages) == len(found):
+            raise outages[0]
+        return found
 
     def append(self, topic: str, records: Iterable[NewRecord], run_id: str, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -17,14 +18,15 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.counted import counted
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.catalog import metadata_locations
+from keptlog.table.damage import NOT_METADATA, damaged
 from keptlog.table.deletion import being_deleted
 from keptlog.table.embedded import NAMESPACE, unfinished_deletion
-from keptlog.table.files import TableFiles
+from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
@@ -67,7 +69,7 @@ def load_topic_table(catalog: Catalog, name: str) -> Table:
     Raises:
         UnknownTopic: there is none.
         UnsupportedFormat: a newer keptlog has written it.
-        LogCorrupt: its format is no version.
+        LogCorrupt: its metadata file is damaged or gone, or its format is no version.
     """
     table = _table(catalog, name)
     format_of(name, table.properties)
@@ -85,9 +87,31 @@ def metadata_location(catalog: Catalog, name: str) -> str:
 
 def _table(catalog: Catalog, name: str) -> Table:
     try:
-        return catalog.load_table((NAMESPACE, name))
+        try:
+            return catalog.load_table((NAMESPACE, name))
+        except FileNotFoundError:
+            # A commit may have moved the catalog on from a file that a purge has deleted then.
+            return catalog.load_table((NAMESPACE, name))
     except (NoSuchTableError, NoSuchNamespaceError):
         raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list, or create it") from None
+    except KeptlogError:
+        raise
+    except NOT_METADATA as error:
+        if isinstance(error, FileNotFoundError) and not _is_storage_there(catalog):
+            raise
+        raise damaged(name, _metadata_file(catalog, name), error) from error
+
+
+def _metadata_file(catalog: Catalog, name: str) -> str:
+    """What the catalog names as a topic's metadata file, in words; some catalogs keep that to themselves."""
+    location = metadata_locations(catalog).get(name) if isinstance(catalog, SqlCatalog) else None
+    return f"metadata file {location}" if location else "the metadata file that the catalog names"
+
+
+def _is_storage_there(catalog: Catalog) -> bool:
+    """Whether the folder of all topics is there: it is not while a disk is not mounted."""
+    local = local_path(catalog.properties.get("warehouse", ""))
+    return not local or Path(local).exists()
 
 
 def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:

@@ -95,17 +95,21 @@ def test_an_observer_whose_time_is_up_says_how_many_topics_it_is_behind(store: L
     assert (observer.look(NOW_MS).behind, len(observer.look(NOW_MS).logs)) == (0, 3)
 
 
-def test_a_storage_that_does_not_answer_ends_an_observers_look_and_is_told_of_one_topic_by_a_single_one(
+def test_a_storage_that_does_not_answer_for_one_topic_costs_that_one_and_for_all_of_them_the_look(
     store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really = LogStore.observe
+    unreachable = {"b"}
 
-    def unreachable_for_b(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
-        if topic == "b":
+    def observe_some(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        if topic in unreachable:
             raise StorageUnavailable("its bucket does not answer")
         return really(store, topic, location)
 
-    monkeypatch.setattr(LogStore, "observe", unreachable_for_b)
-    assert names(observe(store, now_ms=NOW_MS)) == ["a-0", "c-0"]
+    monkeypatch.setattr(LogStore, "observe", observe_some)
+    for seen in (observe(store, now_ms=NOW_MS), Observer(store, lambda: 0).look(NOW_MS)):
+        assert names(seen) == ["a-0", "c-0"]
+        assert list(seen.unreadable) == ["b"]
+    unreachable |= {"a", "c"}
     with pytest.raises(StorageUnavailable, match="does not answer"):
         Observer(store, lambda: 0).look(NOW_MS)

@@ -1,0 +1,82 @@
+"""Turns what Iceberg's readers throw over one file of a table into ``LogCorrupt``, which names the file.
+
+A metadata file, a manifest list or a manifest that is cut off, foreign or gone makes PyIceberg raise whatever its
+parsers meet: ``ValidationError``, ``UnicodeDecodeError``, ``EOFError``, even ``SystemError``. None of that says
+which topic it was, and who looks at many can't tell it from a bug. So each of these files is read in ``reading``.
+
+A storage that can't be reached is no damage: that error goes on as it is (``keptlog.table.reach``).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.table.snapshots import Snapshot
+
+from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.table.reach import OUT_OF_REACH, one_line
+
+NOT_METADATA: tuple[type[Exception], ...] = (
+    FileNotFoundError,
+    ValidationError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    zlib.error,
+)
+"""What becomes of a metadata file that is none. A catalog loads it, whose client has other errors of its own."""
+_REMEDY = "put this very file back, from a backup or a version that the storage has kept; nothing was changed"
+
+
+@contextmanager
+def reading(topic: str, file: str) -> Iterator[None]:
+    """Read one file of a topic's table; ``file`` says which, in words and with its path.
+
+    Raises:
+        LogCorrupt: it is damaged or gone.
+    """
+    try:
+        yield
+    except KeptlogError:
+        raise
+    except FileNotFoundError as error:
+        raise damaged(topic, file, error) from error
+    except OUT_OF_REACH:
+        raise
+    except Exception as error:
+        raise damaged(topic, file, error) from error
+
+
+def damaged(topic: str, file: str, error: Exception) -> LogCorrupt:
+    """The error to raise over what a file's reader has thrown."""
+    what = "is gone" if isinstance(error, FileNotFoundError) else f"is damaged ({one_line(error)})"
+    return LogCorrupt(f"topic {topic}: {file} {what}: {_REMEDY}")
+
+
+def manifests_of(topic: str, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
+    """The manifests of a snapshot.
+
+    Raises:
+        LogCorrupt: its manifest list is damaged or gone.
+    """
+    with reading(topic, f"manifest list {snapshot.manifest_list}"):
+        return snapshot.manifests(io)
+
+
+def entries_of(topic: str, manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
+    """The entries of a manifest, without those of removed files.
+
+    Raises:
+        LogCorrupt: it is damaged or gone.
+    """
+    with reading(topic, f"manifest {manifest.manifest_path}"):
+        return manifest.fetch_manifest_entry(io)

@@ -1,0 +1,95 @@
+"""Every way in which one topic of a home can be broken, whatever the others are like: what is done to it, what is said.
+
+The last word on a topic is its table's metadata file, named by the catalog; it names the manifest list, and so on down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+from keptlog.table.store import LogStore
+from keptlog.table.topics import load_topic_table
+
+
+@dataclass(frozen=True)
+class Breakage:
+    """One way; ``said`` is what whoever looks at the topic is told, and what it names if it is a file."""
+
+    id: str
+    do: Callable[[LogStore, str], object]
+    said: str
+
+    def __call__(self, store: LogStore, topic: str) -> None:
+        """Break the topic, which has records."""
+        self.do(store, topic)
+
+
+def _file(location: str) -> Path:
+    return Path(location.removeprefix("file://"))
+
+
+def _cut_in_half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _metadata_file(store: LogStore, topic: str) -> Path:
+    return _file(store.metadata_locations()[topic])
+
+
+def _manifest_list(store: LogStore, topic: str) -> Path:
+    snapshot = load_topic_table(store._catalog, topic).current_snapshot()
+    assert snapshot
+    return _file(snapshot.manifest_list)
+
+
+def _manifest(store: LogStore, topic: str) -> Path:
+    table = load_topic_table(store._catalog, topic)
+    snapshot = table.current_snapshot()
+    assert snapshot
+    return _file(snapshot.manifests(table.io)[0].manifest_path)
+
+
+def _with_property(name: str, value: str) -> Callable[[LogStore, str], None]:
+    def set_it(store: LogStore, topic: str) -> None:
+        load_topic_table(store._catalog, topic).transaction().set_properties({name: value}).commit_transaction()
+
+    return set_it
+
+
+def _foreign_table(store: LogStore, topic: str) -> None:
+    """Another program's table takes the topic's place."""
+    store._catalog.drop_table(("keptlog", topic))
+    schema = Schema(NestedField(1, "id", LongType()))
+    store._catalog.create_table(("keptlog", topic), schema)
+
+
+def _not_json(store: LogStore, topic: str) -> None:
+    _metadata_file(store, topic).write_bytes(b'{"format-version": 2}')
+
+
+def _other_bytes(store: LogStore, topic: str) -> None:
+    _metadata_file(store, topic).write_bytes(b"\xff\xfe\x00garbage")
+
+
+BREAKAGES = (
+    Breakage("the metadata file is cut off", lambda s, t: _cut_in_half(_metadata_file(s, t)), ".metadata.json"),
+    Breakage("the metadata file is of nothing", lambda s, t: _metadata_file(s, t).write_bytes(b""), ".metadata.json"),
+    Breakage("the metadata file is of other bytes", _other_bytes, ".metadata.json"),
+    Breakage("the metadata file lacks fields", _not_json, ".metadata.json"),
+    Breakage("the metadata file is gone", lambda s, t: _metadata_file(s, t).unlink(), ".metadata.json"),
+    Breakage("the manifest list is cut off", lambda s, t: _cut_in_half(_manifest_list(s, t)), "snap-"),
+    Breakage("the manifest list is gone", lambda s, t: _manifest_list(s, t).unlink(), "snap-"),
+    Breakage("a manifest is cut off", lambda s, t: _cut_in_half(_manifest(s, t)), "-m0.avro"),
+    Breakage("a manifest is gone", lambda s, t: _manifest(s, t).unlink(), "-m0.avro"),
+    Breakage("it is a foreign table", _foreign_table, "keptlog did not create it"),
+    Breakage("a foreign setting", _with_property("kafka.compression.codec.of.mine", "x"), "of.mine"),
+    Breakage("a foreign value of a setting", _with_property("kafka.cleanup.policy", "shred"), "shred"),
+    Breakage("a damaged property", _with_property("log.p0.log-end-offset", "many"), "log.p0.log-end-offset"),
+    Breakage("a damaged number of partitions", _with_property("log.partitions", "many"), "log.partitions"),
+    Breakage("a newer format", _with_property("keptlog.format-version", "2.0"), "upgrade keptlog"),
+)

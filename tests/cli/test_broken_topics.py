@@ -1,0 +1,41 @@
+"""Commands over all topics, one of which is broken: the others are shown, and the exit code says that one is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from tests.broken_topics import BREAKAGES, Breakage
+from tests.cli.conftest import Run
+
+READ_BY_NAMES_ALONE = {"a manifest is cut off", "a manifest is gone", "a damaged property"} | {
+    "the manifest list is cut off",
+    "the manifest list is gone",
+}
+"""What ``topic list`` shows of a topic needs no segment."""
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.id)
+def test_status_list_and_describe_name_the_broken_topic_and_show_the_others(
+    keptlog: Run, home: Path, lines: Callable[..., str], breakage: Breakage
+) -> None:
+    for topic in ("odd", "users"):
+        assert keptlog("topic", "create", topic, "--config", "cleanup.policy=compact").code == 0
+        assert keptlog("append", topic, "--file", lines({"key": "a", "value": "1"})).code == 0
+    breakage(open_home(home).store, "odd")
+
+    for _ in range(2):
+        status = keptlog("status", "--json")
+        assert [log["topic_partition"] for log in status.json["logs"]] == ["users-0"]
+        assert breakage.said in status.json["unreadable"]["odd"]
+        assert (status.code, "odd" in status.err) == (1, True)
+    listed = keptlog("topic", "list", "--json")
+    assert "users" in [each["topic"] for each in listed.json]
+    assert breakage.id in READ_BY_NAMES_ALONE or (listed.code == 1 and breakage.said in listed.err)
+    described = keptlog("topic", "describe", "odd")
+    assert described.code != 0
+    assert breakage.said in described.err
+    assert keptlog("topic", "describe", "users").code == 0
