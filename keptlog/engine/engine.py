@@ -23,7 +23,15 @@ from keptlog.engine.latest import MapByTask, NoMap
 from keptlog.engine.latest_jobs import by_step, with_comparisons, with_maps
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.shuffle import judged_by_shuffle
-from keptlog.engine.tasks import Sizes, cut_into_runs, is_cut, is_mapped_in_runs, is_shuffled, rewrite_tasks
+from keptlog.engine.tasks import (
+    RewriteTask,
+    Sizes,
+    cut_into_runs,
+    is_cut,
+    is_mapped_in_runs,
+    is_shuffled,
+    rewrite_tasks,
+)
 from keptlog.engine.watermark_tasks import stored_watermarks
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
@@ -86,6 +94,14 @@ class Engine:
                     self.files.delete(file.path)
         of_step = by_step(results)
         return [_outcome(step, of_step[index], watermarks.get(index)) for index, step in enumerate(steps)]
+
+    def probe(self, run_id: str) -> None:
+        """Let an empty task be done.
+
+        Raises:
+            Exception: nobody does.
+        """
+        self.start_jobs(run_id, silent).run([RewriteTask(())], "looking whether tasks are done")
 
     def _parts(self, jobs: Jobs, cut: Sequence[SegmentRun]) -> list[SegmentRun]:
         """The segment runs of the logs that are cut, each with the place where it stands which records are the latest.

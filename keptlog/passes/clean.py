@@ -9,10 +9,10 @@ all of them; both hand a ``Pass`` from one to the next. A pass may stop, or be k
 nothing is visible, after it everything is. Two passes over one log at once are harmless: the first commit wins and the
 other one gets ``StalePlan``.
 
-One broken log stops nobody else's. All logs are rewritten together, which is cheap; only if that fails is the work
-halved, and halved again, until the log that fails stands alone. It is named with its reason, and marked uncleanable in
-its topic (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while. An input that
-is gone is a stale plan if another commit came first, and corruption if it still is live (``keptlog.table.lost``).
+One broken log stops nobody else's: it is named with its reason, and marked uncleanable in its topic
+(``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while. An outage of Spark,
+catalog or storage is no log's fault: what it has stopped is named too, and not marked (``keptlog.passes.apart``). An input that is gone is
+a stale plan if another commit came first, and corruption if it still is live (``keptlog.table.lost``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.engine.engine import Engine
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic, first_line
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
@@ -34,6 +34,7 @@ from keptlog.log.result import RewriteResult, verify
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.uncleanable import Backoff, what_helps
+from keptlog.passes.apart import Apart
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
 from keptlog.table.mark import Failure
@@ -53,7 +54,14 @@ class Pass:
     committed: tuple[RewriteResult, ...] = ()
     failed: dict[str, KeptlogError] = field(default_factory=dict)
     """Topic-partition, or topic if its logs can't even be read, to the error; nothing of it is lost."""
+    blameless: frozenset[str] = frozenset()
+    """The topic-partitions among ``failed`` that an outage has stopped, and no fault of theirs."""
     duration_ms: int = 0
+
+    @property
+    def outage(self) -> KeptlogError | None:
+        """What is down; null if nothing was seen to be."""
+        return self.failed[min(self.blameless)] if self.blameless else None
 
 
 def _stands_still() -> int:
@@ -113,20 +121,37 @@ class Cleaner:
     def stage(
         self, planned: Pass, kinds: Iterable[type[CleanStep]] = (Compact, Expire), progress: Progress = silent
     ) -> Pass:
-        """Rewrite the plan's steps of these kinds; a log that fails stops no other.
+        """Rewrite the plan's steps of these kinds; a log that fails stops no other, an outage loses nothing staged.
 
         Raises:
-            KeptlogError: Spark can't be started; that is no log's fault.
+            KeptlogError: Spark can't be started, and nothing is staged; that is no log's fault.
         """
         steps = [step for kind in kinds for step in planned.plan.steps if isinstance(step, kind)]
         started_ms = self.monotonic_ms()
-        if steps:
-            self.engine.start_jobs(planned.run_id, progress)
-        outcomes, failed = self._rewrite_each(steps, planned.run_id, progress)
+        outage = planned.outage
+        if steps and not outage:
+            try:
+                self.engine.start_jobs(planned.run_id, progress)
+            except KeptlogError as error:
+                if not planned.outcomes:
+                    raise
+                outage = error
+        if outage:
+            names = [str(step.topic_partition) for step in steps]
+            failed = planned.failed | dict.fromkeys(names, outage)
+            return replace(planned, failed=failed, blameless=planned.blameless.union(names))
+        apart = Apart(
+            lambda some: self.rewrite(some, planned.run_id, progress),
+            lambda step: self._look_for_outage(step, planned.run_id),
+            planned.run_id,
+        )
+        apart.rewrite_all(steps)
+        lost = {str(step.topic_partition): self._lost_input(step, apart) for step in steps}
         return replace(
             planned,
-            outcomes=planned.outcomes + tuple(outcomes),
-            failed=planned.failed | failed,
+            outcomes=planned.outcomes + tuple(apart.outcomes),
+            failed=planned.failed | apart.failed | {name: error for name, error in lost.items() if error},
+            blameless=planned.blameless | apart.blameless,
             duration_ms=planned.duration_ms + self.monotonic_ms() - started_ms,
         )
 
@@ -138,14 +163,19 @@ class Cleaner:
                 by_topic[outcome.step.topic_partition.topic].append(outcome)
         committed: list[RewriteResult] = []
         failed: dict[str, KeptlogError] = {}
+        out_of_reach: set[str] = set()
         for topic, changed in sorted(by_topic.items()):
             last_passes = {each.step.topic_partition: self._last_pass(each, staged) for each in changed}
             try:
                 self.store.swap(topic, changed, staged.run_id, last_passes)
                 committed += changed
             except KeptlogError as error:
-                failed |= {str(outcome.step.topic_partition): error for outcome in changed}
-        done = replace(staged, committed=tuple(committed), failed=staged.failed | failed)
+                names = [str(outcome.step.topic_partition) for outcome in changed]
+                failed |= dict.fromkeys(names, error)
+                out_of_reach.update(names if isinstance(error, StorageUnavailable) else ())
+        # Where others have landed, catalog and storage are up, and it is something about the topic.
+        blameless = staged.blameless if committed else staged.blameless | out_of_reach
+        done = replace(staged, committed=tuple(committed), failed=staged.failed | failed, blameless=blameless)
         self._mark(done)
         return done
 
@@ -164,25 +194,18 @@ class Cleaner:
             self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
         return [str(failure.topic_partition) for failures in by_topic.values() for failure in failures]
 
-    def _rewrite_each(
-        self, steps: Sequence[CleanStep], run_id: str, progress: Progress
-    ) -> tuple[list[RewriteResult], dict[str, KeptlogError]]:
-        try:
-            return self.rewrite(steps, run_id, progress), {}
-        except Exception as error:  # noqa: BLE001  # whatever a Spark task dies of, the other logs go on
-            reason = error if isinstance(error, KeptlogError) else KeptlogError(first_line(error))
-            if len(steps) == 1:
-                return [], {str(steps[0].topic_partition): self._lost_input(steps[0], reason) or reason}
-            text = "run %s: rewriting %s together failed, they are tried apart: %s"
-            _logger.warning(text, run_id, counted(len(steps), "log"), first_line(error))
-        middle = len(steps) // 2
-        outcomes, failed = self._rewrite_each(steps[:middle], run_id, progress)
-        more_outcomes, more_failed = self._rewrite_each(steps[middle:], run_id, progress)
-        return outcomes + more_outcomes, failed | more_failed
+    def _look_for_outage(self, step: CleanStep, run_id: str) -> None:
+        """Whether a step could be done at all.
 
-    def _lost_input(self, step: CleanStep, reason: KeptlogError) -> KeptlogError | None:
+        Raises:
+            Exception: Spark, the catalog or the storage is out of reach; or the step's topic is broken (LogCorrupt …).
+        """
+        self.engine.probe(run_id)
+        self.store.describe_topic(step.topic_partition.topic)
+
+    def _lost_input(self, step: CleanStep, apart: Apart) -> KeptlogError | None:
         """The error of an input that is not there although it still is live: no other commit came first."""
-        if not isinstance(reason, StalePlan):
+        if not isinstance(apart.failed.get(str(step.topic_partition)), StalePlan):
             return None
         paths = {segment.path for segment in step.segments} | {step.watermarks_path or ""}
         try:
@@ -203,10 +226,11 @@ class Cleaner:
         )
 
     def _mark(self, done: Pass) -> None:
-        """Mark the logs that failed through a fault of theirs: not those that somebody else was faster with."""
+        """Mark the logs that failed through a fault of theirs: no outage has stopped them, nobody else was faster."""
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         for step in done.plan.steps:
-            error = done.failed.get(str(step.topic_partition))
+            name = str(step.topic_partition)
+            error = None if name in done.blameless else done.failed.get(name)
             if error and not isinstance(error, StalePlan | CommitStateUnknown):
                 failure = Failure(step.topic_partition, first_line(error), step.checkpoint, what_helps(error))
                 by_topic[step.topic_partition.topic].append(failure)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
-from keptlog.errors import CommitStateUnknown, InvalidConfig, StalePlan
+from keptlog.engine.jobs import Result, Task
+from keptlog.errors import CommitStateUnknown, InvalidConfig, StalePlan, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.steps import Compact
+from keptlog.log.record import NewRecord
+from keptlog.log.steps import Compact, Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.names import named_logs
+from keptlog.progress import Progress
 from keptlog.spark.jobs import spark_engine
 from keptlog.table.store import LogStore
-from tests.in_process import in_process_engine
-from tests.passes.conftest import NOW_MS
+from tests.in_process import InProcessJobs, in_process_engine
+from tests.passes.conftest import DAY_MS, NOW_MS
 
 
 @pytest.fixture
@@ -121,3 +126,111 @@ def test_a_disabled_cleaner_leaves_all_logs_alone_and_says_why(cleaner: Cleaner)
     plan = disabled.plan(["a"], now_ms=NOW_MS, requested=True)
     assert plan.steps == ()
     assert "log.cleaner.enable=false" in plan.left_alone["a-0"]
+
+
+@dataclass
+class Outage:
+    """Something that all tasks need and that is gone, from a number of jobs on, for a number of jobs."""
+
+    begins_with_job: int = 0
+    lasts_for_jobs: int = 1_000
+    jobs_asked_for: int = 0
+
+    @property
+    def is_now(self) -> bool:
+        return self.begins_with_job <= self.jobs_asked_for - 1 < self.begins_with_job + self.lasts_for_jobs
+
+
+@dataclass(frozen=True)
+class FailingJobs(InProcessJobs):
+    """Jobs that fail as a lost Spark does: all of them during an outage, those with a killer's segments at any time."""
+
+    outage: Outage | None = None
+    killers: frozenset[str] = frozenset()
+
+    def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
+        if self.outage:
+            self.outage.jobs_asked_for += 1
+        if (self.outage and self.outage.is_now) or any(f"/{topic}/" in repr(tasks) for topic in self.killers):
+            raise StorageUnavailable("Spark failed while rewriting: Python worker exited unexpectedly (crashed)")
+        return super().run(tasks, doing)
+
+
+def failing(cleaner: Cleaner, outage: Outage | None = None, killers: Iterable[str] = ()) -> Cleaner:
+    really = cleaner.engine.start_jobs
+
+    def start(run_id: str, progress: Progress) -> FailingJobs:
+        jobs = really(run_id, progress)
+        assert isinstance(jobs, InProcessJobs)
+        of_the_jobs = (jobs.files, jobs.run_id, jobs.progress, jobs.application, jobs.cores)
+        return FailingJobs(*of_the_jobs, outage, frozenset(killers))
+
+    return replace(cleaner, engine=replace(cleaner.engine, start_jobs=start))
+
+
+def test_an_outage_of_spark_in_the_middle_marks_no_log_and_says_what_is_down(cleaner: Cleaner) -> None:
+    done = run(failing(cleaner, Outage()))
+    assert done.blameless == done.failed.keys() == {"a-0", "b-0", "c-0"}
+    assert "Spark failed" in str(done.outage)
+    assert marked(cleaner.store) == []
+    assert cleaned_topics(run(cleaner)) == ["a", "b", "c"]
+
+
+def test_an_outage_costs_one_look_and_is_not_tried_log_by_log(cleaner: Cleaner) -> None:
+    outage = Outage()
+    run(failing(cleaner, outage))
+    assert outage.jobs_asked_for == 2
+
+
+@pytest.mark.parametrize("names", [(), ("b",)])
+def test_an_outage_that_has_just_ended_costs_nothing(cleaner: Cleaner, names: tuple[str, ...]) -> None:
+    done = run(failing(cleaner, Outage(lasts_for_jobs=1)), *names)
+    assert (done.failed, cleaned_topics(done)) == ({}, list(names) or ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("names", [(), ("b",)], ids=["among others", "alone"])
+def test_a_log_that_kills_its_worker_each_time_is_marked(cleaner: Cleaner, names: tuple[str, ...]) -> None:
+    done = run(failing(cleaner, killers=["b"]), *names)
+    assert list(done.failed) == ["b-0"]
+    assert done.blameless == set()
+    assert marked(cleaner.store) == ["b-0"]
+    assert cleaned_topics(done) == ([] if names else ["a", "c"])
+
+
+def test_where_all_of_several_logs_fail_without_a_reason_of_their_own_none_is_marked(cleaner: Cleaner) -> None:
+    done = run(failing(cleaner, killers=["a", "b", "c"]))
+    assert done.blameless == {"a-0", "b-0", "c-0"}
+    assert marked(cleaner.store) == []
+
+
+def test_what_was_staged_before_an_outage_lands(cleaner: Cleaner) -> None:
+    cleaner.store.alter_topic("b", {"delete.retention.ms": "1"})
+    cleaner.store.append("b", [NewRecord(b"k", None, NOW_MS - 8 * DAY_MS, 0)], new_id(), NOW_MS)
+    assert run(cleaner, "b").committed
+    later_ms = NOW_MS + DAY_MS
+    planned = cleaner.begin([], new_id(), now_ms=later_ms)
+    assert {type(step) for step in planned.plan.steps} == {Compact, Expire}
+    compacted = cleaner.stage(planned, [Compact])
+    done = cleaner.commit(failing(cleaner, Outage()).stage(compacted, [Expire]))
+    assert cleaned_topics(done) == ["a", "c"]
+    assert done.blameless == {"b-0"}
+    assert marked(cleaner.store) == []
+
+
+def test_a_catalog_that_does_not_take_a_commit_is_no_logs_fault(
+    cleaner: Cleaner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, refused = LogStore.swap, {"a", "b", "c"}
+
+    def swap(store: LogStore, topic: str, *arguments: Any) -> None:
+        if topic in refused:
+            raise StorageUnavailable("database is locked")
+        really(store, topic, *arguments)
+
+    monkeypatch.setattr(LogStore, "swap", swap)
+    assert run(cleaner).blameless == {"a-0", "b-0", "c-0"}
+    assert marked(cleaner.store) == []
+    refused -= {"a", "c"}
+    done = run(cleaner)
+    assert (list(done.failed), list(done.blameless)) == (["b-0"], [])
+    assert marked(cleaner.store) == ["b-0"]
