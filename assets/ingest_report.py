@@ -17,7 +17,8 @@ import dagster as dg
 
 from keptlog.dagster.assets.names import dirty_key, source_key
 from keptlog.dagster.assets.numbers import Metadata
-from keptlog.dagster.assets.report import FAILED_TAG, Context, run_id_of
+from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage
+from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.plans import IngestPlans
@@ -117,8 +118,13 @@ def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult,
     if not result.failed:
         return
     names = sorted(result.failed)
-    failed_at = {"at_ms": now_ms, "positions": _positions(store, names)}
-    tags = {FAILED_TAG: ",".join(names), FAILED_AT_TAG: json.dumps(failed_at)}
+    outage = outage_among(result.failed, is_any_done=bool(result.committed))
+    if outage:
+        tag_outage(context, outage, now_ms)
+        tags = {FAILED_TAG: ",".join(names)}
+    else:
+        failed_at = {"at_ms": now_ms, "positions": _positions(store, names)}
+        tags = {FAILED_TAG: ",".join(names), FAILED_AT_TAG: json.dumps(failed_at)}
     context.instance.add_run_tags(context.run.run_id, tags)
     raise dg.Failure(
         f"{len(names)} not ingested, {len(result.committed)} ingested: "

@@ -14,16 +14,12 @@ import dagster as dg
 
 from keptlog.dagster.assets.checks import check_results
 from keptlog.dagster.assets.numbers import materializations
+from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
 from keptlog.passes.clean import Pass
 from keptlog.passes.observer import Overview, observe
 from keptlog.table.store import LogStore
-
-FAILED_TAG = "keptlog/failed"
-"""On a run: the topic-partitions that it could not clean."""
-
-Context = dg.OpExecutionContext | dg.AssetExecutionContext
 
 
 def run_id_of(context: Context) -> str:
@@ -79,6 +75,8 @@ def fail_if_any_failed(context: Context, cleaned: Pass) -> None:
         return
     names = sorted(cleaned.failed)
     context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(names)})
+    if cleaned.outage:
+        tag_outage(context, cleaned.outage, cleaned.plan.now_ms + cleaned.duration_ms)
     raise dg.Failure(
         f"{len(names)} not cleaned, {len(cleaned.committed)} cleaned: "
         + "; ".join(f"{name}: {cleaned.failed[name]}" for name in names),

@@ -16,11 +16,13 @@ from dagster_pyspark import LazyPySparkResource
 from keptlog.dagster.assets.checks import check_specs
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.names import clean_key, dirty_key, source_key
+from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import checks_after, fail_if_any_failed, observe_after, report_numbers, run_id_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
+from keptlog.errors import StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.log.setting import LONG_MAX
 from keptlog.log.source import SourceIdentity
@@ -87,12 +89,14 @@ def ingested_section(topic: Topic, name: str, source: SourceIdentity) -> dg.Asse
         names = {TopicPartition.parse(key) for key in context.partition_keys}
         if not names:
             raise dg.Failure("no topic-partition is selected: the range of partitions is empty", allow_retries=False)
-        stored = kafka.log_store.store.source_of(topic.name)
-        known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
-        there = stored.source.topic if stored.source else source.topic
-        ingest = kafka.log_store.ingest(session_of(spark))
-        plans = ingest.plan(KafkaBrokers(kafka.settings, {topic.name: there}))
-        run_ingest(context, ingest, plans if names >= known else plans.only(names), clock.read_ms())
+        now_ms = clock.read_ms()
+        with telling_outages(context, now_ms, (StorageUnavailable,)):
+            stored = kafka.log_store.store.source_of(topic.name)
+            known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
+            there = stored.source.topic if stored.source else source.topic
+            ingest = kafka.log_store.ingest(session_of(spark))
+            plans = ingest.plan(KafkaBrokers(kafka.settings, {topic.name: there}))
+            run_ingest(context, ingest, plans if names >= known else plans.only(names), now_ms)
 
     return ingest
 
@@ -129,9 +133,11 @@ def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
         names = context.partition_keys
         if not names:
             raise dg.Failure("no topic-partition is selected: the range of partitions is empty", allow_retries=False)
-        cleaner = log_store.cleaner(session_of(spark))
-        planned = cleaner.begin(names, run_id_of(context), now_ms=clock.read_ms(), requested=True)
-        committed = cleaner.commit(cleaner.stage(planned, progress=context.log.info))
+        now_ms = clock.read_ms()
+        with telling_outages(context, now_ms):
+            cleaner = log_store.cleaner(session_of(spark))
+            planned = cleaner.begin(names, run_id_of(context), now_ms=now_ms, requested=True)
+            committed = cleaner.commit(cleaner.stage(planned, progress=context.log.info))
         cleaned, after = observe_after(log_store.store, committed, names)
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)

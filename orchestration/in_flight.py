@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from keptlog.dagster.assets.names import clean_key, dirty_key
+from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.log.segment import Log
 
 JOB_NAME = "clean_logs"
@@ -66,6 +67,24 @@ def configured_logs(run: dg.DagsterRun) -> list[str]:
     """The logs that a run of the job is to clean; all that are due if there are none."""
     config: Any = run.run_config
     return list(config.get("ops", {}).get("plan", {}).get("config", {}).get("logs", []))
+
+
+def retained_logs(run: dg.DagsterRun) -> list[str]:
+    """The logs that a run of the retention job was to retain; all if there are none."""
+    config: Any = run.run_config
+    return list(config.get("ops", {}).get("remove_old_segments", {}).get("config", {}).get("logs", []))
+
+
+def stopped_logs(run: dg.DagsterRun) -> list[str]:
+    """What a run of the job that has failed did not clean; as far as it could say, else what it was asked for."""
+    told = run.tags.get(FAILED_TAG)
+    return told.split(",") if told else configured_logs(run)
+
+
+def stopped_ingests(run: dg.DagsterRun) -> list[str]:
+    """What a run of the ingest job that has failed did not bring in; as far as it could say, else all its topics."""
+    told = run.tags.get(FAILED_TAG)
+    return told.split(",") if told else sorted(ingested_topics(run))
 
 
 def ingested_topics(run: dg.DagsterRun) -> set[str]:

@@ -3,7 +3,8 @@
 A run that fails says in a tag which topic-partitions did not come in, and at which positions (``ingest_report``). Only
 failures at the position of today count: whatever moved it, a run, a hand, a topic that was made anew, ended the row of
 failures. The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
-``keptlog.cleaner.backoff.max.ms``. A run that died could not say anything; all that it was asked for has failed.
+``keptlog.cleaner.backoff.max.ms``. A run that died could not say anything; all that it was asked for has failed. A run
+that an outage has stopped counts for none of them (``outages``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from dataclasses import dataclass
 import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
-from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics
+from keptlog.dagster.assets.outage import OUTAGE_TAG
+from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
+from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 
@@ -37,27 +40,31 @@ class IngestFailures:
 
     by_name: dict[str, list[_Failure]]
     backoff: Backoff
+    outages: Outages
 
     def count(self, name: TopicPartition, position: int | None) -> int:
-        """How often a topic-partition failed at a position."""
-        return len(self._of(name, position))
+        """How often a topic-partition failed at a position, or was stopped by an outage."""
+        return len(self._of(name, position)) + self.outages.count(str(name), name.topic)
 
     def retry_at_ms(self, name: TopicPartition, position: int | None) -> int:
         """When it may be tried again; 0 if it never failed."""
         failures = self._of(name, position)
-        return max(each.at_ms for each in failures) + self.backoff.after(len(failures)) if failures else 0
+        by_failures = max(each.at_ms for each in failures) + self.backoff.after(len(failures)) if failures else 0
+        return max(by_failures, self.outages.retry_at_ms(str(name), name.topic))
 
     def _of(self, name: TopicPartition, position: int | None) -> list[_Failure]:
         failures = [*self.by_name.get(str(name), ()), *self.by_name.get(name.topic, ())]
         return [each for each in failures if each.is_anywhere or each.position == position]
 
 
-def recent_failures(instance: dg.DagsterInstance, backoff: Backoff) -> IngestFailures:
+def recent_failures(instance: dg.DagsterInstance, backoff: Backoff, now_ms: int) -> IngestFailures:
     """What the failed runs of the ingest job tell."""
     filters = dg.RunsFilter(job_name=INGEST_JOB_NAME, statuses=[dg.DagsterRunStatus.FAILURE])
     by_name: dict[str, list[_Failure]] = defaultdict(list)
     for record in instance.get_run_records(filters, limit=_RUNS):
         told = record.dagster_run.tags.get(FAILED_AT_TAG)
+        if OUTAGE_TAG in record.dagster_run.tags:
+            continue
         if told:
             failed_at = json.loads(told)
             for name, position in failed_at["positions"].items():
@@ -66,4 +73,5 @@ def recent_failures(instance: dg.DagsterInstance, backoff: Backoff) -> IngestFai
             ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
             for topic in ingested_topics(record.dagster_run):
                 by_name[topic].append(_Failure(ended_ms, None, is_anywhere=True))
-    return IngestFailures(dict(by_name), backoff)
+    outages = recent_outages(instance, INGEST_JOB_NAME, stopped_ingests, now_ms)
+    return IngestFailures(dict(by_name), backoff, outages)

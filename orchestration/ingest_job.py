@@ -10,10 +10,11 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from keptlog.dagster.assets.ingest_report import run_ingest
+from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.spark import session_of
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
@@ -50,17 +51,19 @@ def ingest(
     spark: LazyPySparkResource,
     clock: ClockResource,
 ) -> None:
-    only = {TopicPartition.parse(name) for name in config.topic_partitions}
-    source = KafkaBrokers(
-        kafka.settings,
-        _topics(config, only, kafka.log_store.store),
-        config.bootstrap,
-        _topic_settings(config),
-        with_broker_config=config.broker_config,
-    )
-    ingest = kafka.log_store.ingest(session_of(spark))
-    plans = ingest.plan(source, skip_lost=config.skip_lost)
-    run_ingest(context, ingest, plans.only(only) if only else plans, clock.read_ms())
+    now_ms = clock.read_ms()
+    with telling_outages(context, now_ms, (StorageUnavailable,)):
+        only = {TopicPartition.parse(name) for name in config.topic_partitions}
+        source = KafkaBrokers(
+            kafka.settings,
+            _topics(config, only, kafka.log_store.store),
+            config.bootstrap,
+            _topic_settings(config),
+            with_broker_config=config.broker_config,
+        )
+        ingest = kafka.log_store.ingest(session_of(spark))
+        plans = ingest.plan(source, skip_lost=config.skip_lost)
+        run_ingest(context, ingest, plans.only(only) if only else plans, now_ms)
 
 
 def _topics(config: IngestConfig, only: set[TopicPartition], store: LogStore) -> dict[str, str]:

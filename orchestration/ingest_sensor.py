@@ -1,7 +1,8 @@
 """The sensor on consumer lag: asks for one run over the topics that are far enough behind their brokers.
 
 A topic is due when it is ``KEPTLOG_INGEST_MIN_LAG`` offsets behind, or by fewer for ``KEPTLOG_INGEST_MAX_WAIT_MS``.
-What is being ingested is left to its run. What failed is left alone for a while, topic-partition by topic-partition, so
+What is being ingested is left to its run, and no run is asked for while the Spark server that runs use does not answer.
+What failed is left alone for a while, topic-partition by topic-partition, so
 that it neither starts a run at every tick nor holds up the rest of its topic.
 
 A stopped topic-partition (``keptlog.log.source``) can't go on by itself. It is asked for all the same, with the same
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
+from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.assets.ingest_report import by_reason, source_observation
 from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
@@ -23,6 +25,7 @@ from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGG
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.lag import lag_memory_of
+from keptlog.dagster.resources.spark import why_spark_is_down
 from keptlog.errors import InvalidConfig
 from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
 from keptlog.log.counted import counted
@@ -57,7 +60,7 @@ class LagDecision:
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def ingest_lag_sensor(
-    context: dg.SensorEvaluationContext, kafka: KafkaResource, clock: ClockResource
+    context: dg.SensorEvaluationContext, kafka: KafkaResource, clock: ClockResource, spark: LazyPySparkResource
 ) -> dg.SensorResult:
     memory = lag_memory_of(kafka.log_store)
     if not memory.scanner.sources():
@@ -67,14 +70,15 @@ def ingest_lag_sensor(
     except InvalidConfig as error:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
     scan = memory.scanner.scan(settings, clock.read_ms())
-    failures = recent_failures(context.instance, backoff_of(kafka.log_store.broker))
+    failures = recent_failures(context.instance, backoff_of(kafka.log_store.broker), scan.now_ms)
     decision = decide(scan, threshold, ingests_in_flight(context.instance), failures)
-    request = [_request(decision, scan, failures)] if decision.requested else []
+    spark_is_down = why_spark_is_down(spark) if decision.requested else None
+    request = [_request(decision, scan, failures)] if decision.requested and not spark_is_down else []
     for reason in decision.reasons if request else ():
         context.log.info(reason)
     return dg.SensorResult(
         run_requests=request,
-        skip_reason=None if request else "; ".join(decision.reasons),
+        skip_reason=None if request else "; ".join([*([spark_is_down] if spark_is_down else []), *decision.reasons]),
         asset_events=[
             source_observation(name, lag.position, lag.log, lag.stopped) for name, lag in memory.news.of(scan)
         ],

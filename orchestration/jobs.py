@@ -16,6 +16,7 @@ from pydantic import Field
 
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.numbers import retention_observation
+from keptlog.dagster.assets.outage import outage_among, tag_outage, telling_outages
 from keptlog.dagster.assets.report import (
     checks_after,
     cleaned_names,
@@ -73,9 +74,9 @@ class PurgeConfig(dg.Config):
 
 @dg.op(description="Judge the logs and decide what to do with each; changes nothing.")
 def plan(context: dg.OpExecutionContext, config: PlanConfig, log_store: LogStoreResource, clock: ClockResource) -> Pass:
-    planned = log_store.cleaner().begin(
-        config.logs, run_id_of(context), now_ms=clock.read_ms(), requested=config.requested
-    )
+    now_ms = clock.read_ms()
+    with telling_outages(context, now_ms):
+        planned = log_store.cleaner().begin(config.logs, run_id_of(context), now_ms=now_ms, requested=config.requested)
     for step in planned.plan.steps:
         context.log.info(describe_step(step))
     for name, reason in planned.plan.left_alone.items():
@@ -92,7 +93,8 @@ def compact(
     log_store: LogStoreResource,
     spark: LazyPySparkResource,
 ) -> Pass:
-    return log_store.cleaner(session_of(spark)).stage(planned, [Compact], context.log.info)
+    with telling_outages(context, planned.plan.now_ms):
+        return log_store.cleaner(session_of(spark)).stage(planned, [Compact], context.log.info)
 
 
 @dg.op(pool=POOL, description="Rewrite clean logs whose tombstones are past their delete horizon.")
@@ -102,13 +104,15 @@ def expire_tombstones(
     log_store: LogStoreResource,
     spark: LazyPySparkResource,
 ) -> Pass:
-    return log_store.cleaner(session_of(spark)).stage(compacted, [Expire], context.log.info)
+    with telling_outages(context, compacted.plan.now_ms):
+        return log_store.cleaner(session_of(spark)).stage(compacted, [Expire], context.log.info)
 
 
 @dg.op(description="Make what was rewritten live, one commit a topic; report it; fail if a log was not cleaned.")
 def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, log_store: LogStoreResource) -> Pass:
-    store = log_store.store
-    committed = log_store.cleaner().commit(staged)
+    with telling_outages(context, staged.plan.now_ms):
+        store = log_store.store
+        committed = log_store.cleaner().commit(staged)
     cleaned, after = observe_after(store, committed, cleaned_names(committed))
     report_numbers(context, cleaned, after)
     if config.verify:
@@ -134,15 +138,17 @@ def remove_old_segments(
 ) -> None:
     busy = logs_in_flight(context.instance)
     run_id, now_ms = run_id_of(context), clock.read_ms()
-    result = log_store.retainer.retain(
-        named_logs(log_store.store, config.logs), run_id, now_ms=now_ms, is_busy=busy.includes
-    )
+    with telling_outages(context, now_ms):
+        named = named_logs(log_store.store, config.logs)
+        result = log_store.retainer.retain(named, run_id, now_ms=now_ms, is_busy=busy.includes)
     for step in result.committed:
         context.log.info(describe_step(step))
         context.log_event(retention_observation(step))
     for name, reason in result.plan.left_alone.items():
         if reason == BEING_CLEANED:
             context.log.info("%s left alone: %s", name, reason)
+    if outage := outage_among(result.failed, is_any_done=bool(result.committed)):
+        tag_outage(context, outage, now_ms)
     _fail_if_any(result.failed, "not retained")
 
 

@@ -1,23 +1,25 @@
 """Which due logs a sensor asks a run for: those that no run is cleaning already.
 
 A log whose clean failed is not due before its time: that stands in its topic (``keptlog.log.uncleanable``), where the
-clean that failed has put it. Only a run that died could not; ``failed_run_sensor`` does it in its place.
+clean that failed has put it. Only a run that died could not; ``failed_run_sensor`` does it in its place. What an outage
+has stopped is in no topic, and waits for minutes at most (``outages``).
 
 Dagster starts a run key only once, whatever became of its run. The key therefore holds where the metadata of each
-log's topic lies, which moves with every commit and every mark, and the hour, for a run that was cancelled. None of this
-guards correctness: if a log is asked for twice, the commit refuses one.
+log's topic lies, which moves with every commit and every mark, how often an outage has stopped it, and the hour, for a
+run that was cancelled. None of this guards correctness: if a log is asked for twice, the commit refuses one.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import dagster as dg
 
 from keptlog.dagster.assets.sections import POOL
-from keptlog.dagster.orchestration.in_flight import logs_in_flight
+from keptlog.dagster.orchestration.in_flight import JOB_NAME, logs_in_flight, stopped_logs
+from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.log.assessment import Assessment, Trigger
 
 LOGS_PER_RUN = 100
@@ -31,26 +33,41 @@ _HOUR_MS = 3_600_000
 class DueLogs:
     """Due logs by what becomes of them in this tick."""
 
-    requested: tuple[Assessment, ...]
-    in_flight: tuple[str, ...]
+    requested: tuple[Assessment, ...] = ()
+    in_flight: tuple[str, ...] = ()
+    paused: tuple[tuple[str, int], ...] = ()
+    """Those that an outage has stopped again and again, and when they are asked for."""
+    outages: Outages = field(default_factory=Outages)
 
 
-def due_logs(instance: dg.DagsterInstance, due: Sequence[Assessment]) -> DueLogs:
-    """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that a run is cleaning."""
+def due_logs(instance: dg.DagsterInstance, due: Sequence[Assessment], now_ms: int) -> DueLogs:
+    """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that are left for now."""
     if not due:
-        return DueLogs((), ())
-    busy = logs_in_flight(instance)
-    requested = [each for each in due if not busy.includes(each.log)]
-    in_flight = tuple(str(each.log.topic_partition) for each in due if busy.includes(each.log))
-    return DueLogs(tuple(requested[:LOGS_PER_RUN]), in_flight)
+        return DueLogs()
+    busy, outages = logs_in_flight(instance), recent_outages(instance, JOB_NAME, stopped_logs, now_ms)
+    requested: list[Assessment] = []
+    in_flight: list[str] = []
+    paused: list[tuple[str, int]] = []
+    for each in due:
+        name = str(each.log.topic_partition)
+        retry_at_ms = outages.retry_at_ms(*_names_of(each))
+        if busy.includes(each.log):
+            in_flight.append(name)
+        elif now_ms < retry_at_ms:
+            paused.append((name, retry_at_ms))
+        else:
+            requested.append(each)
+    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), tuple(paused), outages)
 
 
 def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], now_ms: int) -> dg.RunRequest:
     """One run for the logs to request."""
     names = [str(each.log.topic_partition) for each in due.requested]
-    places = [locations[each.log.topic_partition.topic] for each in due.requested]
+    states = [
+        f"{locations[each.log.topic_partition.topic]}#{due.outages.count(*_names_of(each))}" for each in due.requested
+    ]
     return dg.RunRequest(
-        run_key=run_key(trigger.value, names, places, now_ms),
+        run_key=run_key(trigger.value, names, states, now_ms),
         run_config={"ops": {"plan": {"config": {"logs": names}}}},
         tags={
             TRIGGER_TAG: trigger.value,
@@ -59,6 +76,12 @@ def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], no
             "dagster/max_retries": "0",
         },
     )
+
+
+def _names_of(assessment: Assessment) -> tuple[str, str]:
+    """What a run may have named a log by."""
+    name = assessment.log.topic_partition
+    return str(name), name.topic
 
 
 def set_pool_size(instance: dg.DagsterInstance, threads: int) -> None:
@@ -70,9 +93,9 @@ def set_pool_size(instance: dg.DagsterInstance, threads: int) -> None:
             storage.set_concurrency_slots(POOL, threads)
 
 
-def run_key(trigger: str, names: Sequence[str], locations: Sequence[str], now_ms: int) -> str:
+def run_key(trigger: str, names: Sequence[str], states: Sequence[str], now_ms: int) -> str:
     """The same for the same logs at the same state within an hour."""
-    identity = [f"{name}@{location}" for name, location in zip(names, locations, strict=True)]
+    identity = [f"{name}@{state}" for name, state in zip(names, states, strict=True)]
     digest = hashlib.sha256("\n".join([*identity, str(now_ms // _HOUR_MS)]).encode()).hexdigest()[:16]
     return f"{trigger}:{some_of(names, 1)}:{digest}"
 

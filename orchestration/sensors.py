@@ -8,6 +8,8 @@ others need not.
 They work on the store, not on the assets: a topic that was created a second ago is cleaned like any other. Only the
 asset graph waits for a reload of the code location.
 
+While a Spark server that runs would use does not answer, no run is asked for; the first tick that finds it back asks.
+
 The dirty ratio sensor also reports the dirty sections that have changed, a few a tick.
 """
 
@@ -15,12 +17,14 @@ import hashlib
 from collections.abc import Mapping
 
 import dagster as dg
+from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.assets.numbers import dirty_observation
 from keptlog.dagster.orchestration.jobs import clean_logs
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.spark import why_spark_is_down
 from keptlog.log.assessment import Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
@@ -52,19 +56,26 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def sensor(
-        context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource
+        context: dg.SensorEvaluationContext,
+        log_store: LogStoreResource,
+        clock: ClockResource,
+        spark: LazyPySparkResource,
     ) -> dg.SensorResult:
         observer, broker = log_store.observer, log_store.broker
         seen = observer.look(clock.read_ms())
         for topic, error in seen.unreadable.items():
             context.log.error("%s can't be read: %s", topic, error)
-        due = due_logs(context.instance, seen.due(trigger) if broker.log_cleaner_enable else [])
+        due = due_logs(context.instance, seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
+        spark_is_down = why_spark_is_down(spark) if due.requested else None
         tells = trigger is Trigger.DIRTY_RATIO
         observations, cursor = _observations(observer, seen, context.cursor) if tells else ([], None)
-        requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if due.requested else []
+        is_asked_for = due.requested and not spark_is_down
+        requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if is_asked_for else []
         if requests:
             set_pool_size(context.instance, broker.log_cleaner_threads)
         reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
+        if spark_is_down:
+            reason = f"{spark_is_down}; until then {counted(len(due.requested), 'log')} will wait"
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else reason,
@@ -80,8 +91,12 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     if not seen.locations and not seen.behind:
         return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
     parts = [counted(len(seen.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
-    if due.in_flight:
+    if due.in_flight or due.paused:
         parts = [f"{name} is being cleaned" for name in due.in_flight[:_TOLD]]
+    parts += [
+        f"an outage has stopped the clean of {name}, the next is asked for at {iso_time(retry_at_ms)}"
+        for name, retry_at_ms in due.paused[:_TOLD]
+    ]
     waiting = [each for each in seen.assessments if not each.trigger]
     marks = [(each.log.topic_partition, each.log.uncleanable) for each in waiting]
     parts += [f"{name} is {mark.told(seen.now_ms)}" for name, mark in marks if mark][:_TOLD]

@@ -5,16 +5,17 @@ because a look at what the process has in memory shows whether a run would do an
 the code location is loaded.
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
-once, and kill the next run. So its failure marks those that are still due.
+once, and kill the next run. So its failure marks those that are still due. A run that an outage has stopped marks none.
 """
 
 from __future__ import annotations
 
 import dagster as dg
 
-from keptlog.dagster.assets.report import FAILED_TAG
-from keptlog.dagster.orchestration.in_flight import configured_logs, logs_in_flight
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
+from keptlog.dagster.orchestration.in_flight import configured_logs, logs_in_flight, retained_logs
 from keptlog.dagster.orchestration.jobs import clean_logs, retention
+from keptlog.dagster.orchestration.outages import recent_outages
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -58,9 +59,10 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
             waiting = some_of([str(step.topic_partition) for step in old], 3)
             return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {waiting}")
         names = [str(each) for each in topic_partitions]
-        locations = [seen.locations[each.topic] for each in topic_partitions]
+        outages = recent_outages(context.instance, retention.name, retained_logs, seen.now_ms)
+        states = [f"{seen.locations[each.topic]}#{outages.count(str(each))}" for each in topic_partitions]
         request = dg.RunRequest(
-            run_key=run_key(Trigger.RETENTION.value, names, locations, seen.now_ms),
+            run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
             run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
             tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, 5)},
         )
@@ -79,6 +81,8 @@ def failed_run_sensor(
     context: dg.RunFailureSensorContext, log_store: LogStoreResource, clock: ClockResource
 ) -> dg.SkipReason | None:
     run = context.dagster_run
+    if OUTAGE_TAG in run.tags:
+        return dg.SkipReason(f"an outage has stopped run {run.run_id}, which is no log's fault: nothing is marked")
     if FAILED_TAG in run.tags:
         return dg.SkipReason(f"run {run.run_id} has marked the logs that failed itself")
     if run.tags.get("dagster/will_retry") == "true":
@@ -86,6 +90,17 @@ def failed_run_sensor(
     names = configured_logs(run)
     if not names:
         return dg.SkipReason(f"run {run.run_id} named no logs")
-    reason = " ".join(f"run {run.run_id} died: {context.failure_event.message or 'without a message'}".split())
+    reason = f"run {run.run_id} died: {_why(context)}"
     marked = log_store.cleaner().mark_still_due(names, reason, now_ms=clock.read_ms())
     return dg.SkipReason(f"marked as uncleanable: {', '.join(marked) or 'none, nothing is due any more'}")
+
+
+def _why(context: dg.RunFailureSensorContext) -> str:
+    """What a step failed with, in one line; what Dagster says of the run where no step could say anything."""
+    for event in context.get_step_failure_events():
+        error = event.step_failure_data.error
+        while error and error.cause:
+            error = error.cause
+        if error:
+            return " ".join(error.message.split())
+    return " ".join((context.failure_event.message or "without a message").split())

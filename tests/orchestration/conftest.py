@@ -14,6 +14,7 @@ from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource, _opened
+from keptlog.dagster.resources.spark import spark_resource
 from keptlog.log.record import NewRecord
 from keptlog.table.store import LogStore
 
@@ -87,7 +88,7 @@ class World:
     def tick(self, sensor: dg.SensorDefinition) -> dg.SensorResult:
         """Let a sensor judge once, with the cursor that its last tick left."""
         kafka = KafkaResource(log_store=self.log_store)
-        resources = {"log_store": self.log_store, "kafka": kafka, **self.resources}
+        resources = {"log_store": self.log_store, "kafka": kafka, "spark": spark_resource(), **self.resources}
         needed = {name: resources[name] for name in sensor.required_resource_keys}
         cursor = self.cursors.get(sensor.name)
         with dg.build_sensor_context(instance=self.instance, cursor=cursor, resources=needed) as context:

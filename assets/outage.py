@@ -1,0 +1,53 @@
+"""How a run says that an outage has stopped it: with the real reason, and in a tag that the sensors read.
+
+A run that Spark, the catalog or the storage has let down is no news of the logs that it was asked for. It fails, for
+people to see, with what is down as its reason; its tag keeps the sensors from holding it against the logs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import dagster as dg
+
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
+
+FAILED_TAG = "keptlog/failed"
+"""On a run: the topic-partitions that it could not clean, or ingest."""
+OUTAGE_TAG = "keptlog/outage"
+"""On a run that an outage has stopped: JSON with the time, and what was down."""
+_LONGEST_REASON = 500
+
+Context = dg.OpExecutionContext | dg.AssetExecutionContext
+
+
+def tag_outage(context: Context, outage: KeptlogError, now_ms: int) -> None:
+    """Say in the run's tags that it was stopped."""
+    told = {"at_ms": now_ms, "reason": first_line(outage)[:_LONGEST_REASON]}
+    context.instance.add_run_tags(context.run.run_id, {OUTAGE_TAG: json.dumps(told)})
+
+
+def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> KeptlogError | None:
+    """What was down, where nothing was done and nothing else is wrong; null if it is something about single topics."""
+    errors = list(failed.values())
+    if is_any_done or not errors or not all(isinstance(error, StorageUnavailable) for error in errors):
+        return None
+    return errors[0]
+
+
+@contextmanager
+def telling_outages(
+    context: Context, now_ms: int, kinds: tuple[type[KeptlogError], ...] = (StorageUnavailable, InvalidConfig)
+) -> Iterator[None]:
+    """Around what can't be done at all without Spark, catalog and storage.
+
+    Raises:
+        Failure: one of them is out of reach, or can't be started as this machine is set up; with the reason.
+    """
+    try:
+        yield
+    except kinds as error:
+        tag_outage(context, error, now_ms)
+        raise dg.Failure(f"nothing could be done: {first_line(error)}", allow_retries=False) from error

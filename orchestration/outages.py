@@ -1,0 +1,59 @@
+"""What outages have stopped lately, and when it is asked for again. Runs are the only memory of it, as of all else.
+
+A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outage``). Its logs are asked for again at
+the next tick, under a new run key; if that run is stopped too, after half a minute, a minute and so on up to five
+minutes: an outage of hours is not to leave a failed run every half minute, and the first run after it is not to wait
+for long. What happened more than an hour ago is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from keptlog.dagster.assets.outage import OUTAGE_TAG
+from keptlog.log.uncleanable import Backoff
+
+_RUNS = 100
+"""So many failed runs are looked back at."""
+_REMEMBERED_MS = 3_600_000
+_PAUSES = Backoff(first_ms=30_000, longest_ms=300_000)
+"""After the second stopped run, the third and so on."""
+
+
+@dataclass(frozen=True)
+class Outages:
+    """When runs were stopped, by what they were asked for."""
+
+    by_name: dict[str, list[int]] = field(default_factory=dict)
+
+    def count(self, *names: str) -> int:
+        """How many runs that were asked for one of these names were stopped."""
+        return len(self._of(names))
+
+    def retry_at_ms(self, *names: str) -> int:
+        """When it may be asked for again; 0 for at once."""
+        stopped = self._of(names)
+        return max(stopped) + _PAUSES.after(len(stopped) - 1) if len(stopped) > 1 else 0
+
+    def _of(self, names: Iterable[str]) -> list[int]:
+        return [at_ms for name in names for at_ms in self.by_name.get(name, ())]
+
+
+def recent_outages(
+    instance: dg.DagsterInstance, job_name: str, names_of: Callable[[dg.DagsterRun], Iterable[str]], now_ms: int
+) -> Outages:
+    """What the failed runs of a job tell; ``names_of`` says what a run was asked for."""
+    filters = dg.RunsFilter(job_name=job_name, statuses=[dg.DagsterRunStatus.FAILURE])
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for run in instance.get_runs(filters, limit=_RUNS):
+        told = run.tags.get(OUTAGE_TAG)
+        at_ms = json.loads(told)["at_ms"] if told else 0
+        if now_ms - at_ms < _REMEMBERED_MS:
+            for name in names_of(run):
+                by_name[name].append(at_ms)
+    return Outages(dict(by_name))

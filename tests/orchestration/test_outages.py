@@ -1,0 +1,207 @@
+"""An outage of Spark, catalog or storage is held against no log, told as what it is, and over soon after it is over."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import dagster as dg
+import pytest
+from pyspark.sql import SparkSession
+
+from keptlog.dagster.orchestration.jobs import clean_logs
+from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
+from keptlog.dagster.orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
+from keptlog.dagster.resources.spark import spark_resource
+from keptlog.errors import StorageUnavailable
+from keptlog.table.store import LogStore
+from tests.orchestration.conftest import DAY_MS, World, logs_of
+from tests.orchestration.ingesting import InProcessSpark
+
+SECOND_MS = 1000
+
+
+class LostSpark(InProcessSpark):
+    """A Spark that can't be started while ``why`` says why not."""
+
+    why: ClassVar[str | None] = None
+
+    @property
+    def spark_session(self) -> SparkSession:
+        if self.why:
+            raise ConnectionError(self.why)
+        return super().spark_session
+
+
+@pytest.fixture
+def dirty(world: World) -> World:
+    """Two topics that are due."""
+    for topic in ("users", "orders"):
+        world.topic(topic)
+        world.append(topic, ("a", "1"), ("a", "2"))
+    world.more_resources["spark"] = LostSpark(spark_config={})
+    return world
+
+
+@contextmanager
+def spark_lost(why: str = "the cluster manager is gone") -> Iterator[None]:
+    LostSpark.why = why
+    try:
+        yield
+    finally:
+        LostSpark.why = None
+
+
+def marks(world: World) -> list[object]:
+    return [log.uncleanable for topic in world.store.topics() for log in world.store.logs(topic)]
+
+
+def told(world: World, result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    run = world.instance.get_run_by_id(result.run_id)
+    assert run
+    found: dict[str, Any] = json.loads(run.tags["keptlog/outage"])
+    return found
+
+
+def failed_run_sensor_says(world: World, run_id: str, message: str = "Steps failed: ['compact'].") -> str:
+    run = world.instance.get_run_by_id(run_id)
+    assert run
+    context = dg.build_run_status_sensor_context(
+        sensor_name="failed_run_sensor",
+        dagster_event=dg.DagsterEvent("PIPELINE_FAILURE", "clean_logs", message=message),
+        dagster_instance=world.instance,
+        dagster_run=run,
+        resources={"log_store": world.log_store, **world.resources},
+    ).for_run_failure()
+    skipped = failed_run_sensor(context)
+    assert isinstance(skipped, dg.SkipReason)
+    return skipped.skip_message or ""
+
+
+def test_a_run_without_spark_says_why_marks_no_log_and_is_asked_for_again_at_the_next_tick(dirty: World) -> None:
+    (first,) = dirty.requests(dirty_ratio_sensor)
+    with spark_lost():
+        result = dirty.launch(first)
+    assert not result.success
+    failure = result.failure_data_for_node("compact")
+    assert failure
+    assert failure.user_failure_data
+    assert "the cluster manager is gone" in (failure.user_failure_data.description or "")
+    assert "the cluster manager is gone" in told(dirty, result)["reason"]
+    assert "no log's fault" in failed_run_sensor_says(dirty, result.run_id)
+    assert marks(dirty) == [None, None]
+
+    (second,) = dirty.requests(dirty_ratio_sensor)
+    assert logs_of(second) == logs_of(first)
+    assert second.run_key != first.run_key
+    assert dirty.launch(second).success
+    assert dirty.records("users") == dirty.records("orders") == [(1, b"a", b"2")]
+
+
+def test_an_outage_that_lasts_leaves_fewer_and_fewer_runs_and_is_noticed_to_be_over_within_minutes(
+    dirty: World,
+) -> None:
+    asked_at_s: list[int] = []
+    with spark_lost():
+        for second in range(0, 1800, 30):
+            requests = dirty.requests(dirty_ratio_sensor)
+            asked_at_s += [second] * len(requests)
+            assert not any(dirty.launch(request).success for request in requests)
+            dirty.now_ms += 30 * SECOND_MS
+    assert asked_at_s[:5] == [0, 30, 60, 120, 240]
+    assert max(after - before for before, after in itertools.pairwise(asked_at_s)) == 300
+    assert marks(dirty) == [None, None]
+    dirty.now_ms += 300 * SECOND_MS
+    (request,) = dirty.requests(dirty_ratio_sensor)
+    assert dirty.launch(request).success
+
+
+def test_a_log_that_an_outage_did_not_stop_is_asked_for_meanwhile(dirty: World) -> None:
+    with spark_lost():
+        for _ in range(2):
+            (request,) = dirty.requests(dirty_ratio_sensor)
+            assert not dirty.launch(request).success
+    dirty.topic("later")
+    dirty.append("later", ("a", "1"), ("a", "2"))
+    (request,) = dirty.requests(dirty_ratio_sensor)
+    assert logs_of(request) == ["later-0"]
+    dirty.instance.create_run_for_job(clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.STARTED)
+    assert "an outage has stopped the clean of users-0, the next is asked for at" in dirty.skips(dirty_ratio_sensor)
+
+
+def test_no_run_is_asked_for_while_the_spark_server_does_not_answer_and_the_first_tick_after_that_asks(
+    dirty: World,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        dirty.more_resources["spark"] = spark_resource(f"sc://localhost:{port}")
+        server.close()
+        said = dirty.skips(dirty_ratio_sensor)
+        assert f"no Spark Connect server answers at localhost:{port}" in said
+        assert "2 logs will wait" in said
+    with socket.create_server(("127.0.0.1", port)):
+        (request,) = dirty.requests(dirty_ratio_sensor)
+    assert sorted(logs_of(request)) == ["orders-0", "users-0"]
+
+
+def test_a_catalog_that_takes_no_commit_marks_no_log_and_tells_its_own_reason(
+    dirty: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        raise StorageUnavailable("database is locked")
+
+    (first,) = dirty.requests(dirty_ratio_sensor)
+    with monkeypatch.context() as patch:
+        patch.setattr(LogStore, "swap", locked)
+        result = dirty.launch(first)
+    assert told(dirty, result)["reason"] == "database is locked"
+    assert marks(dirty) == [None, None]
+    (second,) = dirty.requests(dirty_ratio_sensor)
+    assert dirty.launch(second).success
+
+
+def test_a_run_that_died_of_no_outage_marks_its_logs_with_what_its_step_failed_of(
+    dirty: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bug(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    (request,) = dirty.requests(dirty_ratio_sensor)
+    with monkeypatch.context() as patch:
+        patch.setattr("keptlog.passes.clean.Cleaner.stage", bug)
+        result = dirty.launch(request)
+    assert "users-0" in failed_run_sensor_says(dirty, result.run_id)
+    assert all("ZeroDivisionError: division by zero" in str(mark) for mark in marks(dirty))
+
+
+def test_retention_that_an_outage_has_stopped_is_asked_for_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.topic("old", cleanup_policy="delete", retention_ms=str(DAY_MS))
+    world.append("old", ("a", "1"), age_ms=3 * DAY_MS)
+    world.append("old", ("b", "1"), age_ms=0)
+    sensor = retention_sensor(retention_interval_seconds(world.log_store))
+
+    def locked(*_: object) -> None:
+        raise StorageUnavailable("database is locked")
+
+    (first,) = world.requests(sensor)
+    with monkeypatch.context() as patch:
+        patch.setattr(LogStore, "retain", locked)
+        assert not world.run_job("retention", first).success
+    (second,) = world.requests(sensor)
+    assert second.run_key != first.run_key
+    assert world.run_job("retention", second).success
+    assert len(world.records("old")) == 1
+
+
+def test_a_materialization_by_hand_says_what_is_down(dirty: World) -> None:
+    job = dirty.defs.resolve_implicit_global_asset_job_def()
+    with spark_lost():
+        result = job.get_subset(asset_selection={dg.AssetKey(["users", "clean"])}).execute_in_process(
+            instance=dirty.instance, raise_on_error=False, tags={"dagster/partition": "users-0"}
+        )
+    assert "the cluster manager is gone" in told(dirty, result)["reason"]
+    assert marks(dirty) == [None, None]
