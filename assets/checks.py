@@ -1,22 +1,78 @@
 """The checks of a clean section: the guarantees, on the stored log, and whether its last clean landed.
 
-Specs and results both come from ``passes.verify.CHECKS``. A check is evaluated for the topic-partitions that a run
-cleaned, and says for each of them what was found.
+Specs and results both come from ``passes.verify.CHECKS``. A run looks at some topic-partitions; an evaluation tells of
+all of them what was found last (``last_results``), and fails while one of them is broken. A check of which a run has
+learnt nothing is not evaluated: what was not looked at is neither broken nor fine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
+from keptlog.dagster.assets.last_results import (
+    TABLE,
+    TOPIC_ID,
+    WHOLE_TOPIC,
+    LastResult,
+    LastResults,
+    as_table,
+    last_results,
+    merged,
+)
 from keptlog.dagster.assets.names import clean_key
 from keptlog.dagster.assets.numbers import Metadata
+from keptlog.errors import KeptlogError
+from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
-from keptlog.passes.verify import CHECKS, Check, CheckResult, verify_log
+from keptlog.passes.verify import CHECKS, Check, CheckResult, Outcome, verify_log
 from keptlog.table.store import LogStore
+from keptlog.table.topics import Topic
 
 _CLEANED = Check("cleaned", "", "The last clean of every topic-partition landed; if not, the reason stands here.")
+_PROBLEMS_TOLD = 5
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a run has learnt of one topic's logs."""
+
+    topic: str
+    now_ms: int
+    found: Mapping[int, Sequence[CheckResult]] = field(default_factory=dict)
+    """Partition to the results of ``CHECKS``, of the logs that were read back."""
+    reasons: Mapping[int, str | None] = field(default_factory=dict)
+    """Partition to the reason why its last clean did not land, null if it did; ``WHOLE_TOPIC`` for all its logs."""
+
+    @property
+    def broken(self) -> dict[int, str]:
+        """Partition to what is broken in its log; who only warns is not asked."""
+        found: dict[int, str] = {}
+        for number, results in self.found.items():
+            asked = [each for check, each in zip(CHECKS, results, strict=True) if not check.warns_only]
+            if fails := [each.description for each in asked if each.outcome is Outcome.BROKEN]:
+                found[number] = "; ".join(fails)
+        return found
+
+    @property
+    def unseen(self) -> dict[int, str]:
+        """Partition to what could not be looked at in its log, of which nothing that was seen is broken."""
+        found: dict[int, str] = {}
+        for number, results in self.found.items():
+            missing = [each.description for each in results if each.outcome is Outcome.NOT_LOOKED_AT]
+            if missing and number not in self.broken:
+                found[number] = "; ".join(missing)
+        return found
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one check found: by partition, for those that a run looked at."""
+
+    results: LastResults
+    rows: Sequence[dg.TableRecord] = ()
 
 
 def check_specs(topic: str) -> list[dg.AssetCheckSpec]:
@@ -25,26 +81,29 @@ def check_specs(topic: str) -> list[dg.AssetCheckSpec]:
     return [dg.AssetCheckSpec(_name(check), asset=key, description=check.description) for check in (*CHECKS, _CLEANED)]
 
 
-def check_results(
-    store: LogStore, topic: str, logs: Sequence[Log], now_ms: int, failed: Mapping[str, str]
-) -> Iterator[dg.AssetCheckResult]:
-    """One result for each spec of a topic, over these logs of it; ``failed`` names those whose clean did not land."""
-    # A clean has just written the values; whoever verifies a log for good reads every byte of it.
-    found = {str(log.topic_partition): verify_log(store, log, now_ms, every_byte=False) for log in logs}
+def look_at(store: LogStore, looked: Looked, logs: Sequence[Log], *, every_byte: bool) -> Looked:
+    """What is known once logs of the topic are read back, as they are now; what was known of them before stays."""
+    found = {log.topic_partition.partition: verify_log(store, log, looked.now_ms, every_byte=every_byte) for log in logs}
+    # A log says itself whether its last clean failed.
+    marks = {log.topic_partition.partition: log.uncleanable for log in logs}
+    reasons = {number: mark.reason if mark else None for number, mark in marks.items()}
+    return replace(looked, found={**looked.found, **found}, reasons={**reasons, **looked.reasons})
+
+
+def check_results(instance: dg.DagsterInstance, store: LogStore, looked: Looked) -> Iterator[dg.AssetCheckResult]:
+    """A result for each check that something was learnt for."""
+    topic = _described(store, looked.topic)
     for index, check in enumerate(CHECKS):
-        yield _result(topic, check, {name: results[index] for name, results in found.items()})
-    landed = {name: CheckResult(_CLEANED.name, passed=True, description="landed", metadata={}) for name in found}
-    not_landed = {
-        name: CheckResult(_CLEANED.name, passed=False, description=reason, metadata={})
-        for name, reason in failed.items()
-    }
-    yield _result(topic, _CLEANED, landed | not_landed)
+        of_check = {number: results[index] for number, results in looked.found.items()}
+        yield from _result(instance, looked.topic, topic, check, _seen(looked, of_check))
+    cleaned = {number: LastResult(looked.now_ms, reason) for number, reason in looked.reasons.items()}
+    yield from _result(instance, looked.topic, topic, _CLEANED, _Seen(cleaned))
 
 
-def as_evaluation(topic: str, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+def as_evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
     """The same as an event that an op of any job may log."""
     return dg.AssetCheckEvaluation(
-        asset_key=clean_key(topic),
+        asset_key=dg.AssetKey(result.asset_key.path if result.asset_key else []),
         check_name=result.check_name or "",
         passed=result.passed,
         metadata=result.metadata,
@@ -57,22 +116,72 @@ def _name(check: Check) -> str:
     return f"{check.name}_{check.title}" if check.title else check.name
 
 
-def _result(topic: str, check: Check, found: Mapping[str, CheckResult]) -> dg.AssetCheckResult:
-    not_passed = {name: result for name, result in found.items() if not result.passed}
-    broken = [name for name, result in not_passed.items() if result.is_looked_at]
+def _described(store: LogStore, topic: str) -> Topic | None:
+    try:
+        return store.describe_topic(topic)
+    except KeptlogError:
+        return None
+
+
+def _seen(looked: Looked, found: Mapping[int, CheckResult]) -> _Seen:
+    results = {
+        number: LastResult(looked.now_ms, None if each.passed else each.description)
+        for number, each in found.items()
+        if each.is_looked_at
+    }
     rows = [
-        dg.TableRecord({"topic_partition": name, "result": str(result.outcome), **result.metadata})
-        for name, result in sorted(found.items())
+        dg.TableRecord(
+            {
+                "topic_partition": f"{looked.topic}-{number}",
+                "result": str(each.outcome),
+                **each.metadata,
+            }
+        )
+        for number, each in sorted(found.items())
     ]
-    metadata: Metadata = {"checked": len(found), "broken": len(broken)}
-    if rows:
-        metadata["topic_partitions"] = dg.MetadataValue.table(rows)
-    problems = "; ".join(f"{name}: {result.description}" for name, result in sorted(not_passed.items()))
-    return dg.AssetCheckResult(
-        asset_key=clean_key(topic),
-        check_name=_name(check),
-        passed=bool(found) and not not_passed,
+    return _Seen(results, rows)
+
+
+def _result(
+    instance: dg.DagsterInstance, name: str, topic: Topic | None, check: Check, seen: _Seen
+) -> Iterator[dg.AssetCheckResult]:
+    if not seen.results:
+        return
+    key = dg.AssetCheckKey(clean_key(name), _name(check))
+    before = last_results(instance, key, topic.id if topic else None)
+    now = merged(before, seen.results, topic.partitions if topic else None)
+    broken = {number: each for number, each in now.items() if each.problem is not None}
+    metadata: Metadata = {"checked": len(seen.results), "broken": len(broken), TABLE: as_table(now)}
+    if topic:
+        metadata |= {TOPIC_ID: topic.id, "never_looked_at": _never_looked_at(topic, now)}
+    if seen.rows:
+        metadata["topic_partitions"] = dg.MetadataValue.table(list(seen.rows))
+    yield dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
+        passed=not broken,
         severity=dg.AssetCheckSeverity.WARN if check.warns_only else dg.AssetCheckSeverity.ERROR,
-        description=problems or (None if found else "none of its logs can be read"),
+        description=_problems(name, broken, seen) or _what_is_missing(topic, now),
         metadata=metadata,
     )
+
+
+def _never_looked_at(topic: Topic, results: LastResults) -> int:
+    return topic.partitions - len(results.keys() - {WHOLE_TOPIC})
+
+
+def _what_is_missing(topic: Topic | None, results: LastResults) -> str | None:
+    never = _never_looked_at(topic, results) if topic else 0
+    return f"{never} of {topic.partitions} topic-partitions were never looked at" if topic and never else None
+
+
+def _problems(topic: str, broken: LastResults, seen: _Seen) -> str:
+    """What is broken: first what this run has found, then what is known from before, with the time."""
+    numbers = sorted(broken, key=lambda number: (number not in seen.results, number))
+    lines = []
+    for number in numbers[:_PROBLEMS_TOLD]:
+        name = topic if number == WHOLE_TOPIC else f"{topic}-{number}"
+        when = "" if number in seen.results else f" (found at {iso_time(broken[number].at_ms)}, not looked at since)"
+        lines.append(f"{name}: {broken[number].problem}{when}")
+    more = len(broken) - _PROBLEMS_TOLD
+    return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")

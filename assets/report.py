@@ -12,11 +12,15 @@ from dataclasses import replace
 
 import dagster as dg
 
-from keptlog.dagster.assets.checks import check_results
+from keptlog.dagster.assets.attempts import end_attempts
+from keptlog.dagster.assets.checks import Looked, check_results, look_at
+from keptlog.dagster.assets.last_results import WHOLE_TOPIC
 from keptlog.dagster.assets.numbers import materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
+from keptlog.errors import CommitStateUnknown, StalePlan
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Pass
 from keptlog.passes.observer import Overview, observe
 from keptlog.table.store import LogStore
@@ -43,6 +47,13 @@ def cleaned_names(cleaned: Pass) -> list[str]:
     return [str(outcome.step.topic_partition) for outcome in cleaned.committed]
 
 
+def names_to_check(cleaned: Pass) -> list[str]:
+    """The topic-partitions that a pass has changed, or has found something wrong with."""
+    names = [str(step.topic_partition) for step in cleaned.plan.steps]
+    landed = set(cleaned_names(cleaned))
+    return [name for name in names if name in landed or (name in cleaned.failed and name not in cleaned.blameless)]
+
+
 def report_numbers(context: Context, cleaned: Pass, after: Overview) -> None:
     """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
     metrics = metrics_by_log(after.assessments, after.last_passes, cleaned.plan.now_ms + cleaned.duration_ms)
@@ -51,41 +62,57 @@ def report_numbers(context: Context, cleaned: Pass, after: Overview) -> None:
         context.log_event(materialization)
 
 
-def checks_after(store: LogStore, cleaned: Pass, after: Overview) -> Iterator[tuple[str, dg.AssetCheckResult]]:
-    """Read the logs ``after`` back and check them: for each topic that the pass touched, each check's result."""
+def checks_after(
+    instance: dg.DagsterInstance, store: LogStore, cleaned: Pass, after: Overview
+) -> Iterator[dg.AssetCheckResult]:
+    """Read the logs ``after`` back and check them: of each topic that the pass touched, what it has learnt of it."""
     topics = store.topics()
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in after.logs:
         logs[log.topic_partition.topic].append(log)
-    failed: dict[str, dict[str, str]] = defaultdict(dict)
+    failed: dict[str, dict[int, str]] = defaultdict(dict)
     for name, error in cleaned.failed.items():
-        failed[_topic_of(name, topics)][name] = str(error)
+        if name not in cleaned.blameless and not isinstance(error, StalePlan | CommitStateUnknown):
+            topic, partition = topic_and_partition(name, topics)
+            failed[topic][partition] = str(error)
     for topic in sorted({*logs, *failed}):
-        for result in check_results(store, topic, logs[topic], cleaned.plan.now_ms, failed[topic]):
-            yield topic, result
+        looked = Looked(topic, cleaned.plan.now_ms, reasons=failed[topic])
+        # The clean has just written the values; the job that verifies reads every byte.
+        yield from check_results(instance, store, look_at(store, looked, logs[topic], every_byte=False))
 
 
-def fail_if_any_failed(context: Context, cleaned: Pass) -> None:
+def fail_if_any_failed(context: Context, cleaned: Pass, names: Collection[str]) -> None:
     """End the run as failed if a log was not cleaned, so that it is seen and tried again.
+
+    ``names`` are the topic-partitions that Dagster expects to be cleaned.
 
     Raises:
         Failure: naming each log and its reason.
     """
     if not cleaned.failed:
         return
-    names = sorted(cleaned.failed)
-    context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(names)})
+    _end_attempts(context, cleaned, names)
+    failed = sorted(cleaned.failed)
+    context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(failed)})
     if cleaned.outage:
         tag_outage(context, cleaned.outage, cleaned.plan.now_ms + cleaned.duration_ms)
     raise dg.Failure(
-        f"{len(names)} not cleaned, {len(cleaned.committed)} cleaned: "
-        + "; ".join(f"{name}: {cleaned.failed[name]}" for name in names),
-        metadata={name: str(cleaned.failed[name]) for name in names},
+        f"{len(failed)} not cleaned, {len(cleaned.committed)} cleaned: "
+        + "; ".join(f"{name}: {cleaned.failed[name]}" for name in failed),
+        metadata={name: str(cleaned.failed[name]) for name in failed},
         allow_retries=False,
     )
 
 
-def _topic_of(name: str, topics: Collection[str]) -> str:
-    """The topic of a topic-partition, or the name itself where it stands for a topic."""
-    topic, _, _ = name.rpartition("-")
-    return topic if topic in topics else name
+def _end_attempts(context: Context, cleaned: Pass, names: Collection[str]) -> None:
+    """Of the logs that the run was about to clean, and that had nothing to be cleaned."""
+    landed = set(cleaned_names(cleaned))
+    reasons = {name: cleaned.plan.left_alone.get(name, "nothing had to be changed") for name in names}
+    whole = {name: why for name, why in reasons.items() if name not in landed and name not in cleaned.failed}
+    end_attempts(context, {TopicPartition.parse(name): why for name, why in whole.items()})
+
+
+def topic_and_partition(name: str, topics: Collection[str]) -> tuple[str, int]:
+    """Topic and partition; ``WHOLE_TOPIC`` where the name is a topic's."""
+    topic, _, partition = name.rpartition("-")
+    return (topic, int(partition)) if topic in topics and partition.isdecimal() else (name, WHOLE_TOPIC)

@@ -142,8 +142,7 @@ def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
         report_numbers(context, cleaned, after)
-        for _, result in checks_after(log_store.store, cleaned, after):
-            yield result
-        fail_if_any_failed(context, cleaned)
+        yield from checks_after(context.instance, log_store.store, cleaned, after)
+        fail_if_any_failed(context, cleaned, names)
 
     return clean

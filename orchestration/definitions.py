@@ -19,6 +19,7 @@ from keptlog.dagster.orchestration.jobs import clean_logs, purge, retention
 from keptlog.dagster.orchestration.schedules import SCHEDULES
 from keptlog.dagster.orchestration.sensors import SENSORS
 from keptlog.dagster.orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
+from keptlog.dagster.orchestration.verify_job import verify
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -34,7 +35,7 @@ def build_defs(log_store: LogStoreResource | None = None, resources: Mapping[str
     log_store = log_store or LogStoreResource()
     return dg.Definitions(
         assets=topic_assets(log_store),
-        jobs=[clean_logs, retention, purge, ingest_kafka],
+        jobs=[clean_logs, retention, purge, verify, ingest_kafka],
         sensors=[
             *SENSORS,
             retention_sensor(retention_interval_seconds(log_store)),

@@ -14,13 +14,14 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
+from keptlog.dagster.assets.attempts import begin_attempts
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.numbers import retention_observation
 from keptlog.dagster.assets.outage import outage_among, tag_outage, telling_outages
 from keptlog.dagster.assets.report import (
     checks_after,
-    cleaned_names,
     fail_if_any_failed,
+    names_to_check,
     observe_after,
     report_numbers,
     run_id_of,
@@ -77,6 +78,7 @@ def plan(context: dg.OpExecutionContext, config: PlanConfig, log_store: LogStore
     now_ms = clock.read_ms()
     with telling_outages(context, now_ms):
         planned = log_store.cleaner().begin(config.logs, run_id_of(context), now_ms=now_ms, requested=config.requested)
+    begin_attempts(context, [step.topic_partition for step in planned.plan.steps])
     for step in planned.plan.steps:
         context.log.info(describe_step(step))
     for name, reason in planned.plan.left_alone.items():
@@ -113,12 +115,12 @@ def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, l
     with telling_outages(context, staged.plan.now_ms):
         store = log_store.store
         committed = log_store.cleaner().commit(staged)
-    cleaned, after = observe_after(store, committed, cleaned_names(committed))
+    cleaned, after = observe_after(store, committed, names_to_check(committed))
     report_numbers(context, cleaned, after)
     if config.verify:
-        for topic, result in checks_after(store, cleaned, after):
-            context.log_event(as_evaluation(topic, result))  # type: ignore[arg-type]  # it takes them, undeclared
-    fail_if_any_failed(context, cleaned)
+        for result in checks_after(context.instance, store, cleaned, after):
+            context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
+    fail_if_any_failed(context, cleaned, [str(step.topic_partition) for step in cleaned.plan.steps])
     context.log.info("%s cleaned, %d left alone", counted(len(cleaned.committed), "log"), len(cleaned.plan.left_alone))
     return cleaned
 

@@ -11,8 +11,9 @@ other one gets ``StalePlan``.
 
 One broken log stops nobody else's: it is named with its reason, and marked uncleanable in its topic
 (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while. An outage of Spark,
-catalog or storage is no log's fault: what it has stopped is named too, and not marked (``keptlog.passes.apart``). An input that is gone is
-a stale plan if another commit came first, and corruption if it still is live (``keptlog.table.lost``).
+catalog or storage is no log's fault: what it has stopped is named too, and not marked (``keptlog.passes.apart``). An
+input that is gone is a stale plan if another commit came first, and corruption if it still is live
+(``keptlog.table.lost``).
 """
 
 from __future__ import annotations

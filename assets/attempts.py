@@ -1,0 +1,44 @@
+"""What the Partitions tab shows of a log: whether the last attempt to clean it, or to verify it, went well.
+
+Dagster takes a partition for failed if the last that it has heard of it is a plan to materialize it, by a run that has
+failed. It makes such plans itself for runs of assets. For a run of a job, which may clean any logs of any topics, they
+are made here, one for each log. So a log whose clean fails is red until a clean of it lands, and so is one whose run
+dies. ``tests/orchestration/test_attempts.py`` pins what is relied upon of Dagster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import dagster as dg
+from dagster._core.events import AssetMaterializationPlannedData
+
+from keptlog.dagster.assets.names import clean_key
+from keptlog.dagster.assets.outage import Context
+from keptlog.log.topic_partition import TopicPartition
+
+
+def begin_attempts(context: Context, names: Iterable[TopicPartition]) -> None:
+    """Say that this run is about to clean these logs, or has found them broken."""
+    for name in names:
+        planned = AssetMaterializationPlannedData(clean_key(name.topic), partition=str(name))
+        event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, context.op.name, planned)
+        context.instance.report_dagster_event(event, context.run.run_id)
+
+
+def end_attempts(context: Context, reasons: Mapping[TopicPartition, str]) -> None:
+    """Say of logs that nothing was to be done to them, and why: a run that fails because of others is not theirs."""
+    for name, reason in reasons.items():
+        context.log_event(dg.AssetMaterialization(clean_key(name.topic), partition=str(name), description=reason))
+
+
+def failed_attempts(instance: dg.DagsterInstance, topic: str) -> set[str]:
+    """The topic-partitions whose last attempt was that of a run that has failed."""
+    storage = instance.event_log_storage
+    left = storage.get_latest_asset_partition_materialization_attempts_without_materializations(clean_key(topic))
+    if not left:
+        return set()
+    run_ids = sorted({run_id for run_id, _ in left.values()})
+    filters = dg.RunsFilter(run_ids=run_ids, statuses=[dg.DagsterRunStatus.FAILURE])
+    failed = {run.run_id for run in instance.get_runs(filters)}
+    return {name for name, (run_id, _) in left.items() if run_id in failed}

@@ -1,0 +1,138 @@
+"""What each topic-partition was last found to be by a check: carried from one evaluation of the check to the next.
+
+Dagster shows a check's last evaluation, and a run looks at some topic-partitions of a topic only. So an evaluation
+holds the last result of all of them, with its time: of those that a run looked at, and of the others as the evaluations
+before told it. A log that was broken stays broken until it is looked at again and passes. What nobody ever looked at is
+counted.
+
+    12:00 looks at 0 and 1        0 broken 12:00    1 ok 12:00
+    12:05 looks at 1 and 2        0 broken 12:00    1 ok 12:05    2 ok 12:05     the check fails, because of 0
+
+The memory is Dagster's event log: the table ``last_results`` in an evaluation's metadata, which people read too. It is
+bounded, however many topic-partitions there are: a row for each time at which some were found whole, and one for each
+that is broken, at most ``ROWS`` of each kind. Beyond that the oldest share a row, under the oldest of their times. Two
+runs may evaluate a check at once, neither knowing of the other: so several evaluations are read back, and of each
+topic-partition the newest result counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+import dagster as dg
+
+from keptlog.log.iso_time import iso_time
+
+ROWS = 50
+TABLE, TOPIC_ID = "last_results", "topic_id"
+"""Names in the metadata."""
+WHOLE_TOPIC = -1
+"""In a partition's place, where a topic can't be read at all."""
+_WHOLE = "all"
+_READ_BACK = 5
+"""Evaluations; so many runs may make one at once, and nothing is lost."""
+_LONGEST_PROBLEM = 500
+
+
+_SCHEMA = dg.TableSchema([dg.TableColumn(name) for name in ("partitions", "result", "looked_at", "problem")])
+
+
+@dataclass(frozen=True, slots=True)
+class LastResult:
+    """What a check found out about one topic-partition, and when."""
+
+    at_ms: int
+    problem: str | None
+    """Null if nothing is wrong."""
+
+
+LastResults = Mapping[int, LastResult]
+"""By partition."""
+
+
+def last_results(instance: dg.DagsterInstance, check: dg.AssetCheckKey, topic_id: str | None) -> dict[int, LastResult]:
+    """What the evaluations of a check tell; nothing of those of an earlier topic of the same name."""
+    records = instance.event_log_storage.get_asset_check_execution_history(check, limit=2 * _READ_BACK)
+    evaluations = [
+        record.event.dagster_event.asset_check_evaluation_data
+        for record in records
+        # One that is only planned, such as that of the run that asks, tells nothing.
+        if record.event and record.event.dagster_event and record.status.value in {"SUCCEEDED", "FAILED"}
+    ]
+    found: dict[int, LastResult] = {}
+    for evaluation in reversed(evaluations[:_READ_BACK]):
+        told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
+        if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
+            for partition, result in _from_rows(table.records):
+                if partition not in found or found[partition].at_ms <= result.at_ms:
+                    found[partition] = result
+    return found
+
+
+def merged(before: LastResults, now: LastResults, partitions: int | None) -> dict[int, LastResult]:
+    """The last results once these are known too; ``partitions`` is how many the topic has, null if it can't be read."""
+    found = {**before, **now}
+    if any(partition != WHOLE_TOPIC for partition in now) and WHOLE_TOPIC not in now:
+        found.pop(WHOLE_TOPIC, None)
+    return {number: each for number, each in found.items() if partitions is None or number < partitions}
+
+
+def as_table(results: LastResults) -> dg.TableMetadataValue:
+    """The last results as rows: what is broken one by one, then what is whole by its time, newest first."""
+    newest_first = sorted(results.items(), key=lambda each: (-each[1].at_ms, each[0]))
+    broken = [(number, each) for number, each in newest_first if each.problem is not None]
+    rows = [_row([number], each.at_ms, each.problem) for number, each in broken[:ROWS]]
+    if len(broken) > ROWS:
+        oldest_ms = min(each.at_ms for _, each in broken[ROWS:])
+        rows.append(_row([number for number, _ in broken[ROWS:]], oldest_ms, "broken as well: see keptlog verify"))
+    whole: dict[int, list[int]] = defaultdict(list)
+    for number, each in newest_first:
+        if each.problem is None:
+            whole[each.at_ms].append(number)
+    times = list(whole)
+    rows += [_row(whole[at_ms], at_ms, None) for at_ms in times[:ROWS]]
+    if len(times) > ROWS:
+        rows.append(_row([number for at_ms in times[ROWS:] for number in whole[at_ms]], times[-1], None))
+    return dg.MetadataValue.table(rows, _SCHEMA)
+
+
+def _row(numbers: Iterable[int], at_ms: int, problem: str | None) -> dg.TableRecord:
+    return dg.TableRecord(
+        {
+            "partitions": _as_text(numbers),
+            "result": "ok" if problem is None else "broken",
+            "looked_at": iso_time(at_ms),
+            "problem": "" if problem is None else problem[:_LONGEST_PROBLEM],
+        }
+    )
+
+
+def _from_rows(records: Iterable[dg.TableRecord]) -> Iterator[tuple[int, LastResult]]:
+    for record in records:
+        row = {name: str(value) for name, value in record.data.items()}
+        at_ms = round(datetime.fromisoformat(row["looked_at"]).timestamp() * 1000)
+        for number in _as_numbers(row["partitions"]):
+            yield number, LastResult(at_ms, row["problem"] if row["result"] == "broken" else None)
+
+
+def _as_text(numbers: Iterable[int]) -> str:
+    """In ranges: ``0-2, 5``."""
+    ordered = sorted(numbers)
+    if ordered == [WHOLE_TOPIC]:
+        return _WHOLE
+    ends = [(a, b) for a, b in pairwise(ordered) if b != a + 1]
+    firsts, lasts = [ordered[0], *(b for _, b in ends)], [*(a for a, _ in ends), ordered[-1]]
+    return ", ".join(f"{a}-{b}" if a < b else str(a) for a, b in zip(firsts, lasts, strict=True))
+
+
+def _as_numbers(text: str) -> Iterator[int]:
+    if text == _WHOLE:
+        yield WHOLE_TOPIC
+        return
+    for piece in text.split(", "):
+        first, _, last = piece.partition("-")
+        yield from range(int(first), int(last or first) + 1)

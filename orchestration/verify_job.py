@@ -1,0 +1,89 @@
+"""The job that verifies: reads logs back and checks the guarantees on them, whether they were cleaned lately or not.
+
+A clean checks the logs that it has changed. What breaks in a log that nobody changes, such as a file that rots, is seen
+here: all logs every night, or those that are named. One topic after the other is read and told, so that a run that is
+ended early has told what it had read.
+
+What is found broken is failed wherever Dagster shows it: the check, the run, and the topic-partition in the Partitions
+tab. What passes ends that: it is said to be materialized again, if an attempt that failed was the last that was heard.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import dagster as dg
+from pydantic import Field
+
+from keptlog.dagster.assets.attempts import begin_attempts, end_attempts, failed_attempts
+from keptlog.dagster.assets.checks import Looked, as_evaluation, check_results, look_at
+from keptlog.dagster.assets.outage import telling_outages
+from keptlog.dagster.assets.report import topic_and_partition
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.log.counted import counted
+from keptlog.log.segment import Log
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.names import named_logs, refuse_unknown
+
+_TOLD = 5
+
+
+class VerifyConfig(dg.Config):
+    """Which logs to verify."""
+
+    logs: list[str] = Field(default_factory=list)
+    """Topics and topic-partitions (``orders``, ``orders-0``); all if empty."""
+
+
+@dg.op(description="Read logs back, check every guarantee on them, and fail if one is broken or can't be read.")
+def verify_logs(
+    context: dg.OpExecutionContext, config: VerifyConfig, log_store: LogStoreResource, clock: ClockResource
+) -> None:
+    now_ms = clock.read_ms()
+    with telling_outages(context, now_ms):
+        store = log_store.store
+        named = named_logs(store, config.logs)
+        topics = store.topics()
+    refuse_unknown(named.unreadable)
+    logs: dict[str, list[Log]] = defaultdict(list)
+    for log in named.logs:
+        logs[log.topic_partition.topic].append(log)
+    unreadable: dict[str, dict[int, str]] = defaultdict(dict)
+    for name, error in named.unreadable.items():
+        topic, partition = topic_and_partition(name, topics)
+        unreadable[topic][partition] = str(error)
+    problems = {name: str(error) for name, error in named.unreadable.items()}
+    for topic in sorted({*logs, *unreadable}):
+        looked = look_at(store, Looked(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
+        for result in check_results(context.instance, store, looked):
+            context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
+        _tell_attempts(context, looked)
+        problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
+        problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
+    context.log.info("%s read, %d broken or not looked at", counted(len(named.logs), "log"), len(problems))
+    _fail_if_any(problems)
+
+
+@dg.job(
+    executor_def=dg.in_process_executor,
+    description="Read logs back and check the guarantees on them: those that are named, or all. Needs no Spark.",
+)
+def verify() -> None:
+    verify_logs()
+
+
+def _tell_attempts(context: dg.OpExecutionContext, looked: Looked) -> None:
+    """Let the Partitions tab show what is broken, and what passes again."""
+    broken = {TopicPartition(looked.topic, number) for number in looked.broken}
+    begin_attempts(context, sorted(broken, key=str))
+    whole = {TopicPartition(looked.topic, number) for number in looked.found.keys() - looked.unseen.keys()} - broken
+    again = {name for name in whole if looked.reasons.get(name.partition) is None}
+    failed = failed_attempts(context.instance, looked.topic)
+    end_attempts(context, {name: "it passes every check again" for name in again if str(name) in failed})
+
+
+def _fail_if_any(problems: Mapping[str, str]) -> None:
+    if problems:
+        lines = [f"{name}: {problem}" for name, problem in sorted(problems.items())[:_TOLD]]
+        more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
+        raise dg.Failure(f"{counted(len(problems), 'log')} broken or not looked at: {'; '.join(lines)}{more}", allow_retries=False)

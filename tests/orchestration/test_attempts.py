@@ -1,0 +1,242 @@
+"""Failed is failed until that log passes: in the Partitions tab, in the checks, and in the run that verifies."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.events import AssetMaterializationPlannedData
+
+from keptlog.dagster.assets.names import clean_key
+from keptlog.dagster.orchestration.schedules import verify_schedule
+from tests.orchestration.conftest import World
+from tests.orchestration.ingesting import InProcessSpark
+
+GREEN, RED = "MATERIALIZED", "FAILED"
+PARTITIONS = dg.StaticPartitionsDefinition(["users-0", "users-1", "users-2"])
+
+
+@pytest.fixture
+def users(world: World) -> World:
+    """A topic with three logs, each with something to clean."""
+    world.more_resources["spark"] = InProcessSpark(spark_config={})
+    world.topic("users", 3)
+    dirty(world, 0, 1, 2)
+    return world
+
+
+def dirty(world: World, *partitions: int) -> None:
+    for partition in partitions:
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+
+
+def tab(world: World) -> list[str | None]:
+    """What the Partitions tab shows of the three logs."""
+    found = world.instance.get_status_by_partition(clean_key("users"), PARTITIONS.get_partition_keys(), PARTITIONS)
+    return [status.value if status else None for _, status in sorted((found or {}).items())]
+
+
+def checks(world: World) -> dict[str, tuple[bool, str]]:
+    """What the asset's page shows of its checks."""
+    found: dict[str, tuple[bool, str]] = {}
+    keys = world.defs.resolve_asset_graph().asset_check_keys
+    for key in (each for each in keys if each.asset_key == clean_key("users")):
+        record = world.instance.get_latest_asset_check_evaluation_record(key)
+        if record and record.event and record.status.value in {"SUCCEEDED", "FAILED"}:
+            evaluation = record.event.dagster_event and record.event.dagster_event.asset_check_evaluation_data
+            assert evaluation
+            found[key.name.partition("_")[0]] = (evaluation.passed, evaluation.description or "")
+    return found
+
+
+def last_results(world: World, check: str) -> list[dict[str, Any]]:
+    keys = [key for key in world.defs.resolve_asset_graph().asset_check_keys if key.name.startswith(check)]
+    (key,) = [key for key in keys if key.asset_key == clean_key("users")]
+    record = world.instance.get_latest_asset_check_evaluation_record(key)
+    assert record
+    assert record.event
+    assert record.event.dagster_event
+    table = record.event.dagster_event.asset_check_evaluation_data.metadata["last_results"]
+    assert isinstance(table, dg.TableMetadataValue)
+    return [dict(row.data) for row in table.records]
+
+
+def verify(world: World, *logs: str) -> dg.ExecuteInProcessResult:
+    config = {"ops": {"verify_logs": {"config": {"logs": list(logs)}}}}
+    return world.run_job("verify", dg.RunRequest(run_config=config))
+
+
+def materialize(world: World, names: Iterable[str]) -> dg.ExecuteInProcessResult:
+    first, *_, last = names
+    job = world.defs.resolve_implicit_global_asset_job_def()
+    return job.get_subset(asset_selection={clean_key("users")}).execute_in_process(
+        instance=world.instance,
+        raise_on_error=False,
+        tags={"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last},
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_failed", "materialized_after", "shown"),
+    [(True, [], RED), (True, ["users-0"], GREEN), (False, [], None)],
+    ids=["planned by a run that failed", "materialized by a later run", "planned by a run that did not fail"],
+)
+def test_of_dagster_a_partition_is_failed_if_the_last_word_on_it_is_a_plan_of_a_failed_run(
+    world: World, *, is_failed: bool, materialized_after: list[str], shown: str | None
+) -> None:
+    """What ``keptlog.dagster.assets.attempts`` relies on, for a job without assets."""
+
+    @dg.op
+    def plans(context: dg.OpExecutionContext) -> None:
+        planned = AssetMaterializationPlannedData(clean_key("users"), partition="users-0")
+        event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, "plans", planned)
+        context.instance.report_dagster_event(event, context.run.run_id)
+        if is_failed:
+            raise dg.Failure("it did not work")
+
+    @dg.op
+    def materializes(context: dg.OpExecutionContext) -> None:
+        for name in materialized_after:
+            context.log_event(dg.AssetMaterialization(clean_key("users"), partition=name))
+
+    @dg.job(executor_def=dg.in_process_executor)
+    def first() -> None:
+        plans()
+
+    @dg.job(executor_def=dg.in_process_executor)
+    def second() -> None:
+        materializes()
+
+    first.execute_in_process(instance=world.instance, raise_on_error=False)
+    second.execute_in_process(instance=world.instance)
+    assert tab(world) == [shown, None, None]
+
+
+def test_a_log_whose_clean_fails_is_failed_until_a_clean_of_it_lands(users: World) -> None:
+    assert users.clean().success
+    assert tab(users) == [GREEN] * 3
+    dirty(users, 0, 1, 2)
+    repair = users.break_segment("users", 1)
+    assert not users.clean().success
+    assert tab(users) == [GREEN, RED, GREEN]
+    dirty(users, 0, 2)
+    assert users.clean("users-0", "users-2").success
+    assert tab(users) == [GREEN, RED, GREEN]
+    repair()
+    assert users.clean("users-1", requested=True).success
+    assert tab(users) == [GREEN] * 3
+
+
+def test_a_log_that_was_left_alone_in_a_run_of_assets_that_fails_is_not_failed(users: World) -> None:
+    assert materialize(users, ["users-0", "users-2"]).success
+    dirty(users, 1)
+    users.break_segment("users", 1)
+    assert not materialize(users, ["users-0", "users-2"]).success
+    assert tab(users) == [GREEN, RED, GREEN]
+
+
+def test_checks_stay_red_over_a_broken_log_whatever_else_is_cleaned(users: World) -> None:
+    assert users.clean().success
+    assert all(passed for passed, _ in checks(users).values())
+    dirty(users, 0, 1, 2)
+    broken_file = users.segment_file("users", 1).name
+    repair = users.break_segment("users", 1)
+    users.clean()
+    for _ in range(2):
+        found = checks(users)
+        assert {name for name, (passed, _) in found.items() if not passed} == {"G1", "cleaned"}
+        assert broken_file in found["G1"][1]
+        assert "users-1: " in found["cleaned"][1]
+        dirty(users, 0, 2)
+        users.now_ms += 60_000
+        assert users.clean("users-0", "users-2").success
+    assert "not looked at since" in checks(users)["G1"][1]
+    times = {row["partitions"]: row["looked_at"] for row in last_results(users, "G1")}
+    assert times["1"] < times["0, 2"]
+    repair()
+    assert users.clean("users-1", requested=True).success
+    assert all(passed for passed, _ in checks(users).values())
+
+
+def test_what_was_never_looked_at_is_counted_and_neither_fine_nor_broken(users: World) -> None:
+    assert users.clean("users-0").success
+    assert [row["partitions"] for row in last_results(users, "G1")] == ["0"]
+    passed, description = checks(users)["G1"]
+    assert passed
+    assert description == "2 of 3 topic-partitions were never looked at"
+
+
+def test_a_topic_that_cannot_be_read_has_no_news_of_its_guarantees_and_a_clean_that_did_not_land(users: World) -> None:
+    assert users.clean().success
+    table = users.store._load("users")
+    right = table.properties["log.p0.log-end-offset"]
+    table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    assert not users.clean().success
+    table.refresh().transaction().set_properties({"log.p0.log-end-offset": right}).commit_transaction()
+    found = checks(users)
+    assert {name for name, (passed, _) in found.items() if not passed} == {"cleaned"}
+    assert "log.p0.log-end-offset='many'" in found["cleaned"][1]
+    assert verify(users).success
+    assert all(passed for passed, _ in checks(users).values())
+
+
+def test_a_topic_that_is_created_again_begins_without_a_memory(users: World) -> None:
+    users.break_segment("users", 1)
+    users.clean()
+    users.store.delete_topic("users")
+    users.topic("users", 3)
+    dirty(users, 0)
+    assert users.clean().success
+    assert [row["partitions"] for row in last_results(users, "G1")] == ["0"]
+    assert checks(users)["G1"][0]
+
+
+def test_verifying_sees_what_breaks_in_a_log_that_nobody_changes_and_says_which_file(users: World) -> None:
+    assert users.clean().success
+    users.topic("other")
+    broken_file = users.segment_file("users", 2).name
+    repair = users.break_segment("users", 2)
+
+    result = verify(users)
+
+    assert not result.success
+    failure = result.failure_data_for_node("verify_logs")
+    assert failure
+    assert failure.user_failure_data
+    assert (failure.user_failure_data.description or "").startswith("1 log broken or not looked at: users-2: ")
+    assert broken_file in (failure.user_failure_data.description or "")
+    assert "try again" not in (failure.user_failure_data.description or "")
+    assert tab(users) == [GREEN, GREEN, RED]
+    found = checks(users)
+    assert {name for name, (passed, _) in found.items() if not passed} == {"G1"}
+    assert broken_file in found["G1"][1]
+
+    assert verify(users, "users-0", "users-1").success
+    assert tab(users) == [GREEN, GREEN, RED]
+    assert not checks(users)["G1"][0]
+    repair()
+    assert verify(users).success
+    assert tab(users) == [GREEN] * 3
+    assert checks(users)["G1"][0]
+
+
+def test_one_topic_that_cannot_be_read_fails_the_run_that_verifies_and_hides_no_other(users: World) -> None:
+    assert users.clean().success
+    users.topic("odd")
+    users.store._load("odd").transaction().set_properties({"log.partitions": "many"}).commit_transaction()
+
+    result = verify(users)
+
+    assert not result.success
+    failure = result.failure_data_for_node("verify_logs")
+    assert failure
+    assert failure.user_failure_data
+    assert (failure.user_failure_data.description or "").startswith("1 log broken or not looked at: odd: ")
+    assert [row["partitions"] for row in last_results(users, "G1")] == ["0-2"]
+
+
+def test_all_logs_are_verified_every_night_from_the_start(world: World) -> None:
+    world.topic("users")
+    schedule = world.defs.get_repository_def().get_schedule_def(verify_schedule.name)
+    assert (schedule.job_name, schedule.cron_schedule) == ("verify", "0 4 * * *")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING

@@ -1,0 +1,53 @@
+"""What checks remember of each topic-partition: whole as it is written and read, small however many there are."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keptlog.dagster.assets.last_results import ROWS, WHOLE_TOPIC, LastResult, _from_rows, as_table, merged
+
+NOW_MS = 1_800_000_000_000
+
+results = st.dictionaries(
+    st.integers(0, 40),
+    st.builds(LastResult, st.integers(NOW_MS, NOW_MS + 20), st.sampled_from([None, "offsets do not rise", "is gone"])),
+)
+
+
+@given(results)
+def test_what_is_written_is_read_again(written: dict[int, LastResult]) -> None:
+    assert dict(_from_rows(as_table(written).records)) == written
+
+
+@given(results, results)
+def test_what_was_looked_at_now_counts_and_all_else_stays(
+    before: dict[int, LastResult], now: dict[int, LastResult]
+) -> None:
+    found = merged(before, now, None)
+    assert found == {number: now.get(number, before.get(number)) for number in before.keys() | now.keys()}
+
+
+def test_a_topic_that_could_not_be_read_can_be_once_a_log_of_it_was_looked_at() -> None:
+    unreadable = merged({3: LastResult(NOW_MS, None)}, {WHOLE_TOPIC: LastResult(NOW_MS, "no metadata")}, None)
+    assert [row.data["partitions"] for row in as_table(unreadable).records] == ["all", "3"]
+    assert dict(_from_rows(as_table(unreadable).records)) == unreadable
+    assert merged(unreadable, {0: LastResult(NOW_MS, None)}, 4).keys() == {0, 3}
+
+
+def test_partitions_that_a_topic_does_not_have_are_forgotten() -> None:
+    assert merged({7: LastResult(NOW_MS, "broken")}, {0: LastResult(NOW_MS, None)}, 4).keys() == {0}
+
+
+def test_ten_thousand_topic_partitions_looked_at_one_by_one_stay_small_and_none_broken_becomes_whole() -> None:
+    written = {number: LastResult(NOW_MS + number, "x" * 5000 if number % 3 == 0 else None) for number in range(10_000)}
+    table = as_table(written)
+    assert len(table.records) == 2 * (ROWS + 1)
+    assert len(json.dumps([dict(row.data) for row in table.records])) < 100_000
+    read = dict(_from_rows(table.records))
+    assert read.keys() == written.keys()
+    for number, each in read.items():
+        assert (each.problem is None) == (written[number].problem is None)
+        assert each.at_ms <= written[number].at_ms
