@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import secrets
@@ -29,6 +30,7 @@ def spark_server(port: int) -> None:
 
     Starting Spark takes a clean ten seconds, and the first rewrite some more; here both are done already. The server
     listens on this machine only, and asks for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own.
+    If it dies it is started again, at the same address.
     """
     master = os.environ.get("KEPTLOG_SPARK_MASTER")
     if master and master.startswith("sc://"):
@@ -36,16 +38,19 @@ def spark_server(port: int) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     token = os.environ.setdefault(TOKEN, secrets.token_urlsafe(24))
     remote = remote_of(port, str(uuid.uuid4()))
-    with connect_server(port, token, time.sleep, master) as process:
-        # In a process of its own: a client that exits takes leave of its server, and would wait for one that is gone.
-        warming = multiprocessing.get_context("spawn").Process(target=_warm_up, args=(remote,))
-        warming.start()
-        warming.join()
-        if warming.exitcode:
-            raise StorageUnavailable("the server could not be warmed up: see what it wrote above")
-        click.echo(f"export KEPTLOG_SPARK_MASTER='{remote}'")
-        click.echo(f"export {TOKEN}='{token}'")
-        process.wait()
+    for starts in itertools.count(1):
+        with connect_server(port, token, time.sleep, master) as process:
+            # In a process of its own: a client that exits takes leave of its server, and waits for one that is gone.
+            warming = multiprocessing.get_context("spawn").Process(target=_warm_up, args=(remote,))
+            warming.start()
+            warming.join()
+            if warming.exitcode:
+                raise StorageUnavailable("the server could not be warmed up: see what it wrote above")
+            if starts == 1:
+                click.echo(f"export KEPTLOG_SPARK_MASTER='{remote}'")
+                click.echo(f"export {TOKEN}='{token}'")
+            ended = process.wait()
+        click.echo(f"keptlog: Spark's Connect server ended with {ended}; it is started again", err=True)
 
 
 def _warm_up(remote: str) -> None:

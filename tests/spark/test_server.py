@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,15 @@ class Server:
         parents = {pid: (parent, args) for pid, parent, args in (line.split(None, 2) for line in listed.splitlines())}
         java = {pid for pid, (parent, _) in parents.items() if parent == str(self.process.pid)}
         return {pid for pid, (parent, args) in parents.items() if parent in java and "worker_daemon" in args}
+
+    def java(self) -> int | None:
+        """The process that answers, if there is one."""
+        listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+        processes = [line.split(None, 2) for line in listed.splitlines()]
+        found = [
+            pid for pid, parent, args in processes if parent == str(self.process.pid) and "java" in args.split()[0]
+        ]
+        return int(found[0]) if found else None
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +89,16 @@ def test_who_does_not_know_the_token_is_refused(server: Server, tmp_path: Path) 
     assert done.returncode == 1
     assert open_home(tmp_path, {}).store.logs("users")[0].checkpoint is None
     assert "no Spark session could be started: " in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_a_server_that_died_is_started_again_where_it_was(server: Server, tmp_path: Path) -> None:
+    died = server.java()
+    assert died
+    os.kill(died, signal.SIGKILL)
+    for _ in range(240):
+        if server.java() not in {died, None} and server.worker_daemons():
+            break
+        time.sleep(0.5)
+    done = clean_once_more(tmp_path, server.exported)
+    assert done.returncode == 0, done.stderr
+    assert server.java() not in {died, None}
