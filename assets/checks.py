@@ -73,6 +73,8 @@ class _Seen:
 
     results: LastResults
     rows: Sequence[dg.TableRecord] = ()
+    unseen: Mapping[int, str] = field(default_factory=dict)
+    """Why some could not be looked at: no result, but no pass either."""
 
 
 def check_specs(topic: str) -> list[dg.AssetCheckSpec]:
@@ -83,7 +85,9 @@ def check_specs(topic: str) -> list[dg.AssetCheckSpec]:
 
 def look_at(store: LogStore, looked: Looked, logs: Sequence[Log], *, every_byte: bool) -> Looked:
     """What is known once logs of the topic are read back, as they are now; what was known of them before stays."""
-    found = {log.topic_partition.partition: verify_log(store, log, looked.now_ms, every_byte=every_byte) for log in logs}
+    found = {
+        log.topic_partition.partition: verify_log(store, log, looked.now_ms, every_byte=every_byte) for log in logs
+    }
     # A log says itself whether its last clean failed.
     marks = {log.topic_partition.partition: log.uncleanable for log in logs}
     reasons = {number: mark.reason if mark else None for number, mark in marks.items()}
@@ -139,13 +143,14 @@ def _seen(looked: Looked, found: Mapping[int, CheckResult]) -> _Seen:
         )
         for number, each in sorted(found.items())
     ]
-    return _Seen(results, rows)
+    unseen = {number: each.description for number, each in found.items() if not each.is_looked_at}
+    return _Seen(results, rows, unseen)
 
 
 def _result(
     instance: dg.DagsterInstance, name: str, topic: Topic | None, check: Check, seen: _Seen
 ) -> Iterator[dg.AssetCheckResult]:
-    if not seen.results:
+    if not (seen.results or seen.unseen):
         return
     key = dg.AssetCheckKey(clean_key(name), _name(check))
     before = last_results(instance, key, topic.id if topic else None)
@@ -159,8 +164,8 @@ def _result(
     yield dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=not broken,
-        severity=dg.AssetCheckSeverity.WARN if check.warns_only else dg.AssetCheckSeverity.ERROR,
+        passed=not broken and not seen.unseen,
+        severity=dg.AssetCheckSeverity.ERROR if broken and not check.warns_only else dg.AssetCheckSeverity.WARN,
         description=_problems(name, broken, seen) or _what_is_missing(topic, now),
         metadata=metadata,
     )
@@ -183,5 +188,6 @@ def _problems(topic: str, broken: LastResults, seen: _Seen) -> str:
         name = topic if number == WHOLE_TOPIC else f"{topic}-{number}"
         when = "" if number in seen.results else f" (found at {iso_time(broken[number].at_ms)}, not looked at since)"
         lines.append(f"{name}: {broken[number].problem}{when}")
-    more = len(broken) - _PROBLEMS_TOLD
+    lines += [f"{topic}-{number}: {why}" for number, why in list(seen.unseen.items())[:_PROBLEMS_TOLD]]
+    more = len(broken) + len(seen.unseen) - len(lines)
     return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")

@@ -86,4 +86,6 @@ def _fail_if_any(problems: Mapping[str, str]) -> None:
     if problems:
         lines = [f"{name}: {problem}" for name, problem in sorted(problems.items())[:_TOLD]]
         more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
-        raise dg.Failure(f"{counted(len(problems), 'log')} broken or not looked at: {'; '.join(lines)}{more}", allow_retries=False)
+        raise dg.Failure(
+            f"{counted(len(problems), 'log')} broken or not looked at: {'; '.join(lines)}{more}", allow_retries=False
+        )

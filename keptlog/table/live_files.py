@@ -15,9 +15,9 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log, Segment
-from keptlog.table.damage import entries_of, manifests_of
 from keptlog.table.file_metrics import LiveFile, live_file
 from keptlog.table.logs import logs_from
+from keptlog.table.metadata_reading import entries_of, manifests_of
 
 _Parsed = dict[str, tuple[LiveFile, ...]]
 

@@ -45,9 +45,9 @@ from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
 from typing_extensions import override
 
-from keptlog.table.damage import entries_of, manifests_of
 from keptlog.table.file_metrics import LiveFile
 from keptlog.table.format import raised_format
+from keptlog.table.metadata_reading import entries_of, manifests_of
 from keptlog.table.state import SNAPSHOT_ID
 
 MANIFEST_ENTRIES = 1_000

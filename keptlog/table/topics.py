@@ -18,17 +18,17 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.counted import counted
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.catalog import metadata_locations
-from keptlog.table.damage import NOT_METADATA, damaged
 from keptlog.table.deletion import being_deleted
 from keptlog.table.embedded import NAMESPACE, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
+from keptlog.table.metadata_reading import NOT_METADATA, unreadable
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, PARTITIONS, partition_count
 
@@ -94,12 +94,11 @@ def _table(catalog: Catalog, name: str) -> Table:
             return catalog.load_table((NAMESPACE, name))
     except (NoSuchTableError, NoSuchNamespaceError):
         raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list, or create it") from None
-    except KeptlogError:
-        raise
     except NOT_METADATA as error:
-        if isinstance(error, FileNotFoundError) and not _is_storage_there(catalog):
+        is_outage = isinstance(error, FileNotFoundError) and not _is_storage_there(catalog)
+        if is_outage or isinstance(error, InvalidConfig):
             raise
-        raise damaged(name, _metadata_file(catalog, name), error) from error
+        raise unreadable(name, _metadata_file(catalog, name), error) from error
 
 
 def _metadata_file(catalog: Catalog, name: str) -> str:

@@ -36,16 +36,18 @@ def tab(world: World) -> list[str | None]:
     return [status.value if status else None for _, status in sorted((found or {}).items())]
 
 
-def checks(world: World) -> dict[str, tuple[bool, str]]:
-    """What the asset's page shows of its checks."""
-    found: dict[str, tuple[bool, str]] = {}
+def checks(world: World) -> dict[str, tuple[str, str]]:
+    """What the asset's page shows of its checks: a color and words."""
+    found: dict[str, tuple[str, str]] = {}
     keys = world.defs.resolve_asset_graph().asset_check_keys
     for key in (each for each in keys if each.asset_key == clean_key("users")):
         record = world.instance.get_latest_asset_check_evaluation_record(key)
         if record and record.event and record.status.value in {"SUCCEEDED", "FAILED"}:
             evaluation = record.event.dagster_event and record.event.dagster_event.asset_check_evaluation_data
             assert evaluation
-            found[key.name.partition("_")[0]] = (evaluation.passed, evaluation.description or "")
+            is_error = evaluation.severity is dg.AssetCheckSeverity.ERROR
+            color = "green" if evaluation.passed else "red" if is_error else "yellow"
+            found[key.name.partition("_")[0]] = (color, evaluation.description or "")
     return found
 
 
@@ -137,14 +139,14 @@ def test_a_log_that_was_left_alone_in_a_run_of_assets_that_fails_is_not_failed(u
 
 def test_checks_stay_red_over_a_broken_log_whatever_else_is_cleaned(users: World) -> None:
     assert users.clean().success
-    assert all(passed for passed, _ in checks(users).values())
+    assert {color for color, _ in checks(users).values()} == {"green"}
     dirty(users, 0, 1, 2)
     broken_file = users.segment_file("users", 1).name
     repair = users.break_segment("users", 1)
     users.clean()
     for _ in range(2):
         found = checks(users)
-        assert {name for name, (passed, _) in found.items() if not passed} == {"G1", "cleaned"}
+        assert {name for name, (color, _) in found.items() if color == "red"} == {"G1", "cleaned"}
         assert broken_file in found["G1"][1]
         assert "users-1: " in found["cleaned"][1]
         dirty(users, 0, 2)
@@ -155,14 +157,14 @@ def test_checks_stay_red_over_a_broken_log_whatever_else_is_cleaned(users: World
     assert times["1"] < times["0, 2"]
     repair()
     assert users.clean("users-1", requested=True).success
-    assert all(passed for passed, _ in checks(users).values())
+    assert {color for color, _ in checks(users).values()} == {"green"}
 
 
 def test_what_was_never_looked_at_is_counted_and_neither_fine_nor_broken(users: World) -> None:
     assert users.clean("users-0").success
     assert [row["partitions"] for row in last_results(users, "G1")] == ["0"]
-    passed, description = checks(users)["G1"]
-    assert passed
+    color, description = checks(users)["G1"]
+    assert color == "green"
     assert description == "2 of 3 topic-partitions were never looked at"
 
 
@@ -174,10 +176,10 @@ def test_a_topic_that_cannot_be_read_has_no_news_of_its_guarantees_and_a_clean_t
     assert not users.clean().success
     table.refresh().transaction().set_properties({"log.p0.log-end-offset": right}).commit_transaction()
     found = checks(users)
-    assert {name for name, (passed, _) in found.items() if not passed} == {"cleaned"}
+    assert {name for name, (color, _) in found.items() if color == "red"} == {"cleaned"}
     assert "log.p0.log-end-offset='many'" in found["cleaned"][1]
     assert verify(users).success
-    assert all(passed for passed, _ in checks(users).values())
+    assert {color for color, _ in checks(users).values()} == {"green"}
 
 
 def test_a_topic_that_is_created_again_begins_without_a_memory(users: World) -> None:
@@ -188,7 +190,7 @@ def test_a_topic_that_is_created_again_begins_without_a_memory(users: World) -> 
     dirty(users, 0)
     assert users.clean().success
     assert [row["partitions"] for row in last_results(users, "G1")] == ["0"]
-    assert checks(users)["G1"][0]
+    assert checks(users)["G1"][0] == "green"
 
 
 def test_verifying_sees_what_breaks_in_a_log_that_nobody_changes_and_says_which_file(users: World) -> None:
@@ -208,16 +210,18 @@ def test_verifying_sees_what_breaks_in_a_log_that_nobody_changes_and_says_which_
     assert "try again" not in (failure.user_failure_data.description or "")
     assert tab(users) == [GREEN, GREEN, RED]
     found = checks(users)
-    assert {name for name, (passed, _) in found.items() if not passed} == {"G1"}
+    assert found["G2"][0] == "yellow"
+    assert "users-2: nothing is broken in what was read; not looked at: " in found["G2"][1]
+    assert {name for name, (color, _) in found.items() if color == "red"} == {"G1"}
     assert broken_file in found["G1"][1]
 
     assert verify(users, "users-0", "users-1").success
     assert tab(users) == [GREEN, GREEN, RED]
-    assert not checks(users)["G1"][0]
+    assert checks(users)["G1"][0] == "red"
     repair()
     assert verify(users).success
     assert tab(users) == [GREEN] * 3
-    assert checks(users)["G1"][0]
+    assert checks(users)["G1"][0] == "green"
 
 
 def test_one_topic_that_cannot_be_read_fails_the_run_that_verifies_and_hides_no_other(users: World) -> None:

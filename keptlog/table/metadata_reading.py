@@ -18,11 +18,13 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.errors import LogCorrupt
+from keptlog.storage.damage import MENDING
 from keptlog.table.reach import OUT_OF_REACH, one_line
 
 NOT_METADATA: tuple[type[Exception], ...] = (
     FileNotFoundError,
+    LogCorrupt,
     ValidationError,
     ValueError,
     LookupError,
@@ -34,7 +36,6 @@ NOT_METADATA: tuple[type[Exception], ...] = (
     zlib.error,
 )
 """What becomes of a metadata file that is none. A catalog loads it, whose client has other errors of its own."""
-_REMEDY = "put this very file back, from a backup or a version that the storage has kept; nothing was changed"
 
 
 @contextmanager
@@ -46,20 +47,21 @@ def reading(topic: str, file: str) -> Iterator[None]:
     """
     try:
         yield
-    except KeptlogError:
-        raise
-    except FileNotFoundError as error:
-        raise damaged(topic, file, error) from error
-    except OUT_OF_REACH:
+    except OUT_OF_REACH as error:
+        if isinstance(error, FileNotFoundError):
+            raise unreadable(topic, file, error) from error
         raise
     except Exception as error:
-        raise damaged(topic, file, error) from error
+        raise unreadable(topic, file, error) from error
 
 
-def damaged(topic: str, file: str, error: Exception) -> LogCorrupt:
+def unreadable(topic: str, file: str, error: Exception) -> LogCorrupt:
     """The error to raise over what a file's reader has thrown."""
+    if isinstance(error, LogCorrupt):
+        # Its checksum was wrong: that names the file, but not the topic.
+        return LogCorrupt(f"topic {topic}: {error}")
     what = "is gone" if isinstance(error, FileNotFoundError) else f"is damaged ({one_line(error)})"
-    return LogCorrupt(f"topic {topic}: {file} {what}: {_REMEDY}")
+    return LogCorrupt(f"topic {topic}: {file} {what}: {MENDING}")
 
 
 def manifests_of(topic: str, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
