@@ -93,19 +93,24 @@ class Home:
         """Delete a topic and all its records for good; gives the number of files that went."""
         return self.store.delete_topic(name)
 
-    def append(self, topic: str, records: Iterable[NewRecord], *, now_ms: int | None = None) -> AppendResult:
+    def append(
+        self, topic: str, records: Iterable[NewRecord], *, now_ms: int | None = None, run_id: str | None = None
+    ) -> AppendResult:
         """Append a batch in one commit, all of it or, if it raises, nothing; memory is bounded, whatever its length.
 
         Gives ``records`` and ``bytes``, and by partition the offsets from ``base_offset`` to ``last_offset``, both
         included. ``now_ms`` is the records' timestamp where the topic has message.timestamp.type=LogAppendTime.
 
+        An append with a ``run_id`` of yours can be repeated: what has landed under that id is not appended again, its
+        result is given, with ``is_repeated``.
+
         Raises:
             InvalidRecord: one can't be appended; says which, counted from 1.
             InvalidConfig: the topic is ingested from a source.
             StalePlan: the commit lost every race against others; append again.
-            CommitStateUnknown: the catalog did not say whether it landed; read before you append again.
+            CommitStateUnknown: the catalog did not say whether it landed; append again with the run id that it names.
         """
-        return self.store.append(topic, records, new_id(), now_ms if now_ms is not None else wall_clock_ms())
+        return self.store.append(topic, records, run_id, now_ms if now_ms is not None else wall_clock_ms())
 
     def read(
         self, topic: str, partition: int | None = None, from_offset: int = 0, *, latest: bool = False
@@ -127,13 +132,14 @@ class Home:
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
         return self.cleaner().plan(names, now_ms=now_ms, requested=bool(names))
 
-    def clean(self, *names: str, now_ms: int | None = None) -> Pass:
+    def clean(self, *names: str, now_ms: int | None = None, run_id: str | None = None) -> Pass:
         """Clean on Spark what is due or, with names, whatever is cleanable in those; one commit a topic.
 
         Spark is started when there is something to rewrite, at ``KEPTLOG_SPARK_MASTER`` (default ``local[*]``), and
         stays for the next clean. What cleans is shown in ``committed``: for each log its ``step``, the records by
         verdict in ``counts``, the segments ``removed`` and ``added``. A log that fails stops no other: ``failed`` has
-        its error by topic-partition, and it is marked uncleanable and left alone for a while.
+        its error by topic-partition, and it is marked uncleanable and left alone for a while. ``run_id`` names the run
+        in snapshots and files.
 
         Raises:
             InvalidConfig: Java is missing or too old.
@@ -141,7 +147,7 @@ class Home:
         """
         cleaner = self.cleaner(spark_session)
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
-        planned = cleaner.begin(names, new_id(), now_ms=now_ms, requested=bool(names))
+        planned = cleaner.begin(names, run_id or new_id(), now_ms=now_ms, requested=bool(names))
         refuse_unknown(planned.failed)
         return cleaner.commit(cleaner.stage(planned))
 

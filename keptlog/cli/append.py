@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
+from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option, size
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
 from keptlog.ingest.offset_files import FileIngest, FileIntake
@@ -50,6 +50,7 @@ _SUMS = ("records", "skipped", "bytes")
 @click.option("--partition", type=click.IntRange(0), help="The partition of records that name none.")
 @click.option("--source-topic", metavar="NAME", help="With offsets: the topic that they are from. TOPIC by default.")
 @click.option("--skip-existing", is_flag=True, help="With offsets: leave out records that are there already.")
+@run_id_option
 @json_option
 @quiet_option
 def append(  # noqa: PLR0913
@@ -62,6 +63,7 @@ def append(  # noqa: PLR0913
     partition: int | None,
     source_topic: str | None,
     skip_existing: bool,
+    run_id: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -86,14 +88,10 @@ def append(  # noqa: PLR0913
 
     \b
     keptlog append users --file archive/ --column offset=kafka_offset --column partition=kafka_partition
+
+    With --run-id an append can be repeated: what has landed under that name is told, and not appended again.
     """
-    reading = Reading(
-        now_ms=clock_ms(),
-        format=Format(form) if form else None,
-        columns=_columns(columns),
-        key_fields=tuple(each.strip() for each in key_fields.split(",")) if key_fields else (),
-        partition=partition,
-    )
+    reading = _reading(form, columns, key_fields, partition)
     keeps_offsets = bool(reading.columns.get("offset"))
     if not keeps_offsets and (source_topic or skip_existing):
         raise InvalidConfig(
@@ -105,12 +103,23 @@ def append(  # noqa: PLR0913
     store = open_home().store
     try:
         if keeps_offsets:
-            ingest = FileIngest(store, topic, SourceIdentity(source_topic or topic), new_id(), new_id, skip_existing)
-            _print_intakes(topic, ingest.ingest(files), as_json=as_json)
+            source = SourceIdentity(source_topic or topic)
+            ingest = FileIngest(store, topic, source, run_id or new_id(), new_id, skip_existing)
+            _print_intakes(ingest, ingest.ingest(files), as_json=as_json)
         else:
-            _print_appended(store.append(topic, files.records(), new_id(), reading.now_ms), as_json=as_json)
+            _print_appended(store.append(topic, files.records(), run_id, reading.now_ms), as_json=as_json)
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
+
+
+def _reading(form: str | None, columns: Sequence[str], key_fields: str | None, partition: int | None) -> Reading:
+    return Reading(
+        now_ms=clock_ms(),
+        format=Format(form) if form else None,
+        columns=_columns(columns),
+        key_fields=tuple(each.strip() for each in key_fields.split(",")) if key_fields else (),
+        partition=partition,
+    )
 
 
 def _columns(options: Sequence[str]) -> dict[str, str]:
@@ -141,16 +150,19 @@ def _print_appended(result: AppendResult, *, as_json: bool) -> None:
     if as_json:
         print_json({"topic": result.topic, "records": result.records, "bytes": result.bytes} | asdict(result))
         return
-    click.echo(f"appended {counted(result.records, 'record')} ({size(result.bytes)}) to {result.topic}")
+    appended = f"appended {counted(result.records, 'record')} ({size(result.bytes)}) to {result.topic}"
+    click.echo(f"run {result.run_id} has {appended} before; nothing was added now" if result.is_repeated else appended)
     for each in result.partitions:
         click.echo(f"  {result.topic}-{each.partition}: offsets {each.base_offset}..{each.last_offset}")
 
 
-def _print_intakes(topic: str, intakes: Sequence[FileIntake], *, as_json: bool) -> None:
+def _print_intakes(ingest: FileIngest, intakes: Sequence[FileIntake], *, as_json: bool) -> None:
+    topic = ingest.topic
     records, skipped, size_bytes = (sum(getattr(each, name) for each in intakes) for name in _SUMS)
     if as_json:
         rows = [{name: getattr(each, name) for name in (*_SHOWN, *_SUMS)} for each in intakes]
-        print_json({"topic": topic, "records": records, "skipped": skipped, "bytes": size_bytes, "partitions": rows})
+        sums = {"records": records, "skipped": skipped, "bytes": size_bytes}
+        print_json({"topic": topic, "run_id": ingest.run_id} | sums | {"partitions": rows})
         return
     there = f"; {skipped} were there already" if skipped else ""
     click.echo(f"appended {counted(records, 'record')} ({size(size_bytes)}) to {topic} at their own offsets{there}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from keptlog.cli.ingest_result import refuse_if_nothing_can_be_done, report
-from keptlog.cli.output import json_option, progress_to_stderr, quiet_option
+from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
 from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
 from keptlog.errors import InvalidConfig
@@ -42,6 +42,7 @@ def import_group() -> None:
     is_flag=True,
     help="Take records, too, that not all replicas had when DIR was copied: from the only copy of a log that there is.",
 )
+@run_id_option
 @json_option
 @quiet_option
 def kafka_logs(  # noqa: PLR0913
@@ -53,6 +54,7 @@ def kafka_logs(  # noqa: PLR0913
     skip_corrupt: bool,
     skip_lost: bool,
     above_high_watermark: bool,
+    run_id: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -80,7 +82,7 @@ def kafka_logs(  # noqa: PLR0913
         progress(f"cleaned by its broker: {counted(cleaned, 'log')}; here all of it is dirty until the first clean")
     if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
-    ingest, run_id = home.ingest(spark_session), new_id()
+    ingest, run_id = home.ingest(spark_session), run_id or new_id()
     start_jobs = partial(ingest.engine.start_jobs, run_id, progress)
     source = KafkaLogs(chosen, config, start_jobs, skip_corrupt, above_high_watermark)
     result = ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id, progress)

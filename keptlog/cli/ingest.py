@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from keptlog.cli.ingest_result import refuse_if_nothing_can_be_done, report
-from keptlog.cli.output import json_option, progress_to_stderr, quiet_option
+from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
 from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
 from keptlog.errors import InvalidConfig
@@ -38,6 +38,7 @@ def ingest() -> None:
     type=click.Path(path_type=Path),
     help="librdkafka's settings as a properties file (default: kafka.properties in the home).",
 )
+@run_id_option
 @json_option
 @quiet_option
 def kafka(  # noqa: PLR0913
@@ -49,6 +50,7 @@ def kafka(  # noqa: PLR0913
     *,
     broker_config: bool,
     skip_lost: bool,
+    run_id: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -75,7 +77,7 @@ def kafka(  # noqa: PLR0913
     refuse_unknown(plans.failed)
     for line in _left_out(plans):
         progress(line)
-    result = ingest.carry_out(plans, new_id(), progress)
+    result = ingest.carry_out(plans, run_id or new_id(), progress)
     refuse_if_nothing_can_be_done(result, list(topics))
     left_out = {each.plan.topic: dict(each.left_out) for each in plans.topics if each.left_out}
     new_configs = {each.plan.topic: each.config for each in plans.topics}

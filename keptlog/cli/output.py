@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
 
 EXIT_FAILED = 1
@@ -19,6 +20,12 @@ EXIT_FAILED = 1
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+run_id_option = click.option(
+    "--run-id",
+    metavar="ID",
+    callback=lambda _context, _option, run_id: run_id and valid_run_id(run_id),
+    help="Name this run. What was done before under the same name is not done twice.",
+)
 
 
 def clock_ms() -> int:

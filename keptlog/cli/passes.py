@@ -17,6 +17,7 @@ from keptlog.cli.output import (
     print_table,
     progress_to_stderr,
     quiet_option,
+    run_id_option,
     size,
 )
 from keptlog.home import new_id, open_home
@@ -39,9 +40,10 @@ _INTERRUPTED = "while sending command."
 
 @click.command(short_help="Clean the logs that are due, or the named ones, on Spark.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@run_id_option
 @json_option
 @quiet_option
-def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
+def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
     """Clean logs on Spark.
 
     Without a name: all logs that are due, by lag, dirty ratio or tombstone expiry. With names: whatever is cleanable in
@@ -50,7 +52,7 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     """
     home, progress = open_home(), progress_to_stderr(quiet=quiet)
     cleaner = home.cleaner(spark_session)
-    planned = cleaner.begin(names, new_id(), now_ms=clock_ms(), requested=bool(names))
+    planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms(), requested=bool(names))
     refuse_unknown(planned.failed)
     steps, others = planned.plan.steps, planned.plan.left_alone
     to_clean = f"to be cleaned: {len(steps)} of {counted(len(steps) + len(others), 'log')}"
@@ -61,12 +63,13 @@ def clean(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 
 @click.command(short_help="Remove tombstones past their delete horizon.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@run_id_option
 @json_option
 @quiet_option
-def expire(names: Sequence[str], *, as_json: bool, quiet: bool) -> None:
+def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
     cleaner, progress = open_home().cleaner(spark_session), progress_to_stderr(quiet=quiet)
-    planned = cleaner.begin(names, new_id(), now_ms=clock_ms())
+    planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
     done = cleaner.commit(cleaner.stage(planned, [Expire], progress))
     _report(done, as_json=as_json, show_left_alone=False)

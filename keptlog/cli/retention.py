@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, size
+from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option, size
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
@@ -18,8 +18,9 @@ from keptlog.passes.retain import RetentionResult
 
 @click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@run_id_option
 @json_option
-def retain(names: Sequence[str], *, as_json: bool) -> None:
+def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
     """Remove old segments from the logs whose cleanup.policy has delete; all logs without a name.
 
     Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
@@ -27,7 +28,7 @@ def retain(names: Sequence[str], *, as_json: bool) -> None:
     home = open_home()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
-    result = home.retainer.retain(named, new_id(), now_ms=clock_ms())
+    result = home.retainer.retain(named, run_id or new_id(), now_ms=clock_ms())
     if as_json:
         print_json(
             {
@@ -46,27 +47,32 @@ def retain(names: Sequence[str], *, as_json: bool) -> None:
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(-1))
+@run_id_option
 @json_option
-def delete_records(topic: str, partition: int, offset: int, *, as_json: bool) -> None:
+def delete_records(topic: str, partition: int, offset: int, run_id: str | None, *, as_json: bool) -> None:
     """Delete the records of one log before OFFSET, or all of them if it is -1, whatever the cleanup.policy.
 
     Nobody reads them from now on. Segments that lie wholly before OFFSET go at once; of the segment that holds it, the
     rest goes with that segment. With -1 write: keptlog delete-records TOPIC PARTITION -- -1
+
+    With --run-id it can be repeated: "all of them" then stay those of the first time.
     """
-    deleted = open_home().store.delete_records(TopicPartition(topic, partition), offset, new_id())
+    deleted = open_home().store.delete_records(TopicPartition(topic, partition), offset, run_id)
     row = {
         "topic-partition": str(deleted.topic_partition),
         "log start": deleted.log_start_offset,
-        "segments": len(deleted.removed),
-        "bytes": total_bytes(deleted.removed),
+        "segments": deleted.segments,
+        "bytes": deleted.bytes,
     }
     if as_json:
-        print_json(row)
+        print_json(row | {"run_id": deleted.run_id, "is_repeated": deleted.is_repeated})
         return
-    click.echo(
-        f"{row['topic-partition']} begins at offset {deleted.log_start_offset} now; "
-        f"{counted(len(deleted.removed), 'segment')} ({size(total_bytes(deleted.removed))}) went"
-    )
+    went = f"{counted(deleted.segments, 'segment')} ({size(deleted.bytes)}) went"
+    if deleted.is_repeated:
+        before = f"before offset {deleted.log_start_offset} of {deleted.topic_partition}"
+        click.echo(f"run {deleted.run_id} has deleted {before} already; then {went}")
+    else:
+        click.echo(f"{row['topic-partition']} begins at offset {deleted.log_start_offset} now; {went}")
 
 
 def _print(result: RetentionResult, *, show_left_alone: bool) -> None:

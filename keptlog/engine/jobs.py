@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from keptlog import errors
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.progress import Progress
+from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.files import Files
 
 if TYPE_CHECKING:
@@ -126,6 +127,13 @@ def result_of(work: Callable[[], Result]) -> Result:
         return work()
     except KeptlogError as error:
         return {"error": type(error).__name__, "message": str(error)}
+    except OSError as error:
+        why = refusal_of(error)
+        if why is None:
+            raise
+        # Whoever runs the task would try it again, and fill the disk with one more unfinished file each time.
+        message = refusal_text("a task", error.filename or "the storage", why)
+        return {"error": StorageUnavailable.__name__, "message": message}
 
 
 def error_in(result: Mapping[str, Any]) -> KeptlogError | None:

@@ -8,7 +8,7 @@
 What is to be read is planned from the positions here and what is there (``keptlog.log.source``). The source cuts each
 offset range into **parts** and knows how to read one; the tasks of all topics run in one Spark job and write segments
 with the writer that cleans use. Then each topic gets one commit, which moves its positions too. Until then nothing is
-visible; what a run staged and did not commit is left for a purge.
+visible. What a run staged and did not commit is deleted; of a run that dies, or gets no answer, a purge does it.
 
 A part that can't be read stops its topic-partition there, and nobody else:
 
@@ -39,7 +39,9 @@ from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
+from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.store import LogStore
+from keptlog.table.topics import Topic
 
 _logger = logging.getLogger(__name__)
 """What a result tells anyway is information here, and no warning: or people would be told twice."""
@@ -95,8 +97,8 @@ class Ingest:
             run.begin(topic, parts)
         if jobs:
             run.write(jobs)
-        for plan in run.begun:
-            run.land(plan)
+        for plan, described in run.begun:
+            run.land(plan, described)
         failed, warnings = plans.failed | run.failed, (*plans.warnings, *run.warnings)
         return IngestResult(run_id, tuple(run.created), tuple(run.committed), failed, warnings)
 
@@ -123,7 +125,7 @@ class _Run:
     source: Source
     run_id: str
     progress: Progress
-    begun: list[IngestPlan] = field(default_factory=list)
+    begun: list[tuple[IngestPlan, Topic]] = field(default_factory=list)
     tasks: list[IngestTask] = field(default_factory=list)
     outcomes: dict[TopicPartition, list[tuple[Part, TaskOutcome]]] = field(default_factory=lambda: defaultdict(list))
     created: list[str] = field(default_factory=list)
@@ -148,7 +150,7 @@ class _Run:
             self.compacted.add(topic.name)
         location, segment_bytes = topic.data_location, topic.config.segment_bytes
         self.tasks += [IngestTask(part, location, segment_bytes) for part in parts]
-        self.begun.append(plan)
+        self.begun.append((plan, topic))
 
     def write(self, jobs: Jobs) -> None:
         """Stage all parts in one job."""
@@ -157,21 +159,30 @@ class _Run:
         for task, outcome in zip(self.tasks, outcomes, strict=True):
             self.outcomes[task.part.topic_partition].append((task.part, outcome))
 
-    def land(self, plan: IngestPlan) -> None:
+    def land(self, plan: IngestPlan, topic: Topic) -> None:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
         intakes, broken = self._read(plan)
         for name, error in broken.items():
             _logger.info("%s was not read to its end: %s", name, error)
         self.failed |= broken
+        taken = [segment.path for each in intakes for segment in each.segments]
+        discard(self.store.files, self._staged(plan) - set(taken))
         if not intakes and (broken or plan.stopped):
             return
         try:
-            self._commit(plan, intakes)
+            with discarded_if_refused(self.store.files, lambda: taken):
+                self._commit(plan, topic, intakes)
         except KeptlogError as error:
             _logger.info("what was read of %s did not land: %s", plan.topic, error)
             self.failed |= {str(each.topic_partition): error for each in intakes} or {plan.topic: error}
         else:
             self._report(plan.topic, intakes)
+
+    def _staged(self, plan: IngestPlan) -> set[str]:
+        """The files of all parts, also of those that lie behind one that can't be read."""
+        names = [TopicPartition(plan.topic, each.partition) for each in plan.ranges]
+        results = [outcome for name in names for _, outcome in self.outcomes[name]]
+        return {segment["path"] for each in results if isinstance(each, dict) for segment in each["segments"]}
 
     def _read(self, plan: IngestPlan) -> tuple[list[Intake], dict[str, KeptlogError]]:
         """What can be committed of each range, and why it is not more, by topic-partition."""
@@ -186,12 +197,12 @@ class _Run:
                 broken[str(name)] = error
         return intakes, broken
 
-    def _commit(self, plan: IngestPlan, intakes: Sequence[Intake]) -> None:
+    def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:
         """One commit, also without anything read: it remembers the source."""
         if intakes:
             self.source.confirm(plan)
         arrivals = [each.as_arrival() for each in intakes]
-        self.store.ingest(plan.topic, arrivals, plan.source, plan.partitions, self.run_id)
+        self.store.ingest(topic, arrivals, plan.source, plan.partitions, self.run_id)
 
     def _report(self, topic: str, intakes: Sequence[Intake]) -> None:
         self.committed += intakes

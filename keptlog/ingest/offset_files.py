@@ -34,6 +34,7 @@ from keptlog.log.topic_partition import MAX_PARTITIONS
 from keptlog.sources.files import FileSet
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
+from keptlog.table.staged import discarded_if_refused
 from keptlog.table.store import LogStore
 
 Longs = npt.NDArray[np.int64]
@@ -140,7 +141,9 @@ class FileIngest:
         arrivals = [each.as_arrival() for each in intakes if each.segments]
         if arrivals:
             partitions = max(topic.partitions, arrivals[-1].range.partition + 1)
-            self.store.ingest(self.topic, arrivals, self.source, partitions, self.run_id)
+            paths_of = [segment.path for each in arrivals for segment in each.segments]
+            with discarded_if_refused(self.store.files, lambda: paths_of):
+                self.store.ingest(topic, arrivals, self.source, partitions, self.run_id)
         return intakes
 
     def _positions(self) -> dict[int, int | None]:

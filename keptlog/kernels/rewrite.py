@@ -13,6 +13,7 @@ each of them that changes has an output of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -89,6 +90,9 @@ def rewrite_run(
             added += writer.finish()
         except BaseException:
             writer.abandon()
+            for segment in added:
+                with suppress(OSError):
+                    files.delete(segment.path)
             raise
         removed += [segments[index] for index in group]
     counts = judged.counts + Counts(kept=-stamped, stamped=stamped)

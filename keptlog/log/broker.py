@@ -48,6 +48,13 @@ BROKER_SETTINGS: tuple[Setting, ...] = (
     Setting("log.cleaner.backoff.ms", 15_000, "how long a log that failed is left alone at first", minimum=0),
     Setting("log.retention.check.interval.ms", 300_000, "how often retention is checked", minimum=1),
     Setting(
+        "producer.id.expiration.ms",
+        86_400_000,
+        "how long the run id of a commit is remembered after a purge expired its snapshot",
+        minimum=1,
+        maximum=_INT_MAX,
+    ),
+    Setting(
         "keptlog.offset.map.overflow",
         str(MapOverflow.STOP),
         "beyond the offset map: stop ends the pass where the map is full, as Kafka does; shuffle maps all keys on disk",
@@ -80,7 +87,6 @@ BROKER_NOT_APPLICABLE: Mapping[str, str] = {
     "log.roll.jitter.hours": "closing a segment costs nothing here, so there is no storm to spread",
     "log.roll.jitter.ms": "closing a segment costs nothing here, so there is no storm to spread",
     "min.insync.replicas": "the storage replicates, not keptlog",
-    "producer.id.expiration.ms": "only committed records come in, without their producers' state",
 }
 """Kafka's broker settings around the log that have no meaning on a lake, each with the reason."""
 
@@ -100,6 +106,7 @@ class BrokerConfig:
     log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
     log_cleaner_backoff_ms: int = 15_000
     log_retention_check_interval_ms: int = 300_000
+    producer_id_expiration_ms: int = 86_400_000
     keptlog_offset_map_overflow: str = MapOverflow.STOP
     keptlog_cleaner_backoff_max_ms: int = 3_600_000
     keptlog_clock_max_jump_ms: int = 365 * 24 * 3_600_000

@@ -79,6 +79,7 @@ def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig |
         map_capacity=broker.map_capacity(config.strategy) if broker else UNBOUNDED,
         watermark_retention_ms=config.keptlog_watermark_retention_ms,
         watermarks_path=log.watermarks_path,
+        topic_id=log.topic_id,
     )
 
 
@@ -99,6 +100,7 @@ def _expiry(assessment: Assessment) -> Expire | None:
         cleanable_ratio=assessment.cleanable_ratio,
         watermark_retention_ms=config.keptlog_watermark_retention_ms,
         watermarks_path=log.watermarks_path,
+        topic_id=log.topic_id,
     )
 
 
@@ -131,6 +133,7 @@ def retention_step(log: Log, now_ms: int) -> Retain | None:
         log_start_offset=log.log_start_offset,
         now_ms=now_ms,
         watermarks_path=log.watermarks_path,
+        topic_id=log.topic_id,
     )
 
 

@@ -63,6 +63,12 @@ class RewriteResult:
         return not self.removed
 
     @property
+    def staged_paths(self) -> list[str]:
+        """The files that were written for it: segments, and watermarks if there are new ones."""
+        new_watermarks = self.watermarks_path if self.watermarks_path != self.step.watermarks_path else None
+        return [segment.path for segment in self.added] + ([new_watermarks] if new_watermarks else [])
+
+    @property
     def segments_kept(self) -> int:
         return len(self.step.segments) - len(self.removed)
 

@@ -15,7 +15,7 @@ a log that is ingested, before any clean: a broker's own cleaner was there, or t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from keptlog.errors import LogCorrupt
@@ -68,6 +68,8 @@ class Log:
     """The file with the watermarks of its deleted keys (``watermark``); null if there are none."""
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
+    topic_id: str | None = field(default=None, compare=False)
+    """Tells its topic from a later one of the same name; null where nobody has looked at the topic itself."""
 
     def __post_init__(self) -> None:
         for earlier, later in pairwise(self.segments):

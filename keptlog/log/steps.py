@@ -54,6 +54,8 @@ class Compact:
     """The log's watermarks as the plan found them; null if there are none."""
     ends_early: bool = False
     """Whether the offset map was full before the planned end; another pass goes on from there."""
+    topic_id: str | None = field(default=None, compare=False)
+    """That of the log."""
     kind: Literal["compact"] = field(default="compact", init=False)
 
     @property
@@ -102,6 +104,8 @@ class Expire:
     watermark_retention_ms: int = 0
     watermarks_path: str | None = None
     """The log's watermarks as the plan found them; null if there are none."""
+    topic_id: str | None = field(default=None, compare=False)
+    """That of the log."""
     trigger: Literal[Trigger.TOMBSTONE_EXPIRY] = field(default=Trigger.TOMBSTONE_EXPIRY, init=False)
     kind: Literal["expire"] = field(default="expire", init=False)
 
@@ -126,6 +130,8 @@ class Retain:
     now_ms: int
     watermarks_path: str | None = None
     """The log's watermarks as the plan found them; null if there are none."""
+    topic_id: str | None = field(default=None, compare=False)
+    """That of the log."""
     trigger: Literal[Trigger.RETENTION] = field(default=Trigger.RETENTION, init=False)
     kind: Literal["retain"] = field(default="retain", init=False)
 

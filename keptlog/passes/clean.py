@@ -24,7 +24,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.engine.engine import Engine
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic, first_line
+from keptlog.errors import (
+    CommitStateUnknown,
+    InvariantViolated,
+    KeptlogError,
+    StalePlan,
+    StorageUnavailable,
+    UnknownTopic,
+    first_line,
+)
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
@@ -32,6 +40,7 @@ from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import CleanPlan, Plan, make_plan
 from keptlog.log.result import RewriteResult, verify
+from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.uncleanable import Backoff, what_helps
@@ -39,6 +48,7 @@ from keptlog.passes.apart import Apart
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
 from keptlog.table.mark import Failure
+from keptlog.table.staged import discard
 from keptlog.table.store import LogStore
 
 _logger = logging.getLogger(__name__)
@@ -99,7 +109,7 @@ class Cleaner:
         """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed."""
         named = named_logs(self.store, names)
         plan = self.plan_for(named.logs, now_ms, requested=requested)
-        return Pass(run_id, plan, failed=named.unreadable)
+        return Pass(valid_run_id(run_id), plan, failed=named.unreadable)
 
     def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[RewriteResult]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
@@ -115,8 +125,12 @@ class Cleaner:
         except UnknownTopic as error:
             raise StalePlan(f"{error}; it was deleted since it was planned, there is nothing to do") from None
         outcomes = self.engine.rewrite(steps, locations, run_id, progress)
-        for outcome in outcomes:
-            verify(outcome)
+        try:
+            for outcome in outcomes:
+                verify(outcome)
+        except InvariantViolated:
+            discard(self.store.files, [path for outcome in outcomes for path in outcome.staged_paths])
+            raise
         return outcomes
 
     def stage(
@@ -160,7 +174,9 @@ class Cleaner:
         """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed."""
         by_topic: dict[str, list[RewriteResult]] = defaultdict(list)
         for outcome in staged.outcomes:
-            if not outcome.is_empty:
+            if outcome.is_empty:
+                discard(self.store.files, outcome.staged_paths)
+            else:
                 by_topic[outcome.step.topic_partition.topic].append(outcome)
         committed: list[RewriteResult] = []
         failed: dict[str, KeptlogError] = {}
@@ -189,7 +205,7 @@ class Cleaner:
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         for log in named_logs(self.store, names).logs:
             if assess(log, now_ms).trigger:
-                failure = Failure(log.topic_partition, reason, log.checkpoint)
+                failure = Failure(log.topic_partition, reason, log.checkpoint, topic_id=log.topic_id)
                 by_topic[log.topic_partition.topic].append(failure)
         for topic, failures in by_topic.items():
             self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
@@ -233,7 +249,8 @@ class Cleaner:
             name = str(step.topic_partition)
             error = None if name in done.blameless else done.failed.get(name)
             if error and not isinstance(error, StalePlan | CommitStateUnknown):
-                failure = Failure(step.topic_partition, first_line(error), step.checkpoint, what_helps(error))
+                reason, action = first_line(error), what_helps(error)
+                failure = Failure(step.topic_partition, reason, step.checkpoint, action, step.topic_id)
                 by_topic[step.topic_partition.topic].append(failure)
         for topic, failures in by_topic.items():
             now_ms = done.plan.now_ms + done.duration_ms

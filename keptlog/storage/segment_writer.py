@@ -14,7 +14,7 @@ columns that rarely repeat, deltas for offsets and times. Pages and footer have 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -111,8 +111,8 @@ class _OpenSegment:
 class SegmentWriter:
     """Writes one topic-partition's records, in offset order, into one or more segments.
 
-    Leave it through ``finish``; after an error, ``abandon`` it. Files of an abandoned writer are orphans: never live,
-    swept by a purge.
+    Leave it through ``finish``; after an error, ``abandon`` it: that deletes what it has written. Only of a writer that
+    is killed are files left, never live, for a purge to sweep.
     """
 
     files: Files
@@ -162,13 +162,20 @@ class SegmentWriter:
         return self._finished
 
     def abandon(self) -> None:
-        """Let go of the open file after an error."""
+        """Give up after an error: close the open file, and delete all files, as far as the storage lets."""
+        paths = [segment.path for segment in self._finished]
         if self._open:
+            paths.append(self._open.path)
             with suppress(OSError):
                 self._open.parquet.close()
             self._open.closing.pop_all()
-            self._open.sink.close()
+            with suppress(OSError):
+                self._open.sink.close()
             self._open = None
+        self._finished = []
+        for path in paths:
+            with suppress(OSError):
+                self.files.delete(path)
 
     def _check_offsets(self, offsets: pa.ChunkedArray) -> None:
         """``offsets`` is int64 without nulls, of at least one record."""
@@ -187,7 +194,8 @@ class SegmentWriter:
         self._waiting_rows, self._waiting_bytes = rest.num_rows, bytes_of(rest)
         if self._open is None:
             self._open = self._create(group["offset"][0].as_py())
-        self._open.add(group)
+        with _naming(self._open.path):
+            self._open.add(group)
         if self._open.sink.tell() >= self.target_bytes:
             self._close()
 
@@ -201,8 +209,19 @@ class SegmentWriter:
 
     def _close(self) -> None:
         if self._open:
-            self._finished.append(self._open.finish())
+            with _naming(self._open.path):
+                self._finished.append(self._open.finish())
             self._open = None
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Name the file in an error of the operating system; Arrow does not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
 
 
 def _pieces(table: pa.Table, row_group_bytes: int) -> Iterator[tuple[pa.Table, int]]:

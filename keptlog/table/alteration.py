@@ -23,7 +23,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import DECIDING, TopicConfig, known_settings, settled
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import known_config, stored_config
 from keptlog.table.manifests import FileChange
@@ -61,9 +61,9 @@ class Alteration:
             if not gone and all(table.properties.get(key) == value for key, value in wanted.items()):
                 return None
             summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "alter"}
-            return lambda: FileChange(summary, wanted, removed_properties=gone).land(table)
+            return FileChange(summary, wanted, removed_properties=gone).written(table)
 
-        committer.commit(self.topic, prepare, self.run_id)
+        committer.commit(Change(self.topic, commit_id=self.run_id), prepare)
 
     def _kept_again(self, own: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str]:
         """What a topic that no longer sets something keeps of the broker settings from now on, as they are now."""

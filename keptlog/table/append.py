@@ -1,8 +1,10 @@
 """Appends a batch: all of its records get their offsets and become visible in one commit, or none of them does.
 
 The records are staged first, with offsets from the log ends as they are now, and then committed. If another append has
-taken those offsets meanwhile, only the staged segments that are in its way are written again. A run that was appended
-before is not appended twice: its snapshot tells the result.
+taken those offsets meanwhile, only the staged segments that are in its way are written again.
+
+A run id that was given may have been appended before, and then is not appended twice: the result is the first one's,
+whatever the records are this time, and says so (``is_repeated``). Its snapshot tells it, or what a purge remembered.
 """
 
 from __future__ import annotations
@@ -10,28 +12,28 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, find_commit
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged
 from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
+from keptlog.table.reach import reaching
+from keptlog.table.runs import APPENDED, LandedChange
+from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.staging import StagedPartition, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
 from keptlog.table.stored_json import from_json
 from keptlog.table.topics import Topic
 
 _logger = logging.getLogger(__name__)
-
-_APPENDED = "keptlog.appended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,9 @@ class AppendResult:
 
     topic: str
     partitions: tuple[AppendedPartition, ...]
+    run_id: str
+    is_repeated: bool = False
+    """Whether this run id was appended before: then this is what it brought at that time, and nothing was added."""
 
     @property
     def records(self) -> int:
@@ -75,6 +80,8 @@ class Append:
     files: TableFiles
     paths: SegmentPaths
     now_ms: int
+    is_new_run: bool
+    """Whether its run id was made for it, so that it can't have been appended before."""
 
     def append(self, table: Table, records: Iterable[NewRecord]) -> AppendResult:
         """Stage the records and commit them.
@@ -82,28 +89,46 @@ class Append:
         Raises:
             InvalidConfig: the topic has a source, which alone gives offsets.
             InvalidRecord: one can't be appended; nothing was.
-            StalePlan, CommitStateUnknown, StorageUnavailable: the commit did not land, or nobody knows. What was staged
-                stays where it is, for a purge to sweep: it must not be deleted while the commit could still land.
+            StalePlan, StorageUnavailable: the commit did not land; what was staged is gone again.
+            CommitStateUnknown: nobody knows whether it landed, so what was staged stays.
         """
-        earlier = find_commit(table, self.paths.run_id)
+        change = Change(self.topic.name, self.topic.id, self.paths.run_id, None if self.is_new_run else 0)
+        with reaching(f"topic {self.topic.name} can't be read"):
+            earlier = self.committer.find(change, table)
         if earlier:
             _logger.info("topic %s, run %s: it was appended before", self.topic.name, self.paths.run_id)
-            return _result_of(self.topic.name, earlier)
+            return self._repeated(earlier)
         require_own(table)
         _require_no_source(self.topic.name, table.properties)
         staged = self._stage(records, log_end_offsets(self.topic, table.properties))
         if not staged:
-            return AppendResult(self.topic.name, ())
+            return AppendResult(self.topic.name, (), self.paths.run_id)
+        return self._commit(replace(change, since=table.last_sequence_number), staged)
+
+    def _commit(self, change: Change, staged: list[StagedPartition]) -> AppendResult:
+        was_sent = False
+
+        def staged_paths() -> list[str]:
+            return [segment.path for each in staged for segment in each.segments]
 
         def prepare(fresh: Table) -> Land:
-            nonlocal staged
+            nonlocal was_sent
             _require_no_source(self.topic.name, fresh.properties)
-            require_staged(self.files, fresh, (segment.path for each in staged for segment in each.segments))
-            staged = self._at_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
-            return lambda: self._land(fresh, staged)
+            require_staged(self.files, fresh, staged_paths())
+            self._move_to_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
+            land = self._written(fresh, staged)
+            was_sent = True
+            return land
 
-        landed = self.committer.commit(self.topic.name, prepare, self.paths.run_id)
-        return _result_of(self.topic.name, landed) if landed else AppendResult(self.topic.name, _appended(staged))
+        with discarded_if_refused(self.files, staged_paths):
+            landed = self.committer.commit(change, prepare)
+        if landed is None:
+            return AppendResult(self.topic.name, _appended(staged), self.paths.run_id)
+        if was_sent:
+            return replace(self._repeated(landed), is_repeated=False)
+        # Another process with the same run id was faster.
+        discard(self.files, staged_paths())
+        return self._repeated(landed)
 
     def _stage(self, records: Iterable[NewRecord], ends: Mapping[int, int]) -> list[StagedPartition]:
         stager = Stager(self.files, self.topic, ends, self.paths, self.now_ms)
@@ -115,27 +140,33 @@ class Append:
             stager.discard()
             raise
 
-    def _at_the_ends(self, staged: list[StagedPartition], ends: Mapping[int, int]) -> list[StagedPartition]:
-        """The staged segments with offsets that are still free; rewritten where another append was faster."""
+    def _move_to_the_ends(self, staged: list[StagedPartition], ends: Mapping[int, int]) -> None:
+        """Give the staged segments offsets that are still free: written again where another append was faster."""
         segment_bytes = self.topic.config.segment_bytes
-        return [
-            each
-            if each.base_offset == ends[each.partition]
-            else shifted(self.files, each, ends[each.partition], self.paths, segment_bytes)
-            for each in staged
-        ]
+        for index, each in enumerate(staged):
+            if each.base_offset != ends[each.partition]:
+                staged[index] = shifted(self.files, each, ends[each.partition], self.paths, segment_bytes)
 
-    def _land(self, table: Table, staged: list[StagedPartition]) -> None:
+    def _written(self, table: Table, staged: list[StagedPartition]) -> Land:
         appended = _appended(staged)
         summary = {
             RUN_ID: self.paths.run_id,
             COMMIT_ID: self.paths.run_id,
             OPERATION: "append",
-            _APPENDED: json.dumps([asdict(each) for each in appended]),
+            APPENDED: json.dumps([asdict(each) for each in appended]),
         }
         added = [data_file_of(each.partition, segment) for each in staged for segment in each.segments]
         ends = {log_end_offset(each.partition): str(each.last_offset + 1) for each in appended}
-        FileChange(summary, ends, added).land(table)
+        return FileChange(summary, ends, added).written(table)
+
+    def _repeated(self, landed: LandedChange) -> AppendResult:
+        """What an earlier commit of the same run has appended."""
+        where = f"topic {self.topic.name}: run {self.paths.run_id}: {APPENDED}"
+        remedy = "the batch has landed all the same, don't append it again"
+        partitions = from_json(
+            tuple[AppendedPartition, ...], landed.result or "[]", where, "result of an append", remedy
+        )
+        return AppendResult(self.topic.name, partitions, self.paths.run_id, is_repeated=True)
 
 
 def log_end_offsets(topic: Topic, properties: Mapping[str, str]) -> dict[int, int]:
@@ -157,11 +188,3 @@ def _appended(staged: Iterable[StagedPartition]) -> tuple[AppendedPartition, ...
         )
         for each in staged
     )
-
-
-def _result_of(topic: str, snapshot: Snapshot) -> AppendResult:
-    """What an earlier commit of the same run has appended."""
-    text = snapshot.summary.additional_properties.get(_APPENDED, "[]") if snapshot.summary else "[]"
-    where = f"topic {topic}: snapshot {snapshot.snapshot_id}: {_APPENDED}"
-    remedy = "the batch has landed all the same, don't append it again"
-    return AppendResult(topic, from_json(tuple[AppendedPartition, ...], text, where, "result of an append", remedy))

@@ -7,7 +7,7 @@ whatever dies, either the records are in the log and the position is behind them
     committed  segments [120..151][153..197], log end offset 200        198 and 199 were markers of transactions
 
 Offsets can't be chosen again, as an append does, so whoever comes second gets ``StalePlan``: its position is no longer
-the stored one. Its staged files are left for a purge.
+the stored one. So does who has landed before, and is then found by its id.
 
 A commit may bring no file at all, where only markers or aborted records were read, or an empty topic-partition is seen
 for the first time. It makes a snapshot all the same: the positions move by compare-and-swap (ADR 10).
@@ -24,7 +24,7 @@ from pyiceberg.table import Table
 from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.counted import counted
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged
@@ -56,6 +56,8 @@ class Ingestion:
     source: SourceIdentity
     partitions: int
     run_id: str
+    topic_id: str | None = None
+    """The topic in whose folder the segments are; null if it does not matter."""
 
     def commit(self, committer: Committer, files: TableFiles) -> None:
         """Check and commit; nothing to commit if nothing arrived and nothing new is known of the source.
@@ -77,9 +79,9 @@ class Ingestion:
             state = self._state(stored, fresh.properties.get(SOURCE))
             if state.items() <= fresh.properties.items():
                 return None
-            return lambda: self._land(fresh, state)
+            return self._written(fresh, state)
 
-        committer.commit(self.topic, prepare, self._commit_id)
+        committer.commit(Change(self.topic, self.topic_id, self._commit_id), prepare)
 
     @property
     def _commit_id(self) -> str:
@@ -133,10 +135,10 @@ class Ingestion:
                 state[log_start_offset(each.range.partition)] = str(each.range.from_offset)
         return state
 
-    def _land(self, table: Table, state: dict[str, str]) -> None:
+    def _written(self, table: Table, state: dict[str, str]) -> Land:
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "ingest"}
         added = [data_file_of(each.range.partition, segment) for each in self.arrivals for segment in each.segments]
-        FileChange(summary, state, added).land(table)
+        return FileChange(summary, state, added).written(table)
 
     def _stale(self, what: str) -> StalePlan:
         return StalePlan(f"topic {self.topic} changed since its source was read: {what}; nothing lost, ingest again")

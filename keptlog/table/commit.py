@@ -1,18 +1,26 @@
 """How a change lands: once and whole, or not at all.
 
-    load the table -> check that the change still fits -> commit on exactly that snapshot -> done
-         ^                                                    |
-         +------ wait a little <------ refused, unanswered ---+
+    load the table -> did it land before? -> check that it still fits -> commit on exactly that snapshot -> done
+         ^                                                                  |
+         +------ wait a little <------ refused, unanswered -----------------+
 
 Before all else it is asked whether the table's snapshot is the one that its state belongs to (``lineage``): nothing is
 built on what somebody else has left.
 
 A commit that adds a snapshot names the snapshot it was built from, and the catalog refuses it if another one came
-first; nothing is merged behind our back. So each round begins with a fresh table and a fresh check.
+first; nothing is merged behind our back. So each round begins with a fresh table and a fresh check. A topic that was
+deleted and created again meanwhile is another topic, and gets nothing.
 
 The complication is a commit without an answer: it may have landed. Its snapshot carries the change's id, so the next
-round finds it and is done. Should a purge have expired snapshots in between, it could be among them; that shows as a
-gap in the sequence numbers, and then nobody can tell: ``CommitStateUnknown``.
+round finds it and is done; also if the answer was "refused", which whoever sent the request twice may be told about
+the first one. A purge that has expired the snapshot in between has remembered the id (``keptlog.table.runs``). Only if
+another program has expired it, or if nobody answers any more, the caller is told ``CommitStateUnknown``.
+
+**In doubt** is a change from the moment at which it is sent until somebody says what became of it, or until the table
+has another snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUnknown`` is sure: who has
+staged files for the change alone may delete them (``keptlog.table.staged``).
+
+A disk that is full refuses for good: that is said at once, and not tried again.
 
 Each round that is made again is one line of the log. An outage is a warning; a lost race is everyday life beside other
 writers, so only the 1st, 2nd, 4th, 8th … of a change is news.
@@ -24,20 +32,33 @@ import hashlib
 import logging
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableUpdate
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.errors import (
+    CommitStateUnknown,
+    KeptlogError,
+    LogCorrupt,
+    StalePlan,
+    StorageUnavailable,
+    UnknownTopic,
+    UnsupportedFormat,
+    first_line,
+)
+from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Segment
-from keptlog.table.lineage import COMMIT_ID, require_own
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.storage.disk import refusal_text
+from keptlog.table.files import TableFiles
+from keptlog.table.lineage import require_own
+from keptlog.table.reach import OUT_OF_REACH, disk_refusal_of, one_line
+from keptlog.table.runs import LandedChange, expired_since, landed_before
 from keptlog.table.topics import load_topic_table
 
 _logger = logging.getLogger(__name__)
@@ -55,6 +76,36 @@ _LONGEST_RACE_PAUSE_SECONDS = 0.05
 
 Land = Callable[[], object]
 """Commits a prepared change."""
+Prepare = Callable[[Table], Land | None]
+"""Gets the fresh table, checks, and returns what commits; null if nothing is to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What tells one change from another; how it is made is prepared for each table anew."""
+
+    topic: str
+    topic_id: str | None = None
+    """The topic that it was made for; null for the one that has the name when it is first looked at."""
+    commit_id: str | None = None
+    """Also tells it from another change of the same run; null if it does no harm to land twice."""
+    since: int | None = None
+    """The sequence number from which on it may have landed, 0 for ever; null if it can't have before it is sent."""
+    require_fit: Callable[[Table], None] = require_own
+    """Says of each fresh table whether it may be built on at all; only a repair has one of its own."""
+
+    def __post_init__(self) -> None:
+        """Refuse a run id that can't be part of a file's name, before there is one."""
+        if self.commit_id is not None:
+            valid_run_id(self.run_id)
+
+    def __str__(self) -> str:
+        """Its name in the log: its topic, and its run if it has one."""
+        return f"topic {self.topic}, run {self.run_id}" if self.commit_id else f"topic {self.topic}"
+
+    @property
+    def run_id(self) -> str:
+        return (self.commit_id or "").partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,58 +114,242 @@ class Committer:
 
     catalog: Catalog
     sleep: Callable[[float], None]
+    files: TableFiles
 
-    def commit(
-        self,
-        topic: str,
-        prepare: Callable[[Table], Land | None],
-        commit_id: str | None = None,
-        require_fit: Callable[[Table], None] = require_own,
-    ) -> Snapshot | None:
-        """Land a change. ``prepare`` gets the fresh table, checks, and returns what commits; null if nothing is to do.
-
-        ``require_fit`` says of each fresh table whether it may be built on at all; only a repair has one of its own.
+    def commit(self, change: Change, prepare: Prepare) -> LandedChange | None:
+        """Land a change.
 
         Returns:
-            The snapshot of ``commit_id`` if it was there already, else null.
+            What was found of the change if it had landed already, else null.
 
         Raises:
-            StalePlan: others kept committing first; nothing landed.
+            StalePlan: others kept committing first, or the topic is another one now; nothing landed.
             CommitStateUnknown: it may have landed, and nobody could say.
-            StorageUnavailable: catalog or storage can't be reached; nothing landed.
+            StorageUnavailable: catalog or storage can't be reached, or a disk is full; nothing landed.
             LogCorrupt: state and snapshot don't belong together: somebody else has moved the latter (``lineage``).
-            KeptlogError: whatever ``prepare`` refuses.
+            KeptlogError: whatever ``prepare`` refuses; nothing landed.
         """
-        unanswered: int | None = None
-        failure: Exception | None = None
-        lost_races = outages = 0
-        while lost_races < MAX_LOST_RACES and outages < MAX_OUTAGES:
-            if failure:
-                pause_seconds = _pause_seconds(lost_races, outages, commit_id or topic)
-                _tell(_change(topic, commit_id), failure, lost_races, outages, pause_seconds)
-                self.sleep(pause_seconds)
+        rounds = _Rounds(change, since=change.since, topic_id=change.topic_id)
+        try:
+            return self._carry_out(rounds, prepare)
+        except CommitStateUnknown:
+            raise
+        except KeptlogError as error:
+            # A topic that can't be read after a refusal is the more useful thing to say; its files are not deleted.
+            is_unreadable = isinstance(error, LogCorrupt | UnsupportedFormat)
+            if rounds.is_unanswered or (rounds.is_in_doubt and not is_unreadable):
+                raise rounds.unknown(first_line(error)) from error
+            raise
+
+    def find(self, change: Change, table: Table) -> LandedChange | None:
+        """What is known of a change that has landed before."""
+        return _Rounds(change, since=change.since).found(table, self.files)
+
+    def _carry_out(self, rounds: _Rounds, prepare: Prepare) -> LandedChange | None:
+        while True:
+            if rounds.failure and not rounds.are_over:
+                self.sleep(rounds.tell())
+            where = f"the topic {rounds.change.topic}"
             try:
-                table = load_topic_table(self.catalog, topic)
-                landed = _landed_before(table, commit_id, unanswered)
-                land = None if landed else _prepared(table, require_fit, prepare)
-            except OUT_OF_REACH as error:
-                failure, outages = error, outages + 1
+                table = self._load(rounds)
+                where = table.location()
+                landed = rounds.found(table, self.files)
+                if landed or rounds.are_over:
+                    return rounds.ended(landed)
+                rounds.change.require_fit(table)
+                try:
+                    land = prepare(table)
+                except StalePlan:
+                    # What disturbs it may be its own trace: it has landed, and a purge has expired its snapshot.
+                    landed = rounds.found(table, self.files, ever=True)
+                    if landed is None:
+                        raise
+                    return rounds.ended(landed)
+            except ValidationException as error:
+                rounds.failed(error, is_lost_race=True)
                 continue
-            if land is None:
-                if landed and unanswered is not None:
-                    _logger.info("%s: the commit that got no answer has landed", _change(topic, commit_id))
-                return landed
-            try:
-                land()
-            except (CommitFailedException, ValidationException) as error:
-                failure, lost_races, outages = error, lost_races + 1, 0
             except OUT_OF_REACH as error:
-                failure, outages = error, outages + 1
-                if commit_id and not _is_locked(error):
-                    unanswered = table.last_sequence_number if unanswered is None else unanswered
-            else:
+                _require_room(rounds.change, error, where)
+                rounds.failed(error)
+                if rounds.are_over:
+                    raise rounds.gave_up() from error
+                continue
+            if land is None or self._landed(rounds, table, land):
                 return None
-        raise _gave_up(topic, failure, is_unknown=unanswered is not None) from failure
+
+    def _load(self, rounds: _Rounds) -> Table:
+        """The topic's table as it is now.
+
+        Raises:
+            UnknownTopic: it was deleted.
+            StalePlan: it was, and there is another one of its name.
+        """
+        try:
+            table = load_topic_table(self.catalog, rounds.change.topic)
+        except UnknownTopic:
+            rounds.clear()
+            raise
+        topic_id = str(table.metadata.table_uuid)
+        if rounds.topic_id not in {None, topic_id}:
+            rounds.clear()
+            raise StalePlan(
+                f"topic {rounds.change.topic} was deleted and created again meanwhile; nothing landed in the new one, "
+                "run it again if it is meant for that"
+            )
+        rounds.topic_id = topic_id
+        return table
+
+    def _landed(self, rounds: _Rounds, table: Table, land: Land) -> bool:
+        """Send it; true if it landed, false if it is not certain that it did."""
+        rounds.send(table)
+        try:
+            land()
+        except (CommitFailedException, ValidationException) as error:
+            rounds.failed(error, is_lost_race=True)
+            return False
+        except OUT_OF_REACH as error:
+            if disk_refusal_of(error):
+                rounds.was_refused()
+                _require_room(rounds.change, error, self._database(error) or table.location())
+            if _is_locked(error):
+                rounds.was_refused()
+            else:
+                rounds.was_unanswered()
+            rounds.failed(error)
+            return False
+        return True
+
+    def _database(self, error: Exception) -> str | None:
+        """The file of an SQLite catalog, if the error comes from there."""
+        if isinstance(error, SQLAlchemyError) and isinstance(self.catalog, SqlCatalog):
+            return self.catalog.engine.url.database
+        return None
+
+
+@dataclass
+class _Rounds:
+    """How far a change has come."""
+
+    change: Change
+    since: int | None
+    """Up to this sequence number it has not landed."""
+    topic_id: str | None = None
+    failure: Exception | None = None
+    lost_races: int = 0
+    outages: int = 0
+    _was_sent: bool = False
+    _sending: bool = False
+    """Sent, and nobody has looked since."""
+    _sent_on: int | None = None
+    _unanswered_on: set[int | None] = field(default_factory=set)
+    """The snapshots on which it was sent, without an answer: while one of them is the current one it may land."""
+
+    @property
+    def are_over(self) -> bool:
+        return self.lost_races >= MAX_LOST_RACES or self.outages >= MAX_OUTAGES
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it may have landed, or still may."""
+        return self.is_unanswered or (self._sending and self.change.commit_id is not None)
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it still may land, and nobody said that it was refused."""
+        return bool(self._unanswered_on) and self.change.commit_id is not None
+
+    def send(self, table: Table) -> None:
+        """It is sent, from now on it may land."""
+        self._was_sent = self._sending = True
+        self._sent_on = table.metadata.current_snapshot_id
+        self.since = table.last_sequence_number if self.since is None else self.since
+
+    def was_refused(self) -> None:
+        """The last attempt surely did not land."""
+        self._sending = False
+
+    def was_unanswered(self) -> None:
+        """Nobody said what became of the last attempt."""
+        self._unanswered_on.add(self._sent_on)
+
+    def failed(self, failure: Exception, *, is_lost_race: bool = False) -> None:
+        """Count a round that led to nothing."""
+        self.failure = failure
+        if is_lost_race:
+            self.lost_races, self.outages = self.lost_races + 1, 0
+            return
+        self.outages += 1
+
+    def clear(self) -> None:
+        """The topic is gone, and whatever landed there with it."""
+        self._sending = False
+        self._unanswered_on.clear()
+
+    def found(self, table: Table, files: TableFiles, *, ever: bool = False) -> LandedChange | None:
+        """Look whether it has landed by now; ``ever`` looks at all that is remembered of expired snapshots.
+
+        Raises:
+            CommitStateUnknown: nobody can tell.
+        """
+        if self.change.commit_id is None:
+            return None
+        landed = landed_before(table, self.change.commit_id)
+        since = 0 if ever else self.since
+        if landed is None and since is not None:
+            expired = expired_since(files, table, since)
+            landed = expired.find(self.change.commit_id)
+            if landed is None and self._was_sent and not (ever or expired.is_all_known):
+                raise self.unknown("snapshots since then were expired by another program, or by an older keptlog")
+            self.since = table.last_sequence_number
+        self._sending = False
+        self._unanswered_on &= {table.metadata.current_snapshot_id}
+        return landed
+
+    def ended(self, landed: LandedChange | None) -> LandedChange:
+        """The end of the last round.
+
+        Raises:
+            StalePlan, StorageUnavailable, CommitStateUnknown: it did not land, or nobody knows.
+        """
+        if landed is None:
+            raise self.gave_up() from self.failure
+        self.clear()
+        if self._was_sent:
+            _logger.info("%s: the commit that got no answer has landed", self.change)
+        return landed
+
+    def tell(self) -> float:
+        """One line for a round that is made again, and why; gives the seconds to wait before it."""
+        pause_seconds = _pause_seconds(self.lost_races, self.outages, self.change.commit_id or self.change.topic)
+        why = one_line(self.failure) if self.failure else ""
+        if self.outages:
+            text = "%s: catalog or storage can't be reached (%s); attempt %d of %d follows in %.2f s"
+            _logger.warning(text, self.change, why, self.outages + 1, MAX_OUTAGES, pause_seconds)
+        else:
+            level = logging.INFO if self.lost_races.bit_count() == 1 else logging.DEBUG
+            text = "%s: another commit came first (%s); attempt %d of %d follows in %.2f s"
+            _logger.log(level, text, self.change, why, self.lost_races + 1, MAX_LOST_RACES, pause_seconds)
+        return pause_seconds
+
+    def gave_up(self) -> KeptlogError:
+        """The error after the last round."""
+        why = one_line(self.failure) if self.failure else "no attempt was made"
+        if self.is_in_doubt:
+            return self.unknown(why)
+        topic = self.change.topic
+        if isinstance(self.failure, CommitFailedException | ValidationException):
+            text = f"others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
+            return StalePlan(f"topic {topic}: {text}")
+        text = f"catalog or storage can't be reached ({why}); nothing landed, try again"
+        return StorageUnavailable(f"topic {topic}: {text}")
+
+    def unknown(self, why: str) -> CommitStateUnknown:
+        """The error while it is in doubt."""
+        run_id = self.change.run_id
+        return CommitStateUnknown(
+            f"topic {self.change.topic}: the catalog did not say whether the commit landed ({why}); "
+            f"run again with the same run id, which finds it if it did: --run-id {run_id}"
+        )
 
 
 def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
@@ -139,37 +374,12 @@ def commit_id_of(run_id: str, segments: Iterable[Segment]) -> str:
     return f"{run_id}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
 
 
-def find_commit(table: Table, commit_id: str) -> Snapshot | None:
-    """The snapshot of a change that has landed, if it is still there."""
-    for snapshot in reversed(table.metadata.snapshots):
-        if snapshot.summary and snapshot.summary.additional_properties.get(COMMIT_ID) == commit_id:
-            return snapshot
-    return None
-
-
-def _prepared(
-    table: Table, require_fit: Callable[[Table], None], prepare: Callable[[Table], Land | None]
-) -> Land | None:
-    require_fit(table)
-    return prepare(table)
-
-
-def _landed_before(table: Table, commit_id: str | None, unanswered: int | None) -> Snapshot | None:
-    """The change's snapshot if an earlier attempt has landed; ``unanswered`` is the sequence number it was built on."""
-    landed = find_commit(table, commit_id) if commit_id else None
-    if landed is None and unanswered is not None:
-        _require_all_snapshots_since(table, unanswered)
-    return landed
-
-
-def _require_all_snapshots_since(table: Table, sequence_number: int) -> None:
-    present = {snapshot.sequence_number for snapshot in table.metadata.snapshots}
-    missing = set(range(sequence_number + 1, table.last_sequence_number + 1)) - present
-    if missing:
-        raise CommitStateUnknown(
-            f"topic {table.name()[-1]}: a commit got no answer, and snapshots since then have expired, so that it "
-            "can't be told whether it landed; compare the log with what was sent before it is sent again"
-        )
+def _require_room(change: Change, error: Exception, path: str) -> None:
+    """Raises StorageUnavailable if a disk refuses for good; ``path`` is where, unless the error tells better."""
+    why = disk_refusal_of(error)
+    if why:
+        named = error.filename if isinstance(error, OSError) else None
+        raise StorageUnavailable(refusal_text(str(change), str(named or path), why)) from error
 
 
 def _is_locked(error: Exception) -> bool:
@@ -186,34 +396,3 @@ def _pause_seconds(lost_races: int, outages: int, salt: str) -> float:
     share = 0.5 + zlib.crc32(f"{salt}/{lost_races}/{outages}".encode()) % 1024 / 2048
     longest_seconds = _LONGEST_PAUSE_SECONDS if outages else _LONGEST_RACE_PAUSE_SECONDS
     return min(_FIRST_PAUSE_SECONDS * 2.0 ** (outages or lost_races), longest_seconds) * share
-
-
-def _change(topic: str, commit_id: str | None) -> str:
-    """A change's name in the log: its topic, and its run if it has one."""
-    return f"topic {topic}, run {commit_id.partition('/')[0]}" if commit_id else f"topic {topic}"
-
-
-def _tell(change: str, failure: Exception, lost_races: int, outages: int, pause_seconds: float) -> None:
-    """One line for a round that is made again, and why."""
-    why = one_line(failure)
-    if outages:
-        text = "%s: catalog or storage can't be reached (%s); attempt %d of %d follows in %.2f s"
-        _logger.warning(text, change, why, outages + 1, MAX_OUTAGES, pause_seconds)
-    else:
-        level = logging.INFO if lost_races.bit_count() == 1 else logging.DEBUG
-        text = "%s: another commit came first (%s); attempt %d of %d follows in %.2f s"
-        _logger.log(level, text, change, why, lost_races + 1, MAX_LOST_RACES, pause_seconds)
-
-
-def _gave_up(topic: str, failure: Exception | None, *, is_unknown: bool) -> KeptlogError:
-    why = one_line(failure) if failure else "no attempt was made"
-    if is_unknown:
-        return CommitStateUnknown(
-            f"topic {topic}: the catalog did not say whether the commit landed ({why}); "
-            "run again with the same run id, which finds it if it did"
-        )
-    if isinstance(failure, CommitFailedException | ValidationException):
-        return StalePlan(
-            f"topic {topic}: others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
-        )
-    return StorageUnavailable(f"topic {topic}: catalog or storage can't be reached ({why}); nothing landed, try again")

@@ -64,14 +64,16 @@ class TableFiles:
         try:
             yield sink
             sink.close()
+            if local is not None:
+                self._make_durable(Path(local))
+                self._make_durable(Path(local).parent)
         except BaseException:
+            # Each by itself: on a full disk to close fails too.
             with contextlib.suppress(OSError):
                 sink.close()
+            with contextlib.suppress(OSError):
                 self.delete(path)
             raise
-        if local is not None:
-            self._make_durable(Path(local))
-            self._make_durable(Path(local).parent)
 
     @contextlib.contextmanager
     def durable_at_end(self) -> Iterator[TableFiles]:

@@ -7,6 +7,7 @@ reads only the manifests that a commit has added since.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from pyiceberg.manifest import ManifestContent, ManifestFile
 from pyiceberg.table import Table
@@ -56,7 +57,8 @@ class LiveFiles:
         Raises:
             LogCorrupt: files overlap, lie beyond the log end offset or in a partition that does not exist.
         """
-        return logs_of(table.name()[-1], table.properties, self.of(table), config)
+        logs = logs_of(table.name()[-1], table.properties, self.of(table), config)
+        return [replace(log, topic_id=str(table.metadata.table_uuid)) for log in logs]
 
 
 def logs_of(topic: str, properties: dict[str, str], files: dict[int, list[LiveFile]], config: TopicConfig) -> list[Log]:

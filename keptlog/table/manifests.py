@@ -14,14 +14,17 @@ that number small:
 3. Small manifests, the traces of small appends, are put together once there are ``SMALL_MANIFESTS`` of them.
 
 PyIceberg's own overwrite decodes every manifest twice, rewrites manifests of any size, and compresses each entry apart,
-four times the time at 10,000 files. Its commit is used as it is: the new snapshot lands only on the one that it was
-built from (ADR 1).
+four times the time at 10,000 files. Its commit is used, and lands only on the snapshot that was built from (ADR 1), but
+for what it does after a refusal: try again by itself, with properties that are stale by then, and delete the manifests
+that it wrote. A refusal may be wrong. A client that sends a request again, because the answer to the first was lost, is
+told that the snapshot has changed: by itself. So what was written for a commit that was sent is left to the purge.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -83,23 +86,32 @@ class FileChange:
     removed_properties: Sequence[str] = ()
     """Of the table."""
 
-    def land(self, table: Table) -> None:
-        """Commit on exactly the table's current snapshot; the state then belongs to the new one.
+    def written(self, table: Table) -> Callable[[], object]:
+        """Write the manifests of a commit on exactly the table's current snapshot; what comes back commits.
+
+        The state belongs to the new one then. CommitFailedException is raised there if another one is current by then.
 
         Raises:
-            CommitFailedException: it is no longer the current one; nothing landed.
-            ValidationException: a file that is to be removed is not in it; nothing landed.
+            ValidationException: a file that is to be removed is not in it.
         """
         transaction = _Transaction(table)
         producer = _Producer(transaction, table, self)
-        producer.commit()
+        try:
+            producer.commit()
+        except BaseException:
+            producer.take_back()
+            raise
         belongs_to = {SNAPSHOT_ID: str(producer.snapshot_id)}
         transaction.set_properties(
             dict(self.properties) | belongs_to | raised_format(table.name()[-1], table.properties)
         )
         if self.removed_properties:
             transaction.remove_properties(*self.removed_properties)
-        transaction.commit_transaction()
+        return transaction.commit_transaction
+
+    def land(self, table: Table) -> None:
+        """Write and commit, both at once."""
+        self.written(table)()
 
 
 class _Transaction(Transaction):
@@ -137,6 +149,17 @@ class _Producer(_SnapshotProducer["_Producer"]):
             self.append_data_file(data_file)
         for data_file in went:
             self.delete_data_file(data_file)
+
+    @override
+    def commit(self) -> None:
+        """Give the new snapshot to the transaction, which is not told who made it: it would delete and try again."""
+        super(_SnapshotProducer, self).commit()
+
+    def take_back(self) -> None:
+        """Delete what was written for a commit that was never sent: nobody can refer to it."""
+        for path in (*self._written_manifests, *self._written_manifest_lists):
+            with suppress(OSError):
+                self._io.delete(path)
 
     @override
     def _manifests(self) -> list[ManifestFile]:

@@ -18,7 +18,7 @@ from keptlog.errors import Action
 from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
-from keptlog.table.commit import Committer, Land, commit_without_snapshot
+from keptlog.table.commit import Change, Committer, Land, commit_without_snapshot
 from keptlog.table.state import LogState, partition_count, uncleanable
 from keptlog.table.stored_json import to_json
 
@@ -36,6 +36,8 @@ class Failure:
     checkpoint: int | None
     action: Action = Action.RETRY
     """What helps."""
+    topic_id: str | None = None
+    """Tells its topic from a later one of the same name, whose logs have not failed."""
 
 
 def mark_uncleanable(
@@ -65,7 +67,7 @@ def mark_uncleanable(
         updates = {uncleanable(name.partition): to_json(mark) for name, mark in marks.items()}
         return lambda: commit_without_snapshot(committer.catalog, table, SetPropertiesUpdate(updates=updates))
 
-    committer.commit(topic, prepare)
+    committer.commit(Change(topic, next((each.topic_id for each in failures), None)), prepare)
     for name, mark in marks.items():
         # Why it failed the caller knows, and says.
         text = "%s is uncleanable: attempt %d since %s failed; the next try comes %s"

@@ -7,21 +7,24 @@
 
 Beyond ``HELD_BYTES`` the partitions that hold most write a row group, full or not: so a batch for hundreds of
 partitions needs no more memory than one for a single partition. The path of every file is remembered from before it
-exists, so that a batch that is given up leaves none behind.
+exists, so that a batch that is given up leaves none behind. A storage that refuses is told from a source that can't be
+read here, where both meet: it is ``StorageUnavailable``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from keptlog.errors import first_line
+from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
+from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.files import Files
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
@@ -99,12 +102,14 @@ class PartitionWriters:
         writer.spooled_bytes += size_bytes + _RECORD_OVERHEAD_BYTES
         self._held_bytes += size_bytes + _RECORD_OVERHEAD_BYTES
         if writer.spooled_bytes >= _SPOOL_BYTES or len(writer.records) >= _SPOOL_RECORDS:
-            writer.hand_over()
+            with self._storing():
+                writer.hand_over()
         self._let_go()
 
     def write(self, partition: int, table: pa.Table) -> None:
         """Take the next rows of a partition, a table of ``SCHEMA``."""
-        self._writer(partition).writer.write(table)
+        with self._storing():
+            self._writer(partition).writer.write(table)
         self._held_bytes += table.nbytes
         self._let_go()
 
@@ -112,9 +117,12 @@ class PartitionWriters:
         """Write what waits; the segments of every partition that something was taken for, in the order of the numbers.
 
         A partition that got tables without rows has none.
+
+        Raises:
+            StorageUnavailable: the storage did not take it; so do those that take something.
         """
         writers = dict(sorted(self._writers.items()))
-        with ThreadPoolExecutor(CLOSING_THREADS) as closing:
+        with self._storing(), ThreadPoolExecutor(CLOSING_THREADS) as closing:
             segments = closing.map(_PartitionWriter.finish, writers.values())
             return dict(zip(writers, segments, strict=True))
 
@@ -153,4 +161,16 @@ class PartitionWriters:
             if self._held_bytes < HELD_BYTES // 2:
                 return
             self._held_bytes -= each.held_bytes
-            each.flush()
+            with self._storing():
+                each.flush()
+
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            location, what = self.paths.data_location, f"run {self.paths.run_id}"
+            if why := refusal_of(error):
+                raise StorageUnavailable(refusal_text(what, error.filename or location, why)) from error
+            text = f"{what}: {location} can't be written to ({first_line(error)}); nothing landed, try again"
+            raise StorageUnavailable(text) from error

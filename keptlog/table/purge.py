@@ -34,8 +34,9 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.storage.files import StoredFile
+from keptlog.table import runs
 from keptlog.table.ahead import spared_references
-from keptlog.table.commit import Committer, Land, commit_without_snapshot
+from keptlog.table.commit import Change, Committer, Land, commit_without_snapshot
 from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
 from keptlog.table.held import HeldFile, held_files
@@ -96,6 +97,8 @@ class Purge:
     new_id: Callable[[], str]
     now_ms: int
     orphan_grace_ms: int
+    run_memory_ms: int
+    """How long the changes of expired snapshots are remembered (``runs``)."""
     _stored: dict[str, StoredFile] = field(default_factory=dict)
     """All files below the table's location, as they were before the table was looked at, by comparable path."""
     _spared: References = field(default_factory=References)
@@ -122,6 +125,7 @@ class Purge:
         left_behind = set(self._journals)
         while self._expire_some():
             pass
+        runs.forget(self.files, self.topic.location, self.now_ms, self.run_memory_ms)
         table = self._table()
         needed = self._needed(table, left_behind)
         done = self._delete_journalled(needed)
@@ -211,9 +215,10 @@ class Purge:
             for what in expiry.unreadable:
                 self._pass_over(what)
             written = self._write_expiry(expiry, written)
+            runs.remember(self.files, table, expired, self.new_id(), self.now_ms)
             return lambda: self._land(table, expiry)
 
-        self.committer.commit(self.topic.name, prepare)
+        self.committer.commit(Change(self.topic.name, self.topic.id), prepare)
         return count == EXPIRED_AT_ONCE
 
     def _write_expiry(self, expiry: Expiry, written: tuple[str, Journal] | None) -> tuple[str, Journal]:

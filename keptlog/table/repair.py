@@ -30,7 +30,7 @@ from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.segment import Log, Segment
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.file_metrics import LiveFile, live_file
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, Lineage, describe_snapshot, lineage_of, summary_of
@@ -115,9 +115,9 @@ class Repair:
                 )
             summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "adopt" if self.is_adoption else "repair"}
             landing = FileChange(summary, plan.state, change.added, change.removed, change.live, change.base)
-            return lambda: landing.land(fresh)
+            return landing.written(fresh)
 
-        committer.commit(self.topic, prepare, run_id, _anything_fits)
+        committer.commit(Change(self.topic, commit_id=run_id, require_fit=_anything_fits), prepare)
 
     def _make(self, table: Table) -> tuple[RepairPlan, FileChange] | None:
         lineage = lineage_of(table)

@@ -20,27 +20,42 @@ from pyiceberg.table import Table
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.retention import log_start_after_deletion
-from keptlog.log.segment import Log, Segment
+from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, commit_id_of
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile
 from keptlog.table.freshness import require_old
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
+from keptlog.table.runs import DELETED, LandedChange
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
+from keptlog.table.stored_json import from_json, to_json
 from keptlog.table.topics import load_topic_table, topic_of
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionResult:
-    """What a deletion of records left. ``removed`` are the segments that went with it."""
+    """What a deletion of records left: where the log begins now, and the segments that went with it."""
 
     topic_partition: TopicPartition
     log_start_offset: int
-    removed: tuple[Segment, ...]
+    segments: int
+    bytes: int
+    run_id: str
+    is_repeated: bool = False
+    """Whether this run id has deleted before: then this is what it did at that time, and nothing more went."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredDeletion:
+    """What a deletion did, as its snapshot tells it."""
+
+    log_start_offset: int
+    segments: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ class SegmentRemoval:
             return _landing(self.topic, FileChange(summary, moved, (), _live_at(live, removed), live), table)
 
         try:
-            committer.commit(self.topic, prepare, self._commit_id)
+            committer.commit(Change(self.topic, self._topic_id, self._commit_id), prepare)
         except UnknownTopic:
             raise StalePlan(f"topic {self.topic} was deleted meanwhile; there is nothing to do") from None
 
@@ -87,14 +102,23 @@ class SegmentRemoval:
     def _commit_id(self) -> str:
         return commit_id_of(self.run_id, (segment for step in self.steps for segment in step.segments))
 
+    @property
+    def _topic_id(self) -> str | None:
+        return next((step.topic_id for step in self.steps), None)
+
 
 @dataclass(frozen=True)
 class DeleteRecords:
-    """The deletion of a log's records below an offset; -1 for all there are."""
+    """The deletion of a log's records below an offset; -1 for all there are.
+
+    All there are is more at each call. So a run id that was given may have deleted before, and then deletes no more.
+    """
 
     topic_partition: TopicPartition
     before_offset: int
     run_id: str
+    is_new_run: bool
+    """Whether its run id was made for it, so that it can't have deleted before."""
 
     def commit(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> DeletionResult:
         """Commit, on whatever the log is then; nothing to commit if it begins there already.
@@ -104,7 +128,7 @@ class DeleteRecords:
             InvalidConfig: the offset lies outside of the log.
         """
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
-        done: DeletionResult | None = None
+        done: _StoredDeletion | None = None
 
         def prepare(table: Table) -> Land | None:
             nonlocal done
@@ -115,20 +139,28 @@ class DeleteRecords:
             log = logs_of(topic, table.properties, live, described.config)[partition]
             start = log_start_after_deletion(log, self.before_offset)
             gone = tuple(segment for segment in log.segments if segment.last_offset < start)
-            done = DeletionResult(self.topic_partition, start, gone)
+            done = _StoredDeletion(start, len(gone), total_bytes(gone))
             if start == log.log_start_offset:
                 return None
             removed = _live_at(live, {segment.path for segment in gone})
-            summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "delete-records"}
+            summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "delete-records", DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
-        committer.commit(topic, prepare, self.run_id)
-        if done is None:  # an earlier call of the same run has landed
-            properties = load_topic_table(committer.catalog, topic).properties
-            return DeletionResult(
-                self.topic_partition, LogState.read(topic, partition, properties).log_start_offset, ()
-            )
-        return done
+        landed = committer.commit(Change(topic, None, self.run_id, None if self.is_new_run else 0), prepare)
+        is_repeated = done is None
+        if done is None:
+            done = self._earlier(landed, load_topic_table(committer.catalog, topic))
+        return DeletionResult(
+            self.topic_partition, done.log_start_offset, done.segments, done.bytes, self.run_id, is_repeated
+        )
+
+    def _earlier(self, landed: LandedChange | None, table: Table) -> _StoredDeletion:
+        """What an earlier call of the same run has done; before format 1.1 nobody wrote that down."""
+        topic, partition = self.topic_partition.topic, self.topic_partition.partition
+        if landed is None or landed.result is None:
+            return _StoredDeletion(LogState.read(topic, partition, table.properties).log_start_offset, 0, 0)
+        where, remedy = f"topic {topic}: run {self.run_id}: {DELETED}", "use another run id"
+        return from_json(_StoredDeletion, landed.result, where, "result of a deletion", remedy)
 
 
 def _moved(log: Log, start: int, removed: Iterable[Segment]) -> dict[str, str]:
@@ -146,9 +178,10 @@ def _moved(log: Log, start: int, removed: Iterable[Segment]) -> dict[str, str]:
 
 def _landing(topic: str, change: FileChange, table: Table) -> Land:
     before = table.properties
+    commit = change.written(table)
 
     def land() -> None:
-        change.land(table)
+        commit()
         tell_cleared(topic, before, change.properties)
 
     return land

@@ -143,15 +143,22 @@ class Stager:
 def shifted(
     files: Files, staged: StagedPartition, base_offset: int, paths: SegmentPaths, segment_bytes: int
 ) -> StagedPartition:
-    """Staged segments written again so that they begin at ``base_offset``; the old files are deleted."""
+    """Staged segments written again so that they begin at ``base_offset``; the old files are deleted.
+
+    If it fails, the old ones are still there, and nothing else.
+    """
     shift = pa.scalar(base_offset - staged.base_offset, pa.int64())
     position = SCHEMA.get_field_index("offset")
     writer = SegmentWriter(files, paths.for_partition(staged.partition), segment_bytes)
-    for segment in staged.segments:
-        for table in read_row_groups(files, segment):
-            offsets = pc.add(table["offset"], shift)
-            writer.write(table.set_column(position, SCHEMA.field(position), offsets).cast(SCHEMA))
-    again = StagedPartition(staged.partition, base_offset, tuple(writer.finish()))
+    try:
+        for segment in staged.segments:
+            for table in read_row_groups(files, segment):
+                offsets = pc.add(table["offset"], shift)
+                writer.write(table.set_column(position, SCHEMA.field(position), offsets).cast(SCHEMA))
+        again = StagedPartition(staged.partition, base_offset, tuple(writer.finish()))
+    except BaseException:
+        writer.abandon()
+        raise
     for segment in staged.segments:
         files.delete(segment.path)
     return again

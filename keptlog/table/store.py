@@ -84,7 +84,7 @@ class LogStore:
         self._catalog = catalog
         self._broker_settings = broker_settings
         self._new_id = new_id
-        self._committer = Committer(catalog, sleep)
+        self._committer = Committer(catalog, sleep, self.files)
         self._live_files = LiveFiles()
         self._cache = cache
 
@@ -224,21 +224,24 @@ class LogStore:
             raise outages[0]
         return found
 
-    def append(self, topic: str, records: Iterable[NewRecord], run_id: str, now_ms: int) -> AppendResult:
+    def append(self, topic: str, records: Iterable[NewRecord], run_id: str | None, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.
+
+        What it brought then is the result (``is_repeated``); with null it is a new run.
 
         A record without a partition goes where Kafka's default partitioner puts its key; those without a key go all to
         one. Memory is bounded, however many ``records`` there are; if it raises, nothing is appended.
 
         Raises:
-            InvalidConfig: the topic has a source; its records are ingested.
+            InvalidConfig: the topic has a source; its records are ingested. Or the run id is no name.
             InvalidRecord: one can't be appended; says which, counted from 1. Nothing of the batch was.
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
         table = self._load(topic)
         described = topic_of(table, self._broker_settings)
-        paths = SegmentPaths(described.data_location, run_id, self._new_id)
-        return Append(described, self._committer, self.files, paths, now_ms).append(table, records)
+        paths = SegmentPaths(described.data_location, self._new_id() if run_id is None else run_id, self._new_id)
+        batch = Append(described, self._committer, self.files, paths, now_ms, is_new_run=run_id is None)
+        return batch.append(table, records)
 
     def source_of(self, topic: str) -> StoredSource:
         """Where a topic's records come from, if not from appends, and how far each partition was read there.
@@ -249,19 +252,21 @@ class LogStore:
         return read_source(topic, self._load(topic).properties)
 
     def ingest(
-        self, topic: str, arrivals: Sequence[Arrival], source: SourceIdentity, partitions: int, run_id: str
+        self, topic: Topic | str, arrivals: Sequence[Arrival], source: SourceIdentity, partitions: int, run_id: str
     ) -> None:
         """Make live what was read from a source: all topic-partitions of the topic in one commit.
 
         ``arrivals`` has at most one range for each partition, each from the position as it is stored; ``partitions`` is
-        how many the topic has from now on. The same ranges of the same run are not ingested twice.
+        how many the topic has from now on. The same ranges of the same run are not ingested twice. A topic that was
+        described, not named alone, is not taken for a later one of its name.
 
         Raises:
             StalePlan: a position or the source moved meanwhile, or a staged file is gone; nothing landed.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: segments that do not belong to their range; nothing landed.
         """
-        Ingestion(topic, arrivals, source, partitions, run_id).commit(self._committer, self.files)
+        name, topic_id = (topic, None) if isinstance(topic, str) else (topic.name, topic.id)
+        Ingestion(name, arrivals, source, partitions, run_id, topic_id).commit(self._committer, self.files)
 
     def swap(
         self,
@@ -294,17 +299,19 @@ class LogStore:
         with reaching(f"topic {topic} can't be read"):
             SegmentRemoval(topic, steps, run_id).commit(self._committer, self._live_files, self._broker_settings)
 
-    def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str) -> DeletionResult:
+    def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str | None) -> DeletionResult:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
 
-        No reader sees them from now on. Segments that lie below it go at once; what is left of one goes with it.
+        No reader sees them from now on. Segments that lie below it go at once; what is left of one goes with it. A
+        ``run_id`` that has deleted before deletes no more (``is_repeated``); with null it is a new run.
 
         Raises:
             InvalidConfig: the offset lies outside of the log.
-            CommitStateUnknown: the catalog did not say whether it landed; the same call again is harmless.
+            CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
+        name = self._new_id() if run_id is None else run_id
         with reaching(f"topic {topic_partition.topic} can't be read"):
-            deletion = DeleteRecords(topic_partition, before_offset, run_id)
+            deletion = DeleteRecords(topic_partition, before_offset, name, is_new_run=run_id is None)
             return deletion.commit(self._committer, self._live_files, self._broker_settings)
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
@@ -395,7 +402,9 @@ class LogStore:
         require_writable(self._catalog.properties.items())
         self._require_plausible(topic, [now_ms])
         with reaching(f"topic {topic} can't be purged"):
-            return Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms).purge()
+            remembered_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
+            purge = Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms, remembered_ms)
+            return purge.purge()
 
     def _load(self, topic: str) -> Table:
         with reaching(f"topic {topic} can't be loaded"):

@@ -9,23 +9,28 @@ was made from. Whoever comes second, a zombie or another cleaner, finds that it 
 Appends that came meanwhile lie behind the planned range and disturb nobody: the next round builds on them. Settings
 that were altered meanwhile count as they are now: a topic that is no longer compacted, that has another strategy, or
 whose minimum lag now protects what was cleaned, keeps its segments. So does one that was deleted.
+
+Outcomes can be committed again, and by another process: Dagster hands them on. So if they are refused, their files are
+deleted only where they can never land any more, and never did: a segment that they replace is gone, and no snapshot
+refers to them.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
+from keptlog.errors import InvariantViolated, KeptlogError, StalePlan, UnknownTopic
 from keptlog.log.metrics import LastPass
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land, commit_id_of
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_cleanable, require_staged
@@ -33,9 +38,16 @@ from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
+from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.references import all_references, comparable
+from keptlog.table.staged import discard
 from keptlog.table.state import first_dirty_offset, last_pass, uncleanable, watermarks
 from keptlog.table.stored_json import to_json
-from keptlog.table.topics import topic_of
+from keptlog.table.topics import load_topic_table, topic_of
+
+_logger = logging.getLogger(__name__)
+
+_UNREADABLE: tuple[type[Exception], ...] = (KeptlogError, *OUT_OF_REACH)
 
 
 @dataclass(frozen=True)
@@ -69,20 +81,37 @@ class Swap:
                 require_cleanable(outcome.step, logs[outcome.step.topic_partition.partition])
             self._require_log_afterwards(live)
             require_staged(files, table, self._staged_paths)
-            return lambda: self._land(table, live)
+            return self._written(table, live)
 
         try:
-            committer.commit(self.topic, prepare, self._commit_id)
+            committer.commit(Change(self.topic, self._topic_id, self._commit_id), prepare)
         except UnknownTopic:
+            discard(files, self._staged_paths)
             raise StalePlan(f"topic {self.topic} was deleted while it was cleaned; there is nothing to do") from None
+        except StalePlan:
+            self._discard_what_never_lands(committer, files, live_files)
+            raise
+
+    def _discard_what_never_lands(self, committer: Committer, files: TableFiles, live_files: LiveFiles) -> None:
+        try:
+            table = load_topic_table(committer.catalog, self.topic)
+            live = {file.segment.path for of_partition in live_files.of(table).values() for file in of_partition}
+            replaced = [segment.path for outcome in self.rewritten for segment in outcome.removed]
+            if live.issuperset(replaced):
+                return
+            referenced = all_references(table).keys()
+        except _UNREADABLE as error:
+            _logger.info("what run %s has staged for topic %s is left: %s", self.run_id, self.topic, one_line(error))
+            return
+        discard(files, [path for path in self._staged_paths if comparable(path) not in referenced])
+
+    @property
+    def _topic_id(self) -> str | None:
+        return next((outcome.step.topic_id for outcome in self.rewritten), None)
 
     @property
     def _staged_paths(self) -> list[str]:
-        paths = [segment.path for outcome in self.rewritten for segment in outcome.added]
-        new_watermarks = (
-            each.watermarks_path for each in self.rewritten if each.watermarks_path != each.step.watermarks_path
-        )
-        return paths + [path for path in new_watermarks if path]
+        return [path for outcome in self.rewritten for path in outcome.staged_paths]
 
     @property
     def _commit_id(self) -> str:
@@ -125,7 +154,7 @@ class Swap:
                         "nothing was committed, please report this"
                     )
 
-    def _land(self, table: Table, live: Mapping[int, Sequence[LiveFile]]) -> None:
+    def _written(self, table: Table, live: Mapping[int, Sequence[LiveFile]]) -> Land:
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "clean"}
         changed: dict[str, str] = {}
         added: list[DataFile] = []
@@ -144,5 +173,10 @@ class Swap:
             # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
             changed[uncleanable(partition)] = ""
         before = table.properties
-        FileChange(summary, changed, added, removed, live).land(table)
-        tell_cleared(self.topic, before, changed)
+        commit = FileChange(summary, changed, added, removed, live).written(table)
+
+        def land() -> None:
+            commit()
+            tell_cleared(self.topic, before, changed)
+
+        return land

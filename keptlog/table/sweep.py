@@ -30,7 +30,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate
 
 from keptlog.storage.files import StoredFile
-from keptlog.table.commit import OPERATION, RUN_ID, Committer, Land
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import SWEEP, DeletedFile, Journal, condemned_names, journal_folder, write_journal
 from keptlog.table.lineage import COMMIT_ID
@@ -74,9 +74,9 @@ class Fence:
             if names <= condemned:
                 return None
             change = FileChange(summary, {CONDEMNED: json.dumps(sorted(names | condemned))})
-            return lambda: change.land(table)
+            return change.written(table)
 
-        self.committer.commit(self.topic.name, prepare, run_id)
+        self.committer.commit(Change(self.topic.name, self.topic.id, run_id), prepare)
         return journals
 
     def lifted(self, table: Table) -> tuple[TableUpdate, ...]:

@@ -139,8 +139,8 @@ def test_what_was_lost_to_another_run_is_one_line_in_the_log(ingest: Ingest, cap
 def test_a_commit_that_fails_fails_its_topic_alone(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
     really = LogStore.ingest
 
-    def unanswered_for_a(store: LogStore, topic: str, *rest: object) -> None:
-        if topic == "a":
+    def unanswered_for_a(store: LogStore, topic: Topic, *rest: object) -> None:
+        if topic.name == "a":
             raise CommitStateUnknown("the catalog did not say")
         really(store, topic, *rest)  # type: ignore[arg-type]
 
@@ -148,6 +148,23 @@ def test_a_commit_that_fails_fails_its_topic_alone(ingest: Ingest, monkeypatch: 
     result = bring(ingest, MemorySource(dict.fromkeys("ab", (10, 10))))
     assert landed(result) == {"b-0": (0, 10), "b-1": (0, 10)}
     assert list(result.failed) == ["a-0", "a-1"]
+    assert len(segment_files(ingest.store, "a")) == 2  # it may have landed
+
+
+def test_what_did_not_land_leaves_no_file(ingest: Ingest) -> None:
+    """Not what lies behind a part that breaks off, not what a source did not confirm, not what lost its race."""
+    there = MemorySource({"a": (40, 10), "b": (10,)}, part_offsets=10, broken_at={"a": 20}, gone=["b"])
+    plans = ingest.plan(there)
+    ingest.carry_out(plans, "1")
+    assert {path.rpartition("/")[2][:20] for path in segment_files(ingest.store, "a")} == {f"{0:020}", f"{10:020}"}
+    assert len(segment_files(ingest.store, "a")) == 3
+    assert segment_files(ingest.store, "b") == []
+    ingest.carry_out(plans, "2")
+    assert len(segment_files(ingest.store, "a")) == 3
+
+
+def segment_files(store: LogStore, topic: str) -> list[str]:
+    return [file.path for file in store.files.list(store.data_location(topic))]
 
 
 def test_a_topic_that_cannot_be_created_fails_alone(ingest: Ingest) -> None:

@@ -20,6 +20,7 @@ KAFKA_DEFAULTS = {
     "log.cleaner.io.max.bytes.per.second": sys.float_info.max,
     "log.cleaner.backoff.ms": 15_000,
     "log.retention.check.interval.ms": 300_000,
+    "producer.id.expiration.ms": 86_400_000,
 }
 
 
@@ -47,6 +48,7 @@ def test_no_name_is_both_known_and_refused() -> None:
         ("log.cleaner.io.max.bytes.per.second", "0", "-1"),
         ("log.cleaner.backoff.ms", "0", "-1"),
         ("log.retention.check.interval.ms", "1", "0"),
+        ("producer.id.expiration.ms", "1", "0"),
         ("log.cleaner.io.buffer.load.factor", "0.5", "-0.1"),
         ("keptlog.cleaner.backoff.max.ms", "0", "-1"),
     ],

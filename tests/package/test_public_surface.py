@@ -33,13 +33,16 @@ CALLS = {
     "describe_topic": "(self, name: 'str') -> 'Topic'",
     "alter_topic": "(self, name: 'str', to_set: 'Mapping[str, str]', unset: 'Sequence[str]' = ()) -> 'Topic'",
     "delete_topic": "(self, name: 'str') -> 'int'",
-    "append": "(self, topic: 'str', records: 'Iterable[NewRecord]', *, now_ms: 'int | None' = None) -> 'AppendResult'",
+    "append": (
+        "(self, topic: 'str', records: 'Iterable[NewRecord]', *, now_ms: 'int | None' = None, "
+        "run_id: 'str | None' = None) -> 'AppendResult'"
+    ),
     "read": (
         "(self, topic: 'str', partition: 'int | None' = None, from_offset: 'int' = 0, *, latest: 'bool' = False)"
         " -> 'Iterator[tuple[int, Record]]'"
     ),
     "plan": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'CleanPlan'",
-    "clean": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'Pass'",
+    "clean": "(self, *names: 'str', now_ms: 'int | None' = None, run_id: 'str | None' = None) -> 'Pass'",
     "repair": (
         "(self, topic: 'str', *, adopt: 'bool' = False, now_ms: 'int | None' = None) -> 'RepairProposal | None'"
     ),

@@ -241,7 +241,7 @@ def test_a_repair_that_is_killed_has_done_nothing_and_can_be_run_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(FileChange, "land", killed)
+        patch.setattr(FileChange, "written", killed)
         with pytest.raises(KeyboardInterrupt):
             story.repair()
     assert current_id(story.home, T) == at

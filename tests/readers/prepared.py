@@ -75,7 +75,7 @@ def _delete_before(offset: int) -> Callable[[LogStore], None]:
     def delete(store: LogStore) -> None:
         first = store.logs(TOPIC)[1].segments[0]
         assert first.base_offset < offset <= first.last_offset
-        assert not store.delete_records(TopicPartition(TOPIC, 1), offset, f"delete-{offset}").removed
+        assert not store.delete_records(TopicPartition(TOPIC, 1), offset, f"delete-{offset}").segments
 
     return delete
 

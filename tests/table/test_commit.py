@@ -16,6 +16,7 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import MAX_LOST_RACES, MAX_OUTAGES
 from keptlog.table.store import LogStore
+from keptlog.table.topics import load_topic_table
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -110,18 +111,56 @@ def test_a_lost_response_is_resolved_when_others_have_appended_since(
     assert values(store) == [(0, 0, b"1"), (0, 1, b"other")]
 
 
-def test_a_lost_response_whose_snapshot_has_expired_since_is_reported_as_unknown(
+def expired_by_another_program(home: Path) -> None:
+    """Expire all snapshots but the current one, as Spark does: without a word to keptlog."""
+    table = load_topic_table(open_catalog(home), TOPIC)
+    table.maintenance.expire_snapshots().by_ids(
+        [each.snapshot_id for each in table.metadata.snapshots if each != table.current_snapshot()]
+    ).commit()
+
+
+def test_a_lost_response_whose_snapshot_a_purge_has_expired_since_is_resolved(
     store: LogStore, faulty: FaultyCatalog, tmp_path: Path
 ) -> None:
-    def lost_and_expired(commit: Commit) -> CommitTableResponse:
+    def lost_and_purged(commit: Commit) -> CommitTableResponse:
         commit()
         other = store_at(tmp_path)
         append_each(other, [("x", "other")])
         other.purge(TOPIC, 2**45)
         raise CommitStateUnknownException("the line was cut after the commit")
 
+    faulty.faults = [lost_and_purged]
+    result = store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert result.partitions[0].base_offset == 0
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"other")]
+
+
+def test_a_lost_request_is_sent_again_although_a_purge_has_expired_snapshots_since(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path
+) -> None:
+    def lost_and_purged(commit: Commit) -> CommitTableResponse:
+        other = store_at(tmp_path)
+        append_each(other, [("x", "1")], [("x", "2")])
+        other.purge(TOPIC, 2**45, 2**45)
+        raise CommitStateUnknownException("the line was cut before the commit")
+
+    faulty.faults = [lost_and_purged]
+    store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2"), (0, 2, b"1")]
+
+
+@pytest.mark.parametrize("answer", [CommitStateUnknownException, CommitFailedException])
+def test_an_answer_whose_snapshot_another_program_has_expired_since_is_reported_as_unknown(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path, answer: type[Exception]
+) -> None:
+    def lost_and_expired(commit: Commit) -> CommitTableResponse:
+        commit()
+        append_each(store_at(tmp_path), [("x", "other")])
+        expired_by_another_program(tmp_path)
+        raise answer("the line was cut after the commit")
+
     faulty.faults = [lost_and_expired]
-    with pytest.raises(CommitStateUnknown, match="can't be told"):
+    with pytest.raises(CommitStateUnknown, match=r"expired by another program.*--run-id run$"):
         store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
     assert values(store) == [(0, 0, b"1"), (0, 1, b"other")]
 

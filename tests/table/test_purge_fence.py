@@ -15,7 +15,7 @@ from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import StalePlan
 from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import Committer
+from keptlog.table.commit import Change, Committer, Prepare
 from keptlog.table.files import TableFiles
 from keptlog.table.manifests import FileChange
 from keptlog.table.state import CONDEMNED
@@ -53,16 +53,21 @@ def properties(home: Path) -> dict[str, str]:
 
 def before_the_next_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something between the last look of a change and its commit, once."""
-    really = FileChange.land
+    really = FileChange.written
     done: list[bool] = []
 
-    def land(change: FileChange, table: Table) -> None:
-        if not done:
-            done.append(True)
-            act()
-        really(change, table)
+    def written(change: FileChange, table: Table) -> Callable[[], object]:
+        commit = really(change, table)
 
-    monkeypatch.setattr(FileChange, "land", land)
+        def land() -> None:
+            if not done:
+                done.append(True)
+                act()
+            commit()
+
+        return land
+
+    monkeypatch.setattr(FileChange, "written", written)
 
 
 def before_it_is_deleted(monkeypatch: pytest.MonkeyPatch, path: str, act: Callable[[], object]) -> None:
@@ -216,24 +221,29 @@ def _after_the_journal() -> None:
 
 
 def _after_the_fence() -> None:
-    real = FileChange.land
+    real = FileChange.written
 
-    def land_and_die(self: FileChange, table: Table) -> None:
-        real(self, table)
-        _die()
+    def written_to_die(self: FileChange, table: Table) -> Callable[[], object]:
+        commit = real(self, table)
 
-    FileChange.land = land_and_die  # type: ignore[method-assign]
+        def land_and_die() -> None:
+            commit()
+            _die()
+
+        return land_and_die
+
+    FileChange.written = written_to_die  # type: ignore[method-assign]
 
 
 def _after_the_answer() -> None:
     real = Committer.commit
 
-    def commit_and_die(self: Committer, *arguments: object) -> None:
-        real(self, *arguments)  # type: ignore[arg-type]
-        if len(arguments) == 3:
+    def commit_and_die(self: Committer, change: Change, prepare: Prepare) -> None:
+        real(self, change, prepare)
+        if change.commit_id:
             _die()
 
-    Committer.commit = commit_and_die  # type: ignore[method-assign, assignment]
+    Committer.commit = commit_and_die  # type: ignore[method-assign]
 
 
 def _in_the_deletes() -> None:

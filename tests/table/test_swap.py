@@ -139,7 +139,7 @@ def _purged_as_an_orphan(store: LogStore) -> None:
         (_another_strategy, "compaction.strategy was offset, now it is timestamp"),
         (_protected_by_the_minimum_lag, "its settings were altered and protect what lies behind offset 0"),
         (_topic_deleted, "was deleted while it was cleaned"),
-        (_deleted_and_created_again, "is no longer live"),
+        (_deleted_and_created_again, "was deleted and created again"),
         (_purged_as_an_orphan, "is gone"),
     ],
 )

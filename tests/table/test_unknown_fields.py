@@ -118,13 +118,13 @@ def test_what_an_earlier_append_of_the_run_brought_is_told(store: LogStore) -> N
     told = [asdict(each) | {"colour": "blue"} for each in first.partitions]
     landed_as(store, "run-8", json.dumps(told))
 
-    assert store.append(TOPIC, [], "run-8", NOW_MS) == first
+    assert store.append(TOPIC, [], "run-8", NOW_MS) == replace(first, run_id="run-8", is_repeated=True)
 
 
-def test_what_is_no_result_of_an_append_is_refused_with_its_snapshot(store: LogStore) -> None:
+def test_what_is_no_result_of_an_append_is_refused_with_its_run(store: LogStore) -> None:
     landed_as(store, "run-8", '[{"partition": 0}]')
 
-    with pytest.raises(LogCorrupt, match=rf"topic {TOPIC}: snapshot \d+: keptlog.appended=.*it has no base_offset"):
+    with pytest.raises(LogCorrupt, match=rf"topic {TOPIC}: run run-8: keptlog.appended=.*it has no base_offset"):
         store.append(TOPIC, [], "run-8", NOW_MS)
 
 

@@ -1,0 +1,128 @@
+"""Which changes have landed, remembered beyond their snapshots.
+
+A change has an id, its snapshot carries it (``keptlog.table.commit``): so a change that is made again, because nobody
+knows whether it landed, is found there and is not made twice. But a purge expires snapshots. What it is about to forget
+it writes down before:
+
+    snapshots    3 run-a    4 run-b    5 run-c    6 run-d         3 and 4 are to be expired
+    file         3 run-a    4 run-b                               metadata/receipts/runs/<when>-<id>.json
+    snapshots                          5 run-c    6 run-d         after the commit
+
+Every snapshot has the next sequence number, whoever made it. So whoever misses a number finds it in a file, and knows
+what it was. Only if another program has expired it, or a keptlog from before these files, can nobody tell.
+
+A file is written once and never changed, so that two purges at once lose nothing; what a purge has written that does
+not land is still in the snapshots as well. It is deleted ``producer.id.expiration.ms`` after it was written: so long
+Kafka too remembers what a producer has sent. A change that is made again later than that lands again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from keptlog.table.files import TableFiles
+from keptlog.table.lineage import COMMIT_ID, summary_of
+from keptlog.table.stored_json import from_json, is_json, to_json
+
+APPENDED = "keptlog.appended"
+DELETED = "keptlog.deleted"
+"""Snapshot summary properties: what an append or a deletion has done."""
+
+_NAME = re.compile(r"(\d+)-[^/]+\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class LandedChange:
+    """A change that made a snapshot; without an id it is another program's. ``result`` is JSON, if it has one."""
+
+    sequence_number: int
+    commit_id: str | None = None
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """The content of a file."""
+
+    topic_id: str
+    """A topic that was created again under the same name has the same folder."""
+    changes: tuple[LandedChange, ...]
+
+
+def remember(files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_id: str, now_ms: int) -> None:
+    """Write down what these snapshots tell; to be called before the commit that expires them."""
+    changes = tuple(landed_change(snapshot) for snapshot in expiring)
+    if changes:
+        content = to_json(_Remembered(str(table.metadata.table_uuid), changes))
+        files.write_bytes(f"{_folder(table.location())}{now_ms:013d}-{new_id}.json", content.encode())
+
+
+def forget(files: TableFiles, location: str, now_ms: int, horizon_ms: int) -> None:
+    """Delete what was written down longer ago than that, of the topic at a location."""
+    for file in files.list(_folder(location)):
+        name = _NAME.fullmatch(file.path.rpartition("/")[2])
+        if name and int(name[1]) < now_ms - horizon_ms:
+            files.delete(file.path)
+
+
+def landed_change(snapshot: Snapshot) -> LandedChange:
+    """What a snapshot tells of the change that made it."""
+    properties = summary_of(snapshot)
+    result = properties.get(APPENDED) or properties.get(DELETED)
+    return LandedChange(snapshot.sequence_number or 0, properties.get(COMMIT_ID), result)
+
+
+def landed_before(table: Table, commit_id: str) -> LandedChange | None:
+    """A change that has landed, if its snapshot is still there."""
+    for snapshot in reversed(table.metadata.snapshots):
+        if summary_of(snapshot).get(COMMIT_ID) == commit_id:
+            return landed_change(snapshot)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredChanges:
+    """What is known of the snapshots behind a sequence number that are no longer there."""
+
+    changes: tuple[LandedChange, ...]
+    is_all_known: bool
+    """Whether each of them is among ``changes``."""
+
+    def find(self, commit_id: str) -> LandedChange | None:
+        """The change of an id."""
+        return next((change for change in self.changes if change.commit_id == commit_id), None)
+
+
+def expired_since(files: TableFiles, table: Table, sequence_number: int) -> ExpiredChanges:
+    """Look up the snapshots behind a sequence number that have expired; reads no file if there are none."""
+    newer = range(sequence_number + 1, table.last_sequence_number + 1)
+    present = {snapshot.sequence_number for snapshot in table.metadata.snapshots if snapshot.sequence_number in newer}
+    if len(present) == len(newer):
+        return ExpiredChanges((), is_all_known=True)
+    changes = tuple(change for change in _remembered(files, table) if change.sequence_number in newer)
+    known = present | {change.sequence_number for change in changes}
+    return ExpiredChanges(changes, is_all_known=len(known) == len(newer))
+
+
+def _remembered(files: TableFiles, table: Table) -> Sequence[LandedChange]:
+    changes: list[LandedChange] = []
+    for file in files.list(_folder(table.location())):
+        try:
+            content = files.read_bytes(file.path)
+        except FileNotFoundError:  # a purge has just forgotten it
+            continue
+        # One that is half written is of a purge that did not come to its commit.
+        if is_json(content):
+            what, remedy = "list of changes that have landed", "delete it: a change of long ago may then land again"
+            read = from_json(_Remembered, content.decode(), file.path, what, remedy)
+            changes += read.changes if read.topic_id == str(table.metadata.table_uuid) else ()
+    return changes
+
+
+def _folder(location: str) -> str:
+    return f"{location}/metadata/receipts/runs/"
