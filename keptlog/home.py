@@ -217,7 +217,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     path = home_folder(Path(path)) if path else home_path(environment)
     settings = broker_settings(path / BROKER_FILE, environment)
     store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
-    store.clock_ms = wall_clock_ms
+    store.clock_guard.clock_ms = wall_clock_ms
     return Home(path, BrokerConfig.of(settings), store)
 
 

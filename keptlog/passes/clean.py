@@ -106,7 +106,12 @@ class Cleaner:
         return make_plan((assess(log, now_ms) for log in tried), now_ms, self.broker, requested=requested)
 
     def begin(self, names: Iterable[str], run_id: str, *, now_ms: int, requested: bool = False) -> Pass:
-        """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed."""
+        """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed.
+
+        Raises:
+            InvalidConfig: the home is a copy, or was moved.
+        """
+        self.store.require_writable()
         named = named_logs(self.store, names)
         plan = self.plan_for(named.logs, now_ms, requested=requested)
         return Pass(valid_run_id(run_id), plan, failed=named.unreadable)

@@ -42,8 +42,10 @@ class Purger:
 
         Raises:
             UnknownTopic: there is no such topic; nothing was purged.
+            InvalidConfig: the home is a copy, or was moved.
             StorageUnavailable: the catalog can't be reached.
         """
+        self.store.require_writable()
         known = self.store.topics()
         named = list(dict.fromkeys(topics))
         for topic in named:

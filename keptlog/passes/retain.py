@@ -64,7 +64,12 @@ class Retainer:
     def retain(
         self, named: NamedLogs, run_id: str, *, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
     ) -> RetentionResult:
-        """Remove old segments from these logs, but for those that are being cleaned; what is unreadable has failed."""
+        """Remove old segments from these logs, but for those that are being cleaned; what is unreadable has failed.
+
+        Raises:
+            InvalidConfig: the home is a copy, or was moved.
+        """
+        self.store.require_writable()
         plan = self.plan(named.logs, now_ms, is_busy=is_busy)
         by_topic: dict[str, list[Retain]] = defaultdict(list)
         for step in plan.steps:

@@ -11,14 +11,15 @@ the clock does not show yet is not the clock's: he knows what he asks for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.iso_time import iso_time
-from keptlog.table.forward_in_time import newest_ms
+from keptlog.table.forward_in_time import newest_change_ms
 
 _GIVEN_MS = 60_000
 """A time so far after the clock was given by somebody."""
@@ -28,30 +29,36 @@ _GIVEN_MS = 60_000
 class ClockGuard:
     """Compares a clock with the newest commit of all topics, but reads more than one of them only if it has to."""
 
-    clock_ms: Callable[[], int]
-    max_jump_ms: int
+    broker_settings: Mapping[str, str]
     load: Callable[[str], Table]
     locations: Callable[[], dict[str, str]]
     """Topic to its metadata location; another one after each commit."""
+    clock_ms: Callable[[], int] | None = None
+    """The machine's clock; without one there is nothing to doubt."""
     _read: tuple[dict[str, str], int] | None = field(default=None)
     """What the newest commit was at these locations."""
 
-    def require_plausible(self, topic: str, now_ms: int) -> None:
-        """Refuse to delete anything of a topic at a time that is too far after the newest commit.
+    def require_plausible(self, topic: str, times_ms: Iterable[int]) -> None:
+        """Refuse to delete anything of a topic at times that are too far after the newest commit.
 
         Raises:
             InvalidConfig: with both times, and what to do.
         """
-        if now_ms > self.clock_ms() + _GIVEN_MS or now_ms - newest_ms(self.load(topic).metadata) <= self.max_jump_ms:
+        now_ms = max(times_ms, default=0)
+        if self.clock_ms is None or now_ms > self.clock_ms() + _GIVEN_MS:
+            return
+        max_jump_ms = BrokerConfig.of(self.broker_settings).keptlog_clock_max_jump_ms
+        if now_ms - self._newest_ms([topic]) <= max_jump_ms:
             return
         locations = self.locations()
         if self._read is None or self._read[0] != locations:
             self._read = locations, self._newest_ms(locations)
-        newest = self._read[1]
-        if now_ms - newest > self.max_jump_ms:
+        newest_ms = self._read[1]
+        # Without one there is nothing to compare with: the topic can't be read, or was deleted just now.
+        if newest_ms and now_ms - newest_ms > max_jump_ms:
             raise InvalidConfig(
                 f"topic {topic}: the clock shows {iso_time(now_ms)}, but the newest commit of all topics is of "
-                f"{iso_time(newest)}, more than keptlog.clock.max.jump.ms={self.max_jump_ms} before it: nothing was "
+                f"{iso_time(newest_ms)}, more than keptlog.clock.max.jump.ms={max_jump_ms} before it: nothing was "
                 "deleted; set the clock right, or, if it is, raise keptlog.clock.max.jump.ms (broker settings) for once"
             )
 
@@ -59,7 +66,7 @@ class ClockGuard:
         newest = 0
         for topic in topics:
             try:
-                newest = max(newest, newest_ms(self.load(topic).metadata))
+                newest = max(newest, newest_change_ms(self.load(topic).metadata))
             except KeptlogError:  # one that can't be read is no witness
                 continue
         return newest

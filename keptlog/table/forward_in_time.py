@@ -39,7 +39,7 @@ class ForwardInTime(MetastoreCatalog):
             return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
         current = current_table.metadata
         shown_ms = [update.snapshot.timestamp_ms for update in updates if isinstance(update, AddSnapshotUpdate)]
-        at_ms = max(self.now_ms() if self.now_ms else max(shown_ms, default=0), newest_ms(current))
+        at_ms = max(self.now_ms() if self.now_ms else max(shown_ms, default=0), newest_change_ms(current))
         updates = tuple(_at(at_ms, update) for update in updates)
         staged = super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
         if not shown_ms and not self.now_ms:
@@ -70,7 +70,7 @@ def _changed_at(at_ms: int, metadata: TableMetadata, before: TableMetadata) -> T
     return metadata.model_copy(update={"last_updated_ms": at_ms, "snapshot_log": log})
 
 
-def newest_ms(metadata: TableMetadata) -> int:
+def newest_change_ms(metadata: TableMetadata) -> int:
     """The latest time of any change that a table's metadata tells of, in ms since 1970 UTC."""
     logged = [entry.timestamp_ms for entry in metadata.snapshot_log]
     logged += [entry.timestamp_ms for entry in metadata.metadata_log]

@@ -6,16 +6,13 @@ catalog, in two processes or on two machines, are as good as one.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
-from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import settled
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
@@ -70,9 +67,6 @@ class LogStore:
     UnknownTopic if there is none, UnsupportedFormat if a newer keptlog has written it.
     """
 
-    clock_ms: Callable[[], int] | None = None
-    """The machine's clock, to be set before the store is used: not believed if it is far ahead (``clock_guard``)."""
-
     def __init__(
         self,
         catalog: Catalog,
@@ -87,6 +81,7 @@ class LogStore:
         self._committer = Committer(catalog, sleep, self.files)
         self._live_files = LiveFiles()
         self._cache = cache
+        self.clock_guard = ClockGuard(broker_settings, self._load, self.metadata_locations)
 
     @property
     def files(self) -> TableFiles:
@@ -97,6 +92,14 @@ class LogStore:
     def read_only(self) -> str | None:
         """Why nothing may be changed here, in one line: the home is a copy, or was moved. Null if all may be."""
         return self._catalog.properties.get(READ_ONLY)
+
+    def require_writable(self) -> None:
+        """Refuse a pass over a home that is a copy, or was moved; each change refuses it too.
+
+        Raises:
+            InvalidConfig: with the place where the home was made.
+        """
+        require_writable(self._catalog.properties.items())
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
@@ -284,7 +287,7 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
-        self._require_plausible(topic, (outcome.step.now_ms for outcome in rewritten))
+        self.clock_guard.require_plausible(topic, (outcome.step.now_ms for outcome in rewritten))
         swap = Swap(topic, rewritten, run_id, last_passes or {})
         swap.commit(self._committer, self.files, self._live_files, self._broker_settings)
 
@@ -295,7 +298,7 @@ class LogStore:
             StalePlan: a log, or its settings, are no longer what the plan was made from; nothing landed.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
-        self._require_plausible(topic, (step.now_ms for step in steps))
+        self.clock_guard.require_plausible(topic, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):
             SegmentRemoval(topic, steps, run_id).commit(self._committer, self._live_files, self._broker_settings)
 
@@ -326,7 +329,7 @@ class LogStore:
         Raises:
             StalePlan: others kept committing first; nothing is marked.
         """
-        self._require_plausible(topic, [now_ms])  # it would wait for a time that never comes
+        self.clock_guard.require_plausible(topic, [now_ms])  # it would wait for a time that never comes
         mark_uncleanable(self._committer, topic, failures, now_ms, backoff)
 
     def plan_repair(self, topic: str, *, is_adoption: bool) -> RepairPlan | None:
@@ -399,8 +402,8 @@ class LogStore:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer; the next purge goes on with it.
         """
         described = self.describe_topic(topic)
-        require_writable(self._catalog.properties.items())
-        self._require_plausible(topic, [now_ms])
+        self.require_writable()
+        self.clock_guard.require_plausible(topic, [now_ms])
         with reaching(f"topic {topic} can't be purged"):
             remembered_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
             purge = Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms, remembered_ms)
@@ -409,20 +412,3 @@ class LogStore:
     def _load(self, topic: str) -> Table:
         with reaching(f"topic {topic} can't be loaded"):
             return load_topic_table(self._catalog, topic)
-
-    @cached_property
-    def _clock_guard(self) -> ClockGuard | None:
-        if self.clock_ms is None:
-            return None
-        max_jump_ms = BrokerConfig.of(self._broker_settings).keptlog_clock_max_jump_ms
-        return ClockGuard(self.clock_ms, max_jump_ms, self._load, self.metadata_locations)
-
-    def _require_plausible(self, topic: str, times_ms: Iterable[int]) -> None:
-        """Refuse what deletes for ever if its clock is far ahead of every commit; a topic that is gone is told later.
-
-        Raises:
-            InvalidConfig: it is.
-        """
-        if self._clock_guard:
-            with contextlib.suppress(UnknownTopic):
-                self._clock_guard.require_plausible(topic, max(times_ms, default=0))

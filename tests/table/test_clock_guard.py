@@ -35,7 +35,7 @@ def store_of(home: Path, broker: dict[str, str] | None = None, clock_ms: int = F
     """A store on a machine whose clock shows something, with commits of ``NOW_MS``."""
     catalog = open_catalog(home, lambda: NOW_MS)
     store = LogStore(catalog, broker or {}, lambda _: None, new_id)
-    store.clock_ms = lambda: clock_ms
+    store.clock_guard.clock_ms = lambda: clock_ms
     return store
 
 
