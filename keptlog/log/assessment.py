@@ -8,7 +8,7 @@ A log is due for one of three reasons, each the name of a sensor:
    idle log keeps its tombstones for ever (KAFKA-8522); here they are due on their own. Earliest horizon first.
 
 A log whose clean failed is left alone until it is to be tried again (``uncleanable``). One that is not compacted is
-never due, late or dirty, whatever the broker's settings say: Kafka's cleaner does not look at it.
+never due or late, whatever the broker's settings say: Kafka's cleaner does not look at it.
 
 Lateness goes before dirtiness. Kafka takes the highest ratio whatever is late, and starves deadlines that way
 (``LogCleanerManager.grabFilthiestCompactedLog``).
@@ -97,7 +97,7 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
             sections=sections,
             now_ms=now_ms,
             trigger=None,
-            cleanable_ratio=0.0,
+            cleanable_ratio=sections.cleanable_ratio,
             max_compaction_delay_ms=0,
             earliest_uncompacted_ms=None,
             earliest_delete_horizon_ms=None,

@@ -37,7 +37,7 @@ class SegmentFile:
         self.row_groups: tuple[int, ...] = tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
         """How many records each row group has."""
         if sum(self.row_groups) != segment.record_count:
-            raise damaged(segment.path, f"has {sum(self.row_groups)} records, not {segment.record_count}")
+            raise damaged(segment.path, f"has {counted(sum(self.row_groups), 'record')}, not {segment.record_count}")
 
     @property
     def has_checksums(self) -> bool:

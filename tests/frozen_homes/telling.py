@@ -72,7 +72,8 @@ def as_told_then(found: Any, then: Any) -> Any:
 def status(home: Path, now_ms: int) -> Any:
     """What ``keptlog status`` shows of each log."""
     rows = keptlog(home, now_ms, "status", "--json").json["logs"]
-    return _plain(home, [{name: row[name] for name in _COMPARED_IN_STATUS} for row in rows])
+    compared = [{name: row[name] for name in _COMPARED_IN_STATUS} for row in rows]
+    return _plain(home, [row | {"uncleanable": _mark(row["uncleanable"])} for row in compared])
 
 
 def purged(home: Path, now_ms: int) -> Any:
@@ -122,7 +123,7 @@ def _topic(home: Path, topic: str) -> dict[str, Any]:
                 "log_start_offset": log.log_start_offset,
                 "log_end_offset": log.log_end_offset,
                 "checkpoint": log.checkpoint,
-                "uncleanable": log.uncleanable and dataclasses.asdict(log.uncleanable),
+                "uncleanable": _mark(dataclasses.asdict(log.uncleanable) if log.uncleanable else None),
                 "last_pass": last_pass and dataclasses.asdict(last_pass),
                 "watermarks": _watermarks(log.watermarks_path),
                 "segments": [dataclasses.asdict(segment) for segment in log.segments],
@@ -137,6 +138,11 @@ def _topic(home: Path, topic: str) -> dict[str, Any]:
         "positions": source.positions,
         "logs": logs,
     }
+
+
+def _mark(mark: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A mark, without what helps where that is the default: those of format 1.0 say nothing of it."""
+    return mark and {name: value for name, value in mark.items() if (name, value) != ("action", "retry")}
 
 
 def _records(home: Path, topic: str, partition: int, *, latest: bool = False) -> list[list[Any]] | str:

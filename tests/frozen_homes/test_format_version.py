@@ -22,7 +22,8 @@ def test_a_home_is_of_the_format_of_its_folder(frozen: Frozen) -> None:
 def test_a_topic_is_brought_along_with_its_next_snapshot_and_no_sooner(frozen: Frozen, tmp_path: Path) -> None:
     before, snapshots = telling.formats(frozen.home), telling.snapshots(frozen.home)
     for topic in frozen.topics:
-        assert frozen.at(frozen.later_ms, "topic", "alter", topic, "--config", "segment.ms=7").code == 0
+        assert frozen.at(frozen.later_ms, "topic", "describe", topic).code == 0
+        assert frozen.at(frozen.later_ms, "status", topic).code == 0
     assert telling.formats(frozen.home) == before
     lines = tmp_path / "records.jsonl"
     lines.write_text(json.dumps({"key": "a", "value": "more"}) + "\n")

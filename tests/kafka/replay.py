@@ -109,7 +109,7 @@ class Replay:
             "first_dirty_offset": sections.first_dirty_offset,
             "first_uncleanable_dirty_offset": sections.first_uncleanable_dirty_offset,
             "first_uncleanable_offset": max(sections.first_dirty_offset, sections.first_uncleanable_offset),
-            "cleanable_ratio": sections.cleanable_ratio,
+            "cleanable_ratio": assessment.cleanable_ratio,
             "segments": [[s.base_offset, s.size_bytes, s.largest_timestamp_ms] for s in self.layout.segments],
             "records": [
                 row_of(record)
