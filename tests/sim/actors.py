@@ -1,0 +1,280 @@
+"""The programs of a history. Each is a function of the history and of the actor that it is.
+
+All of it is the real code; an actor only decides what is called, and holds what comes back against the ledger: what is
+acknowledged has landed, what is refused has not, and what is unknown is asked again with the same run id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.log.steps import Compact, Expire
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.names import named_logs
+from keptlog.passes.purge import Purger
+from keptlog.passes.retain import Retainer
+from keptlog.passes.verify import CHECKS, verify_log
+from tests.sim.faults import Known
+from tests.sim.history import (
+    APPENDED,
+    DAY_MS,
+    HOUR_MS,
+    INGESTED,
+    MINUTE_MS,
+    PARTITIONS,
+    SECOND_MS,
+    History,
+    as_new,
+    is_unknown,
+)
+from tests.sim.ledger import Appending, Cleaning, Deleting, Ingesting, Retaining
+from tests.sim.source import SimulatedSource
+from tests.sim.world import Actor
+
+
+
+def append(history: History, actor: Actor) -> None:
+    run_id = f"append{history.world.new_id()}"
+    intent = Appending(APPENDED, history.batch())
+    history.ledger.intents[run_id] = intent
+    history.unsettled[run_id] = intent
+    _append(history, actor, run_id)
+
+
+def repeat(history: History, actor: Actor) -> None:
+    """An append whose end nobody knows is sent again with the same run id."""
+    candidates = [run_id for run_id in history.unsettled if _may_be_repeated(history, run_id)]
+    if candidates:
+        _append(history, actor, candidates[history.world.chance.randrange(len(candidates))])
+
+
+def _may_be_repeated(history: History, run_id: str) -> bool:
+    book = history.ledger.book(APPENDED)
+    is_safe = Known.FORGOTTEN_RUN_ID not in history.world.known
+    return book is not None and (is_safe or not book.has_landed(run_id))
+
+
+def _append(history: History, actor: Actor, run_id: str) -> None:
+    world, intent = history.world, history.unsettled[run_id]
+    book = history.ledger.book(APPENDED)
+    if book is None:
+        return
+    before = book.has_landed(run_id)
+    records = as_new({partition: list(batch) for partition, batch in intent.batch.items()})
+    result, error = history.attempt(lambda: history.store(actor.host).append(APPENDED, records, run_id, world.clock_ms))
+    if result is not None:
+        history.unsettled.pop(run_id, None)
+        if not book.has_landed(run_id) and not book.is_gone:
+            world.fail(f"append {run_id} is acknowledged, and never landed")
+        if result.records != len(records):
+            world.fail(f"append {run_id} of {len(records)} records is told as one of {result.records}")
+    elif not is_unknown(error) and book.has_landed(run_id) and not before:
+        world.fail(f"append {run_id} has landed, and is told as refused: {error}")
+
+
+def ingest(history: History, actor: Actor) -> None:
+    world, there = history.world, history.there
+    for partition in range(PARTITIONS):
+        for _ in range(world.chance.randint(0, 4)):
+            there.ends[partition] += world.chance.choice([0, 0, 1, 3])
+            there.records[partition].append(history.record(there.ends[partition]))
+            there.ends[partition] += 1
+    run_id = f"ingest{world.new_id()}"
+    history.ledger.intents[run_id] = Ingesting(INGESTED, there.records)
+    passed = Ingest(history.store(actor.host), history.engine(actor.host))
+    source = SimulatedSource(INGESTED, there, history.source_config)
+    result, _ = history.attempt(lambda: passed.carry_out(passed.plan(source), run_id))
+    book = history.ledger.book(INGESTED)
+    if result is not None and book is not None:
+        for intake in result.committed:
+            end = book.logs[intake.topic_partition.partition].log_end_offset
+            if end < intake.range.end_offset:
+                world.fail(f"ingest {run_id} is acknowledged up to {intake.range.end_offset}, the log ends at {end}")
+
+
+def clean(history: History, actor: Actor, *, stops: bool = False) -> None:
+    world, cleaner = history.world, history.cleaner(actor.host)
+    run_id = f"clean{world.new_id()}"
+    requested = world.chance.random() < 0.7
+    kinds = (Compact, Expire) if requested else world.chance.choice([(Expire,), (Compact, Expire)])
+    begun, _ = history.attempt(
+        lambda: cleaner.begin([actor.topic], run_id, now_ms=world.clock_ms, requested=requested)
+    )
+    if begun is None:
+        return
+    history.ledger.intents[run_id] = Cleaning(actor.topic, begun.plan)
+    staged, _ = history.attempt(lambda: cleaner.stage(begun, kinds))
+    if staged is None:
+        return
+    if stops:
+        world.park(world.chance.randint(1, 8))
+    book = history.ledger.book(actor.topic)
+    done, _ = history.attempt(lambda: cleaner.commit(staged))
+    if done is None or book is None:
+        return
+    has_landed = book.has_landed(run_id)
+    if done.committed and not has_landed:
+        world.fail(f"{run_id} is told as committed, and never landed")
+    errors = [done.failed.get(str(outcome.step.topic_partition)) for outcome in staged.outcomes]
+    if has_landed and not done.committed and not any(map(is_unknown, errors)):
+        world.fail(f"{run_id} has landed, and is told as failed: {done.failed}")
+
+
+def zombie(history: History, actor: Actor) -> None:
+    """A clean that is stopped between staging and commit, and goes on late."""
+    clean(history, actor, stops=True)
+
+
+def retain(history: History, actor: Actor) -> None:
+    world, store = history.world, history.store(actor.host)
+    run_id, now_ms = f"retain{world.new_id()}", world.clock_ms
+    history.ledger.intents[run_id] = Retaining(actor.topic, now_ms)
+    history.attempt(lambda: Retainer(store).retain(named_logs(store, [actor.topic]), run_id, now_ms=now_ms))
+
+
+def delete_records(history: History, actor: Actor) -> None:
+    world, book = history.world, history.ledger.book(actor.topic)
+    if book is None:
+        return
+    partition = world.chance.randrange(PARTITIONS)
+    log = book.logs[partition]
+    bases = [book.starts[partition], *(batch[0].offset for batch in log.batches), log.log_end_offset]
+    before_offset = bases[world.chance.randrange(min(3, len(bases)))]
+    run_id = f"deletion{world.new_id()}"
+    history.ledger.intents[run_id] = Deleting(actor.topic, partition, before_offset)
+    name = TopicPartition(actor.topic, partition)
+    done, _ = history.attempt(lambda: history.store(actor.host).delete_records(name, before_offset, run_id))
+    if done is not None and book.starts[partition] < before_offset:
+        world.fail(f"{run_id}: records before {before_offset} are told as deleted, and are there")
+
+
+def purge(history: History, actor: Actor) -> None:
+    world = history.world
+    history.attempt(lambda: Purger(history.store(actor.host)).purge([actor.topic], now_ms=world.clock_ms))
+
+
+def purge_a_day_off(history: History, actor: Actor) -> None:
+    """Everything that is staged is older than the grace by then."""
+    if Known.SWEEP_AGAINST_COMMIT in history.world.known and not history.is_alone(actor):
+        return
+    history.world.now_ms += DAY_MS + HOUR_MS
+    purge(history, actor)
+
+
+def alter(history: History, actor: Actor) -> None:
+    chance = history.world.chance
+    name, values = chance.choice(
+        [
+            ("delete.retention.ms", ("0", str(MINUTE_MS), str(HOUR_MS))),
+            ("min.compaction.lag.ms", ("0", "0", str(MINUTE_MS))),
+            ("cleanup.policy", ("compact", "compact,delete", "delete")),
+            ("retention.ms", ("-1", str(HOUR_MS))),
+            ("file.delete.delay.ms", ("0", str(MINUTE_MS))),
+        ]
+    )
+    history.attempt(lambda: history.store(actor.host).alter_topic(actor.topic, {name: chance.choice(values)}))
+
+
+def recreate(history: History, actor: Actor) -> None:
+    """The topic is deleted, and another one gets its name."""
+    if Known.ACROSS_RECREATE in history.world.known:
+        if not history.is_alone(actor):
+            return
+        history.unsettled.clear()
+        history.late.clear()
+    store = history.store(actor.host)
+    history.attempt(lambda: store.delete_topic(actor.topic))
+    settings = drawn_settings(history)
+    if actor.topic == APPENDED:
+        history.attempt(lambda: store.create_topic(APPENDED, PARTITIONS, settings))
+
+
+def read(history: History, actor: Actor) -> None:
+    """A reader gets a snapshot as it was made, whatever else goes on; or an error, never a gap."""
+    book, store = history.ledger.book(actor.topic), history.store(actor.host)
+    if book is None:
+        return
+
+    def reading() -> None:
+        snapshot_id = store.describe_topic(actor.topic).snapshot_id
+        if snapshot_id is None or snapshot_id not in book.seen:
+            return
+        reader = store.reader(actor.topic, snapshot_id=snapshot_id)
+        found = list(reader.records(0, latest=False))
+        for log in reader.logs:
+            partition, start = log.topic_partition.partition, log.log_start_offset
+            expected = [record for record in book.seen[snapshot_id][partition] if record.offset >= start]
+            here = [record for number, record in found if number == partition]
+            if here != expected:
+                history.world.fail(f"a reader of {log.topic_partition} gets {len(here)} records, not {len(expected)}")
+
+    history.attempt(reading)
+
+
+def late_task(history: History, actor: Actor) -> None:
+    """A copy of a task that nobody waits for any more."""
+    if history.late:
+        work = history.late.pop(history.world.chance.randrange(len(history.late)))
+        history.attempt(work)
+
+
+def verify(history: History, actor: Actor) -> None:
+    """No check fails on a sound log."""
+    if not history.is_alone(actor) or history.ledger.book(actor.topic) is None:
+        return
+    store, held = history.store(actor.host), history.world.dice.are_held
+    history.world.dice.are_held = True
+    try:
+        for log in store.logs(actor.topic):
+            for check, result in zip(CHECKS, verify_log(store, log, history.world.clock_ms), strict=True):
+                if not result.passed and not check.warns_only:
+                    history.world.fail(f"verify {log.topic_partition}: {result.name}: {result.description}")
+    finally:
+        history.world.dice.are_held = held
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kind of program, and how often it begins."""
+
+    name: str
+    weight: int
+    body: Callable[[History, Actor], None]
+    topics: tuple[str, ...] = (APPENDED, APPENDED, INGESTED)
+
+
+PROGRAMS = (
+    Program("append", 10, append, (APPENDED,)),
+    Program("repeat", 5, repeat, (APPENDED,)),
+    Program("ingest", 5, ingest, (INGESTED,)),
+    Program("clean", 12, clean),
+    Program("zombie", 3, zombie),
+    Program("retain", 2, retain),
+    Program("delete-records", 1, delete_records),
+    Program("purge", 5, purge),
+    Program("purge-a-day-off", 2, purge_a_day_off),
+    Program("alter", 2, alter),
+    Program("recreate", 1, recreate, (APPENDED,)),
+    Program("read", 2, read),
+    Program("late-task", 3, late_task),
+    Program("verify", 1, verify),
+)
+PAUSES_MS = (0, 1, 10 * SECOND_MS, 10 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, HOUR_MS + 1)
+
+
+def drawn_settings(history: History) -> dict[str, str]:
+    """Settings of a topic; all is closed at once, so that sizes don't matter."""
+    chance = history.world.chance
+    return {
+        "cleanup.policy": chance.choice(["compact", "compact", "compact,delete"]),
+        "min.cleanable.dirty.ratio": "0",
+        "segment.ms": "1",
+        "delete.retention.ms": chance.choice(["0", "0", str(MINUTE_MS)]),
+        "file.delete.delay.ms": chance.choice(["0", "1000", str(MINUTE_MS)]),
+        "retention.ms": chance.choice(["-1", str(DAY_MS)]),
+        "compaction.strategy": "timestamp" if history.by_timestamp else "offset",
+    }
+
+

@@ -1,0 +1,176 @@
+"""A catalog as a dictionary, with PyIceberg's own rules: a commit checks its requirements, writes the new metadata and
+then moves one pointer, if nobody else did. Between any two of these another program may come first, or all may end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io import FileIO
+from pyiceberg.serializers import FromByteStream
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.metadata import TableMetadata
+from sqlalchemy.exc import OperationalError
+from typing_extensions import override
+
+from tests.sim.faults import Fault
+from tests.sim.storage import WAREHOUSE, SimulatedIO, Storage
+from tests.sim.world import World
+
+LOAD = (Fault.UNREACHABLE, Fault.CRASH_BEFORE)
+REQUEST = (Fault.LOST_REQUEST, Fault.REFUSED, Fault.LOCKED, Fault.CRASH_BEFORE)
+SINGLE = (Fault.LOST_REQUEST, Fault.LOCKED, Fault.CRASH_BEFORE)
+"""Of a request that competes with nobody."""
+ANSWER = (Fault.LOST_ANSWER, Fault.LANDED_THEN_REFUSED, Fault.CRASH_AFTER, Fault.POWER_LOSS)
+SINGLE_ANSWER = (Fault.LOST_ANSWER, Fault.CRASH_AFTER, Fault.POWER_LOSS)
+
+
+class Landed:
+    """Whoever wants to know of every commit, at the moment from which on it is visible."""
+
+    def committed(self, name: str, before: Table | None, after: Table) -> None:
+        """A table was changed, or is new."""
+
+    def dropped(self, name: str) -> None:
+        """A table is gone."""
+
+
+class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
+    """The tables of one world."""
+
+    def __init__(self, world: World, storage: Storage) -> None:
+        super().__init__("keptlog", warehouse=WAREHOUSE)
+        self.world, self.storage = world, storage
+        self.pointers: dict[str, str] = {}
+        """Table to the location of its current metadata."""
+        self.watchers: list[Landed] = []
+        self._has_namespace = False
+        self._parsed: dict[bytes, TableMetadata] = {}
+
+    def copied(self) -> SimulatedCatalog:
+        """What ``cp`` makes of it: another catalog with the same paths in it."""
+        copy = SimulatedCatalog(self.world, self.storage)
+        copy.pointers, copy._has_namespace = dict(self.pointers), True
+        return copy
+
+    @override
+    def _load_file_io(self, properties: Any = None, location: str | None = None) -> FileIO:
+        return SimulatedIO(self.storage)
+
+    @override
+    def namespace_exists(self, namespace: Any) -> bool:
+        return self._has_namespace
+
+    @override
+    def create_namespace(self, namespace: Any, properties: Any = None) -> None:
+        if self._has_namespace:
+            raise NamespaceAlreadyExistsError(str(namespace))
+        self._has_namespace = True
+
+    @override
+    def load_namespace_properties(self, namespace: Any) -> Any:
+        return {}
+
+    @override
+    def list_tables(self, namespace: Any) -> list[Any]:
+        self._unreachable(self.world.seam("list tables", "", LOAD))
+        if not self._has_namespace:
+            raise NoSuchNamespaceError(str(namespace))
+        return [("keptlog", name) for name in sorted(self.pointers)]
+
+    @override
+    def load_table(self, identifier: Any) -> Table:
+        name = Catalog.table_name_from(identifier)
+        self._unreachable(self.world.seam("load", name, LOAD))
+        return self.table(name)
+
+    def table(self, name: str) -> Table:
+        """A table as it is now."""
+        location = self.pointers.get(name)
+        if location is None:
+            raise NoSuchTableError(name)
+        content = self.storage.read(location)
+        if content not in self._parsed:
+            with SimulatedIO(self.storage).new_input(location).open() as stream:
+                self._parsed[content] = FromByteStream.table_metadata(stream)
+        return Table(("keptlog", name), self._parsed[content], location, SimulatedIO(self.storage), self)
+
+    @override
+    def create_table(self, identifier: Any, schema: Any, location: Any = None, *args: Any, **how: Any) -> Table:
+        name = Catalog.table_name_from(identifier)
+        self._refuse(self.world.seam("create table", name, SINGLE))
+        staged = self._create_staged_table(identifier, schema, location, *args, **how)
+        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+        if name in self.pointers:
+            raise TableAlreadyExistsError(name)
+        self.pointers[name] = staged.metadata_location
+        with self.world.quiet():
+            table = self.table(name)
+            for watcher in self.watchers:
+                watcher.committed(name, None, table)
+        self._answer(self.world.seam("created", name, SINGLE_ANSWER))
+        return table
+
+    @override
+    def drop_table(self, identifier: Any) -> None:
+        name = Catalog.table_name_from(identifier)
+        self._refuse(self.world.seam("drop table", name, SINGLE))
+        if self.pointers.pop(name, None) is None:
+            raise NoSuchTableError(name)
+        for watcher in self.watchers:
+            watcher.dropped(name)
+        self._answer(self.world.seam("dropped", name, SINGLE_ANSWER))
+
+    @override
+    def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
+        name = table.name()[-1]
+        self._refuse(self.world.seam("commit", name, REQUEST))
+        with self.world.quiet():
+            current = self.table(name)
+        staged = self._update_and_stage_table(current, table.name(), requirements, updates)
+        if staged.metadata == current.metadata:
+            return CommitTableResponse(metadata=current.metadata, metadata_location=current.metadata_location)
+        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+        self.world.seam("swap", name, (Fault.CRASH_BEFORE,))
+        if self.pointers.get(name) != current.metadata_location:
+            raise CommitFailedException(f"Table has been updated by another process: {name}")
+        self.pointers[name] = staged.metadata_location
+        with self.world.quiet():
+            after = self.table(name)
+            for watcher in self.watchers:
+                watcher.committed(name, current, after)
+        self._answer(self.world.seam("landed", name, ANSWER))
+        return CommitTableResponse(metadata=after.metadata, metadata_location=after.metadata_location)
+
+    def _unreachable(self, fault: Fault | None) -> None:
+        if fault is Fault.UNREACHABLE:
+            raise requests.ConnectionError("simulated: the catalog can't be reached")
+
+    def _refuse(self, fault: Fault | None) -> None:
+        if fault is Fault.REFUSED:
+            raise CommitFailedException("simulated: refused")
+        if fault is Fault.LOCKED:
+            raise OperationalError("update", {}, Exception("database is locked"))
+        if fault is Fault.LOST_REQUEST:
+            raise requests.ConnectionError("simulated: the request was lost")
+
+    def _answer(self, fault: Fault | None) -> None:
+        if fault is Fault.LANDED_THEN_REFUSED:
+            raise CommitFailedException("simulated: landed, and asked again by the client")
+        if fault is Fault.CRASH_AFTER:
+            self.world.crash()
+        if fault is Fault.LOST_ANSWER:
+            if self.world.dice.chance.random() < 0.5:
+                raise CommitStateUnknownException("simulated: the service failed after it had landed")
+            raise requests.ReadTimeout("simulated: the answer was lost")

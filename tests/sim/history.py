@@ -1,0 +1,144 @@
+"""One history: the world, what is stored in it, and what its programs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from typing_extensions import override
+
+from keptlog.engine.engine import Engine
+from keptlog.errors import CommitStateUnknown, InvariantViolated, KeptlogError, LogCorrupt, UnsupportedFormat
+from keptlog.log.record import NewRecord, Record
+from keptlog.passes.clean import Cleaner
+from keptlog.table.files import TableFiles
+from keptlog.table.store import LogStore
+from tests.sim.catalog import SimulatedCatalog
+from tests.sim.faults import Known
+from tests.sim.jobs import simulated_engine
+from tests.sim.ledger import Appending, Ledger
+from tests.sim.oracles import FileOracle
+from tests.sim.source import SourceLogs
+from tests.sim.storage import SimulatedFiles, Storage
+from tests.sim.world import Actor, World
+
+SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
+APPENDED, INGESTED = "t", "s"
+PARTITIONS = 2
+Given = TypeVar("Given")
+
+
+class SimulatedStore(LogStore):
+    """A store over the simulated disk."""
+
+    simulated: TableFiles
+
+    @property
+    @override
+    def files(self) -> TableFiles:
+        return self.simulated
+
+
+@dataclass
+class History:
+    """What all programs of one history work on."""
+
+    world: World
+    storage: Storage
+    catalog: SimulatedCatalog
+    ledger: Ledger
+    oracle: FileOracle
+    stores: dict[int, SimulatedStore] = field(default_factory=dict)
+    """By host; a crash takes it along, with all that it remembered."""
+    late: list[Callable[[], object]] = field(default_factory=list)
+    unsettled: dict[str, Appending] = field(default_factory=dict)
+    """Appends that may have landed, or not: their run is sent again some time."""
+    there: SourceLogs = field(default_factory=lambda: SourceLogs([[] for _ in range(PARTITIONS)], [0] * PARTITIONS))
+    source_config: dict[str, str] = field(default_factory=dict)
+    by_timestamp: bool = False
+    _values: int = 0
+
+    @classmethod
+    def begun(cls, seed: int, known: frozenset[Known]) -> History:
+        world = World(seed, known)
+        storage = Storage(world)
+        catalog = SimulatedCatalog(world, storage)
+        ledger = Ledger(world, storage)
+        catalog.watchers.append(ledger)
+        oracle = FileOracle(world, storage, ledger)
+        storage.watchers.append(oracle)
+        history = cls(world, storage, catalog, ledger, oracle)
+        world.on_crash = history.after_crash
+        world.on_power_loss = history.after_power_loss
+        return history
+
+    def after_crash(self, actor: Actor) -> None:
+        self.stores.pop(actor.host, None)
+
+    def after_power_loss(self) -> None:
+        self.stores.clear()
+        self.late.clear()
+        for path in self.storage.disk.lose_power(self.world.dice.chance):
+            self.world.tell(f"lost: {path}")
+
+    def store(self, host: int) -> SimulatedStore:
+        if host not in self.stores:
+            store = SimulatedStore(self.catalog, {}, self.world.sleep, self.world.new_id)
+            store.simulated = SimulatedFiles(storage=self.storage)
+            self.stores[host] = store
+        return self.stores[host]
+
+    def engine(self, host: int) -> Engine:
+        return simulated_engine(self.world, self.store(host).files, self.late)
+
+    def cleaner(self, host: int) -> Cleaner:
+        return Cleaner(self.store(host), self.engine(host))
+
+    def attempt(self, work: Callable[[], Given]) -> tuple[Given | None, Exception | None]:
+        """What work gives, or the error that it ends with; only errors that tell something else may come out."""
+        try:
+            return work(), None
+        except (InvariantViolated, UnsupportedFormat) as error:
+            self.world.fail(f"{type(error).__name__}: {error}")
+            raise
+        except LogCorrupt as error:
+            if not any(book.damaged for book in self.ledger.books.values()):
+                self.world.fail(f"LogCorrupt of a log that nobody has damaged: {error}")
+            return None, error
+        except (KeptlogError, OSError) as error:
+            self.world.tell(f"{type(error).__name__}: {error}")
+            return None, error
+
+    def is_alone(self, actor: Actor) -> bool:
+        """Whether nobody else works on its topic."""
+        return all(other is actor or other.topic != actor.topic for other in self.world.actors)
+
+    def value(self) -> bytes:
+        """A value that no other record has."""
+        self._values += 1
+        return b"value-%06d-" % self._values + self.world.chance.randbytes(6).hex().encode()
+
+    def batch(self) -> dict[int, list[Record]]:
+        """Some records by partition, without offsets."""
+        chance = self.world.chance
+        chosen = chance.choice([(0,), (1,), (0, 1), (0, 1)])
+        return {partition: [self.record(0) for _ in range(chance.randint(1, 5))] for partition in chosen}
+
+    def record(self, offset: int) -> Record:
+        chance = self.world.chance
+        value = None if chance.random() < 0.3 else self.value()
+        back_ms = chance.choice([0, 0, 1, 5 * MINUTE_MS]) if self.by_timestamp else 0
+        return Record(offset, b"key-%d" % chance.randrange(6), value, self.world.now_ms - back_ms)
+
+
+def as_new(batch: Mapping[int, list[Record]]) -> list[NewRecord]:
+    return [
+        NewRecord(record.key, record.value, record.timestamp_ms, partition)
+        for partition, records in batch.items()
+        for record in records
+    ]
+
+
+def is_unknown(error: Exception | None) -> bool:
+    return isinstance(error, CommitStateUnknown)

@@ -1,0 +1,71 @@
+"""Takes PyIceberg's clock, its ids and its threads away, for as long as a history runs.
+
+The product gets clock, ids and sleep as arguments. What PyIceberg takes from the system by itself comes from the world
+here: the time of a snapshot, the id of a snapshot, of a table and of a manifest, the marks between Avro's blocks. Work
+that the product hands to threads is done at once by whoever asks, so that the baton stays where it is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from pyiceberg.manifest import clear_manifest_cache
+from pyiceberg.utils.concurrent import ExecutorFactory
+from typing_extensions import override
+
+from tests.sim.world import World
+
+
+class _AtOnce(Executor):
+    """Does what it is given when it is given it."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    @override
+    def submit(self, work: Callable[..., Any], /, *args: Any, **how: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(*args, **how))
+        except Exception as error:  # noqa: BLE001  # given to whoever asks for the result, as an executor does
+            done.set_exception(error)
+        return done
+
+    @override
+    def map(self, work: Callable[..., Any], *over: Iterable[Any], **_: Any) -> Iterator[Any]:
+        return iter([work(*each) for each in zip(*over, strict=False)])
+
+
+@contextmanager
+def installed(world: World) -> Iterator[None]:
+    """Let a world's clock and dice be those of PyIceberg."""
+
+    class Clock(datetime.datetime):
+        @classmethod
+        @override
+        def now(cls, tz: datetime.tzinfo | None = None) -> Clock:
+            return cls.fromtimestamp(world.clock_ms / 1000, tz or datetime.UTC)
+
+    class Datetimes:
+        datetime = Clock
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(datetime, name)
+
+    clear_manifest_cache()
+    with (
+        patch.object(os, "urandom", world.random_bytes),
+        patch.object(time, "time", lambda: world.clock_ms / 1000),
+        patch("pyiceberg.table.update.datetime", Clock),
+        patch("pyiceberg.table.metadata.datetime", Datetimes()),
+        patch("keptlog.table.partition_writers.ThreadPoolExecutor", _AtOnce),
+        patch.object(ExecutorFactory, "get_or_create", staticmethod(_AtOnce)),
+    ):
+        yield

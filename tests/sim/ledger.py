@@ -1,0 +1,355 @@
+"""What every topic must hold, commit by commit: the specification beside the table.
+
+The catalog says when a commit is visible; at that moment the new snapshot is read back from the disk and must be what
+the specification makes of the one before. So nothing is lost, doubled or resurrected without being noticed in the very
+commit that does it:
+
+    append     the batch of that run, at the next offsets, once
+    ingest     what the source has from the position to the new one
+    clean      ``ReferenceLog.clean`` of what the plan covered, and of nothing else
+    retain     whole segments from the head, old enough for the settings
+    delete     all below the offset that was asked for
+
+``Ledger.books`` has one book for each topic that ever existed, by the table's id, so that a topic which is created anew
+is another one.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import pyarrow.parquet as pq
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+from typing_extensions import override
+
+from keptlog.log.config import TopicConfig
+from keptlog.log.plan import CleanPlan
+from keptlog.log.record import Record
+from keptlog.log.reference import ReferenceConfig, ReferenceLog
+from keptlog.log.steps import CleanStep, Compact
+from keptlog.storage.schema import from_arrow
+from keptlog.table.commit import OPERATION, RUN_ID
+from keptlog.table.logs import known_config
+from keptlog.table.references import references_of
+from keptlog.table.state import LogState, watermarks_paths
+from tests.sim.catalog import Landed
+from tests.sim.storage import Storage
+from tests.sim.world import World
+
+
+@dataclass
+class Appending:
+    """What a run appends, by partition; records without offsets."""
+
+    topic: str
+    batch: Mapping[int, Sequence[Record]]
+
+
+@dataclass
+class Cleaning:
+    """What a run cleans."""
+
+    topic: str
+    plan: CleanPlan
+
+
+@dataclass
+class Ingesting:
+    """What a run reads from: the source's log of each partition."""
+
+    topic: str
+    there: Sequence[Sequence[Record]]
+
+
+@dataclass
+class Deleting:
+    """What an operator deletes: all below an offset."""
+
+    topic: str
+    partition: int
+    before_offset: int
+
+
+@dataclass
+class Retaining:
+    """A retention at a time."""
+
+    topic: str
+    now_ms: int
+
+
+Intent = Appending | Cleaning | Ingesting | Deleting | Retaining
+
+
+class SpecifiedLog(ReferenceLog):
+    """The specification, told where a clean ends: what may be cleaned is judged by ``tests/model``."""
+
+    told: int = 0
+
+    @override
+    def cleanable_batches(self, now_ms: int) -> int:
+        return self.told
+
+
+@dataclass
+class Book:
+    """One topic, from its creation on."""
+
+    name: str
+    logs: list[SpecifiedLog]
+    starts: list[int]
+    configs: list[TopicConfig]
+    landed: dict[str, int] = field(default_factory=dict)
+    """Run and operation to the snapshot that it made."""
+    ever_live: dict[str, None] = field(default_factory=dict)
+    """Every segment that was ever live."""
+    files: list[dict[str, tuple[int, ...]]] = field(default_factory=list)
+    """Of the current snapshot, by partition: path to offsets."""
+    values: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    """The values of each of them."""
+    seen: dict[int, tuple[tuple[Record, ...], ...]] = field(default_factory=dict)
+    """By snapshot: what a reader of it gets, by partition."""
+    receipts: dict[str, None] = field(default_factory=dict)
+    """Every segment whose deletion has a receipt."""
+    location: str = ""
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Files that something else than keptlog has broken, and how."""
+    is_gone: bool = False
+
+    @property
+    def config(self) -> TopicConfig:
+        return self.configs[-1]
+
+    def has_landed(self, run_id: str) -> bool:
+        return any(key.startswith(f"{run_id}/") for key in self.landed)
+
+    def visible(self, partition: int) -> list[Record]:
+        """What a reader must get."""
+        start = self.starts[partition]
+        return [record for record in self.logs[partition].records if record.offset >= start]
+
+
+@dataclass
+class Ledger(Landed):
+    """The books of one world."""
+
+    world: World
+    storage: Storage
+    books: dict[str, Book] = field(default_factory=dict)
+    intents: dict[str, Intent] = field(default_factory=dict)
+    """Run id to what it was about to do."""
+    current: dict[str, str] = field(default_factory=dict)
+    """Topic to the id of its table."""
+    broker: Mapping[str, str] = field(default_factory=dict)
+    _referenced: dict[str, set[str]] = field(default_factory=dict)
+    _of_snapshot: dict[int, set[str]] = field(default_factory=dict)
+
+    def book(self, topic: str) -> Book | None:
+        """The book of the topic that has this name now."""
+        identity = self.current.get(topic)
+        return self.books[identity] if identity else None
+
+    def referenced(self, topic: str) -> set[str]:
+        """Every file that the topic's table needs now."""
+        return self._referenced.get(topic, set())
+
+    @override
+    def dropped(self, name: str) -> None:
+        self.books[self.current.pop(name)].is_gone = True
+        self._referenced.pop(name, None)
+
+    @override
+    def committed(self, name: str, before: Table | None, after: Table) -> None:
+        try:
+            self._committed(name, before, after)
+        except (OSError, AssertionError, KeyError, ValueError) as error:
+            self.world.fail(f"topic {name}: {type(error).__name__}: {error}")
+
+    def _committed(self, name: str, before: Table | None, after: Table) -> None:
+        identity = str(after.metadata.table_uuid)
+        config = TopicConfig.of(known_config(name, after.properties), self.broker)
+        if before is None:
+            partitions = int(after.properties["log.partitions"])
+            logs = [SpecifiedLog() for _ in range(partitions)]
+            self.books[identity] = Book(name, logs, [0] * partitions, [config], files=[{} for _ in logs])
+            self.books[identity].location = after.location()
+            self.current[name] = identity
+        book = self.books[identity]
+        if config != book.configs[-1]:
+            book.configs.append(config)
+        known = {snapshot.snapshot_id for snapshot in before.metadata.snapshots} if before else set()
+        new = [snapshot for snapshot in after.metadata.snapshots if snapshot.snapshot_id not in known]
+        if new:
+            assert len(new) == 1, "one commit made several snapshots"
+            self._judge(book, new[0], after)
+        elif before:
+            self._require_unmoved(book, before, after)
+        self._look_up(name, after)
+
+    def _look_up(self, name: str, table: Table) -> None:
+        """Which files the table needs now."""
+        found = {table.metadata_location, *watermarks_paths(table.properties)}
+        for snapshot in table.metadata.snapshots:
+            if snapshot.snapshot_id not in self._of_snapshot:
+                references = references_of(table, [snapshot])
+                self._of_snapshot[snapshot.snapshot_id] = {*references.data_bytes, *references.metadata_bytes}
+            found |= self._of_snapshot[snapshot.snapshot_id]
+        self._referenced[name] = found
+
+    def _require_unmoved(self, book: Book, before: Table, after: Table) -> None:
+        """A commit that makes no snapshot moves no log."""
+        assert before.metadata.current_snapshot_id == after.metadata.current_snapshot_id, "another snapshot is current"
+        for partition in range(len(book.logs)):
+            states = [LogState.read(book.name, partition, table.properties) for table in (before, after)]
+            was, now = ((s.log_start_offset, s.log_end_offset, s.checkpoint, s.watermarks_path) for s in states)
+            assert was == now, f"{book.name}-{partition} moved without a snapshot: {was} -> {now}"
+
+    def _judge(self, book: Book, snapshot: Snapshot, after: Table) -> None:
+        properties = dict(snapshot.summary.additional_properties) if snapshot.summary else {}
+        run_id, operation = properties.get(RUN_ID, ""), properties.get(OPERATION, "none")
+        files = self._files(book, snapshot, after)
+        changed = [set(now) != set(was) for now, was in zip(files, book.files, strict=True)]
+        states = [LogState.read(book.name, partition, after.properties) for partition in range(len(book.logs))]
+        intent = self.intents.get(run_id)
+        assert intent, f"a commit of nobody: {operation} {run_id}"
+        assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"
+        self._apply(book, intent, run_id, changed, states)
+        book.landed[f"{run_id}/{operation}/{len(book.landed)}"] = snapshot.snapshot_id
+        book.files = files
+        for partition, state in enumerate(states):
+            self._compare(book, partition, state, operation)
+        book.seen[snapshot.snapshot_id] = tuple(tuple(book.visible(number)) for number in range(len(book.logs)))
+
+    def _files(self, book: Book, snapshot: Snapshot, table: Table) -> list[dict[str, tuple[int, ...]]]:
+        found: list[dict[str, tuple[int, ...]]] = [{} for _ in book.logs]
+        for manifest in snapshot.manifests(table.io):
+            for entry in manifest.fetch_manifest_entry(table.io):
+                path, partition = entry.data_file.file_path, entry.data_file.partition[0]
+                found[partition][path] = tuple(record.offset for record in self.records(path))
+                if path not in book.ever_live:
+                    book.ever_live[path] = None
+                    book.values[path] = tuple(r.value for r in self.records(path) if r.value)
+        return found
+
+    def records(self, path: str) -> tuple[Record, ...]:
+        """What a segment holds, as it lies on the disk now."""
+        return decoded(self.storage.disk.files[path].content) if path in self.storage.disk.files else ()
+
+    def _apply(
+        self, book: Book, intent: Intent, run_id: str, changed: Sequence[bool], states: Sequence[LogState]
+    ) -> None:
+        match intent:
+            case Appending():
+                assert not book.has_landed(run_id), f"run {run_id} is appended twice"
+                for partition, records in intent.batch.items():
+                    book.logs[partition].append(records)
+            case Ingesting():
+                for partition, state in enumerate(states):
+                    log, end = book.logs[partition], state.log_end_offset
+                    there = [r for r in intent.there[partition] if log.log_end_offset <= r.offset < end]
+                    if end > log.log_end_offset:
+                        log.ingest(there, end)
+            case Cleaning():
+                for step in intent.plan.steps:
+                    partition = step.topic_partition.partition
+                    if step.topic_partition.topic == book.name and changed[partition]:
+                        _clean(book, step)
+            case Deleting():
+                _begin_at(book, intent.partition, intent.before_offset)
+            case Retaining():
+                _retain(book, intent, states)
+
+    def _compare(self, book: Book, partition: int, state: LogState, operation: str) -> None:
+        log, where = book.logs[partition], f"{book.name}-{partition} after a commit of {operation}"
+        stored = sorted(
+            (record for path in book.files[partition] for record in self.records(path)),
+            key=lambda record: record.offset,
+        )
+        found = [record for record in stored if record.offset >= state.log_start_offset]
+        expected = book.visible(partition)
+        assert found == expected, f"{where} {difference(expected, found)}"
+        assert state.log_end_offset == log.log_end_offset, f"{where} ends at {state}, not at {log.log_end_offset}"
+        assert state.log_start_offset == book.starts[partition], f"{where} begins at {state.log_start_offset}"
+        if state.checkpoint is not None and state.checkpoint >= state.log_start_offset:
+            assert state.checkpoint == log.first_dirty_offset, (
+                f"{where} has the checkpoint {state.checkpoint}, not {log.first_dirty_offset}"
+            )
+
+
+def _clean(book: Book, step: CleanStep) -> None:
+    log, strategy = book.logs[step.topic_partition.partition], step.strategy
+    log.config = ReferenceConfig(
+        delete_retention_ms=step.delete_retention_ms if isinstance(step, Compact) else 0,
+        strategy=str(strategy.kind),
+        header=strategy.header,
+        watermark_retention_ms=step.watermark_retention_ms,
+    )
+    if not isinstance(step, Compact):
+        log.expire(step.now_ms)
+        return
+    retentions = {config.delete_retention_ms for config in book.configs}
+    assert step.delete_retention_ms in retentions, f"{step.topic_partition}: nobody set {step.delete_retention_ms} ms"
+    _split(log, step.end_offset)
+    log.told = sum(batch[-1].offset < step.end_offset for batch in log.batches)
+    lag_ms = book.config.min_compaction_lag_ms
+    for batch in log.batches[: log.told]:
+        newest_ms = max(record.timestamp_ms for record in batch)
+        assert lag_ms == 0 or step.now_ms - newest_ms >= lag_ms, f"{step.topic_partition}: too young to be cleaned"
+    log.clean(step.now_ms)
+    log.first_dirty_offset = step.end_offset
+
+
+def _split(log: SpecifiedLog, end_offset: int) -> None:
+    """A batch that became several segments may be cleaned in part."""
+    parts = [
+        [record for record in batch if (record.offset < end_offset) is is_first]
+        for batch in log.batches
+        for is_first in (True, False)
+    ]
+    log.batches = [part for part in parts if part]
+
+
+def _begin_at(book: Book, partition: int, start: int) -> None:
+    log = book.logs[partition]
+    log.clean_records = [record for record in log.clean_records if record.offset >= start]
+    kept = [[record for record in batch if record.offset >= start] for batch in log.batches]
+    log.batches = [batch for batch in kept if batch]
+    log.first_dirty_offset = max(log.first_dirty_offset, start)
+    book.starts[partition] = max(book.starts[partition], start)
+
+
+def _retain(book: Book, intent: Retaining, states: Sequence[LogState]) -> None:
+    for partition, state in enumerate(states):
+        start = state.log_start_offset
+        gone = [record for record in book.visible(partition) if record.offset < start]
+        if gone:
+            assert "delete" in book.config.cleanup_policy, f"{book.name}-{partition}: retention without the policy"
+        oldest_ms = intent.now_ms - book.config.retention_ms
+        for record in gone:
+            assert record.timestamp_ms < oldest_ms, f"{book.name}-{partition}: {record} is not old"
+        _begin_at(book, partition, max(start, book.starts[partition]))
+
+
+@lru_cache(maxsize=4096)
+def decoded(content: bytes) -> tuple[Record, ...]:
+    """The records of a segment's bytes."""
+    table = pq.read_table(io.BytesIO(content), use_threads=False, partitioning=None)
+    return tuple(from_arrow(table.to_batches()))
+
+
+def difference(expected: Sequence[Record], found: Sequence[Record]) -> str:
+    """What lacks, and what is too much, in one line."""
+    lacks = [_told(record) for record in expected if record not in found]
+    extra = [_told(record) for record in found if record not in expected]
+    return f"lacks {lacks[:4]} and has {extra[:4]} (of {len(expected)}, found {len(found)})"
+
+
+def _told(record: Record) -> str:
+    horizon = "" if record.delete_horizon_ms is None else f" until {record.delete_horizon_ms}"
+    return f"{record.offset}: {record.key!r}={record.value!r} at {record.timestamp_ms}{horizon}"
+
+

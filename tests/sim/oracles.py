@@ -1,0 +1,98 @@
+"""What must hold besides the logs' content: of the files, of receipts, of what was acknowledged.
+
+    at each deletion       no table refers to the file
+    at each receipt        its files are gone, and no other file holds a value that only they had
+    after each action      every file that a table refers to is there
+    at the end             everything else, with nothing going wrong any more (``the_end``)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+from typing_extensions import override
+
+from tests.sim.faults import Known
+from tests.sim.ledger import Book, Ledger, decoded
+from tests.sim.storage import Storage, Watcher
+from tests.sim.world import World
+
+
+@dataclass
+class FileOracle(Watcher):
+    """Watches every file that comes and goes."""
+
+    world: World
+    storage: Storage
+    ledger: Ledger
+
+    @override
+    def deleting(self, path: str) -> None:
+        for topic in self.ledger.current:
+            if path in self.ledger.referenced(topic):
+                self.world.fail(f"{path} is deleted, and topic {topic} refers to it")
+
+    @override
+    def written(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        if folder.endswith("/metadata/receipts") and name.endswith(".json"):
+            self._judge_receipt(json.loads(self.storage.disk.files[path].content))
+
+    def _judge_receipt(self, receipt: dict[str, object]) -> None:
+        book = self.ledger.book(str(receipt["topic"]))
+        deleted = receipt["deleted_files"]
+        if book is None or not isinstance(deleted, list):
+            return
+        paths = [str(file["path"]) for file in deleted]
+        for path in paths:
+            book.receipts[path] = None
+            if path in self.storage.disk.files:
+                self.world.fail(f"a receipt says that {path} is gone, and it is there")
+        if Known.STAGED_HOLDERS not in self.world.known:
+            self._require_gone(book, paths)
+
+    def _require_gone(self, book: Book, paths: list[str]) -> None:
+        """Values that no live or retained segment has any more must be in no file at all."""
+        referenced = self.ledger.referenced(book.name)
+        kept = {value for path in referenced for value in book.values.get(path, ())}
+        gone = {value for path in paths for value in book.values.get(path, ())} - kept
+        for path, file in self.storage.disk.below(book.location):
+            if path not in referenced and path.endswith(".parquet"):
+                held = sorted(gone & values_in(file.content))
+                if held:
+                    self.world.fail(f"a receipt is issued, and {path} still holds {held[:3]}")
+
+    def require_complete(self) -> None:
+        """Every file that a table refers to is there."""
+        for topic, identity in self.ledger.current.items():
+            book = self.ledger.books[identity]
+            for path in sorted(self.ledger.referenced(topic)):
+                if path not in self.storage.disk.files and path not in book.damaged:
+                    self.world.fail(f"topic {topic} refers to {path}, which is not there")
+
+    def require_receipts(self) -> None:
+        """Every segment that was live and is deleted has a receipt."""
+        for book in self.ledger.books.values():
+            if book.is_gone:
+                continue
+            for path in book.ever_live:
+                if path not in self.storage.disk.files and path not in book.receipts and path not in book.damaged:
+                    self.world.fail(f"{path} of topic {book.name} was deleted without a receipt")
+
+    def require_no_leftovers(self) -> None:
+        """Nothing is stored that nobody needs, but receipts."""
+        for topic, identity in self.ledger.current.items():
+            location = self.ledger.books[identity].location
+            for path, _ in self.storage.disk.below(location):
+                if path not in self.ledger.referenced(topic) and "/metadata/" not in path:
+                    self.world.fail(f"{path} of topic {topic} is never swept")
+
+
+def values_in(content: bytes) -> set[bytes]:
+    """The values of a segment; what can't be read has none."""
+    try:
+        return {record.value for record in decoded(content) if record.value}
+    except (pa.ArrowInvalid, OSError):
+        return set()

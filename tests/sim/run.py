@@ -1,0 +1,194 @@
+"""``make sim``: new histories until one breaks. ``make sim SEED=7 N=1`` does one again, to the byte.
+
+    a history    draw its kinds of faults and their rate -> create the topics
+                 begin programs, at most three at once, let whoever is drawn go on to its next seam, fail, crash
+                 judge after each program
+                 the end: nothing goes wrong any more; all that is unsettled is settled, cleaned, purged, verified
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from random import SystemRandom
+
+from tests.sim import actors
+from tests.sim.actors import PAUSES_MS, PROGRAMS, Program, drawn_settings
+from tests.sim.faults import KNOWN, Fault, Known
+from tests.sim.history import APPENDED, DAY_MS, INGESTED, PARTITIONS, History
+from tests.sim.installed import installed
+from tests.sim.world import Actor
+
+ACTIONS = 45
+AT_ONCE = 3
+SHOWN_LINES = 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one history."""
+
+    seed: int
+    broken: str | None
+    digest: str
+    tail: str
+    fired: Counter[Fault] = field(default_factory=Counter)
+    begun: Counter[str] = field(default_factory=Counter)
+    lines: int = 0
+
+
+def play(
+    seed: int,
+    known: frozenset[Known] = KNOWN,
+    number_of_actions: int = ACTIONS,
+    planted: Callable[[], AbstractContextManager[object]] = nullcontext,
+    shown_lines: int = SHOWN_LINES,
+) -> Outcome:
+    """One history from its beginning to its end."""
+    history = History.begun(seed, known)
+    world = history.world
+    begun: Counter[str] = Counter()
+    broken = None
+    logging.disable(logging.CRITICAL)
+    with installed(world), planted():
+        try:
+            _create(history)
+            _live(history, begun, number_of_actions)
+            _end(history)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            broken = f"{type(error).__name__}: {error}"
+            world.trace.add(f"!! {broken}")
+        finally:
+            world.broken = world.broken or None
+            world.end_all()
+            logging.disable(logging.NOTSET)
+    trace = world.trace
+    return Outcome(seed, broken, trace.digest, trace.tail(shown_lines), world.dice.fired, begun, len(trace.lines))
+
+
+def _create(history: History) -> None:
+    """The topics are there, and nothing went wrong yet."""
+    world = history.world
+    history.by_timestamp = world.chance.random() < 0.3
+    history.source_config = drawn_settings(history)
+    settings = drawn_settings(history)
+    world.dice.are_held = True
+    _alone(history, "create", APPENDED, lambda _, __: history.store(0).create_topic(APPENDED, PARTITIONS, settings))
+    world.dice.are_held = False
+
+
+def _live(history: History, begun: Counter[str], number_of_actions: int) -> None:
+    world, weights = history.world, [program.weight for program in PROGRAMS]
+    while world.actions < number_of_actions or world.actors:
+        is_time = not world.runnable() or (len(world.actors) < AT_ONCE and world.chance.random() < 0.1)
+        if world.actions < number_of_actions and is_time:
+            program = world.chance.choices(PROGRAMS, weights)[0]
+            world.now_ms += world.chance.choice(PAUSES_MS)
+            begun[program.name] += 1
+            _begin(history, program, world.chance.choice(program.topics), world.chance.randrange(2))
+        runnable = world.runnable() or world.actors
+        actor = world.any_of(runnable)
+        world.step(actor)
+        if actor.has_ended:
+            history.oracle.require_complete()
+
+
+def _begin(history: History, program: Program, topic: str, host: int) -> Actor:
+    return history.world.start(program.name, host, topic, lambda actor: program.body(history, actor))
+
+
+def _alone(history: History, name: str, topic: str, body: Callable[[History, Actor], object]) -> None:
+    """A program from its beginning to its end."""
+    actor = history.world.start(name, 0, topic, lambda actor: _done(body(history, actor)))
+    while not actor.has_ended:
+        history.world.step(actor)
+    history.oracle.require_complete()
+
+
+def _done(_: object) -> None:
+    return None
+
+
+def _end(history: History) -> None:
+    """Nothing goes wrong any more: what is unsettled is settled, and all guarantees hold."""
+    world = history.world
+    world.dice.are_held = True
+    world.trace.add("the end: nothing goes wrong any more")
+    for _ in list(history.unsettled):
+        _alone(history, "repeat", APPENDED, actors.repeat)
+    for _ in list(history.late):
+        _alone(history, "late-task", APPENDED, actors.late_task)
+    topics = [topic for topic in (APPENDED, INGESTED) if history.ledger.book(topic)]
+    if INGESTED in topics:
+        _alone(history, "ingest", INGESTED, actors.ingest)
+    for body in (actors.clean, actors.purge_a_day_off, actors.purge_a_day_off, actors.read, actors.verify):
+        for topic in topics:
+            _alone(history, body.__name__, topic, body)
+    history.oracle.require_receipts()
+    history.oracle.require_no_leftovers()
+    if Known.FORGOTTEN_RUN_ID not in world.known and history.unsettled:
+        world.fail(f"{sorted(history.unsettled)} can't be settled")
+    world.now_ms += DAY_MS
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make sim", description="Try new simulated histories.")
+    parser.add_argument("--histories", type=int, default=1000, metavar="N", help="how many")
+    parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6), metavar="SEED", help="the first")
+    parser.add_argument("--jobs", type=int, default=2, metavar="JOBS", help="processes that they run in")
+    parser.add_argument("--all", action="store_true", help="go on after a history that breaks; a line for each")
+    parser.add_argument("--trace", action="store_true", help="show all of the trace of the first one")
+    wanted = parser.parse_args(arguments)
+    if wanted.trace:
+        _tell(told(play(wanted.seed, shown_lines=10**6)))
+        return 0
+    started, fired, begun, count = time.monotonic(), Counter[Fault](), Counter[str](), 0
+    for outcome in _outcomes(range(wanted.seed, wanted.seed + wanted.histories), wanted.jobs):
+        count += 1
+        fired += outcome.fired
+        begun += outcome.begun
+        if outcome.broken and wanted.all:
+            _tell(f"seed {outcome.seed} breaks: {outcome.broken}")
+        elif outcome.broken:
+            _tell(told(outcome))
+            return 1
+    seconds = time.monotonic() - started
+    _tell(f"{count} histories from seed {wanted.seed} on in {seconds:.0f} s, {begun.total()} programs: all oracles hold")
+    _tell("faults: " + ", ".join(f"{fault} {number}" for fault, number in fired.most_common()) + f"; {fired.total()}")
+    _tell("programs: " + ", ".join(f"{name} {number}" for name, number in begun.most_common()))
+    return 0
+
+
+def told(outcome: Outcome) -> str:
+    """What is to be known of a history that broke, and how to see it again."""
+    return (
+        f"{outcome.tail}\n\nseed {outcome.seed} breaks: {outcome.broken}\n"
+        f"trace {outcome.digest[:16]}, {outcome.lines} lines; again: make sim SEED={outcome.seed} N=1"
+    )
+
+
+def _outcomes(seeds: Sequence[int], jobs: int) -> Iterator[Outcome]:
+    if jobs < 2 or len(seeds) < 2:
+        yield from map(play, seeds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(play, seeds, chunksize=4)
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
