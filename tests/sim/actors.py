@@ -61,7 +61,6 @@ def _append(history: History, actor: Actor, run_id: str) -> None:
     book = history.ledger.book(APPENDED)
     if book is None:
         return
-    before = book.has_landed(run_id)
     records = as_new({partition: list(batch) for partition, batch in intent.batch.items()})
     result, error = history.attempt(lambda: history.store(actor.host).append(APPENDED, records, run_id, world.clock_ms))
     if result is not None:
@@ -70,7 +69,7 @@ def _append(history: History, actor: Actor, run_id: str) -> None:
             world.fail(f"append {run_id} is acknowledged, and never landed")
         if result.records != len(records):
             world.fail(f"append {run_id} of {len(records)} records is told as one of {result.records}")
-    elif not is_unknown(error) and book.has_landed(run_id) and not before:
+    elif not is_unknown(error) and book.landed_by.get(run_id) == actor.name:
         world.fail(f"append {run_id} has landed, and is told as refused: {error}")
 
 

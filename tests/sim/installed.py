@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from pyiceberg.avro.file import AvroFileHeader
+from pyiceberg.avro.resolver import resolve_reader
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.utils.concurrent import ExecutorFactory
 from typing_extensions import override
@@ -43,6 +45,27 @@ class _AtOnce(Executor):
         return iter([work(*each) for each in zip(*over, strict=False)])
 
 
+_schemas: dict[str, Any] = {}
+_readers: dict[tuple[int, ...], Any] = {}
+_get_schema = AvroFileHeader.get_schema
+
+
+def _schema_once(header: AvroFileHeader) -> Any:
+    """Half of a history's time went into making the same few schemas of the same text."""
+    text = header.meta["avro.schema"]
+    if text not in _schemas:
+        _schemas[text] = _get_schema(header)
+    return _schemas[text]
+
+
+def _reader_once(written: Any, wanted: Any, types: Any, enums: Any) -> Any:
+    """Readers have no state; schemas are kept, so that their ids stay theirs."""
+    key = (id(written), id(wanted), *map(id, types.values()), *map(id, enums.values()))
+    if key not in _readers:
+        _readers[key] = (resolve_reader(written, wanted, types, enums), written, wanted)
+    return _readers[key][0]
+
+
 @contextmanager
 def installed(world: World) -> Iterator[None]:
     """Let a world's clock and dice be those of PyIceberg."""
@@ -66,6 +89,8 @@ def installed(world: World) -> Iterator[None]:
         patch("pyiceberg.table.update.datetime", Clock),
         patch("pyiceberg.table.metadata.datetime", Datetimes()),
         patch("keptlog.table.partition_writers.ThreadPoolExecutor", _AtOnce),
+        patch.object(AvroFileHeader, "get_schema", _schema_once),
+        patch("pyiceberg.avro.file.resolve_reader", _reader_once),
         patch.object(ExecutorFactory, "get_or_create", staticmethod(_AtOnce)),
     ):
         yield

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow.parquet as pq
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from typing_extensions import override
@@ -34,7 +35,6 @@ from keptlog.log.steps import CleanStep, Compact
 from keptlog.storage.schema import from_arrow
 from keptlog.table.commit import OPERATION, RUN_ID
 from keptlog.table.logs import known_config
-from keptlog.table.references import references_of
 from keptlog.table.state import LogState, watermarks_paths
 from tests.sim.catalog import Landed
 from tests.sim.storage import Storage
@@ -105,6 +105,8 @@ class Book:
     configs: list[TopicConfig]
     landed: dict[str, int] = field(default_factory=dict)
     """Run and operation to the snapshot that it made."""
+    landed_by: dict[str, str] = field(default_factory=dict)
+    """Run to the actor whose call landed it: two may send the same run."""
     ever_live: dict[str, None] = field(default_factory=dict)
     """Every segment that was ever live."""
     files: list[dict[str, tuple[int, ...]]] = field(default_factory=list)
@@ -147,6 +149,7 @@ class Ledger(Landed):
     broker: Mapping[str, str] = field(default_factory=dict)
     _referenced: dict[str, set[str]] = field(default_factory=dict)
     _of_snapshot: dict[int, set[str]] = field(default_factory=dict)
+    _of_manifest: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def book(self, topic: str) -> Book | None:
         """The book of the topic that has this name now."""
@@ -195,8 +198,10 @@ class Ledger(Landed):
         found = {table.metadata_location, *watermarks_paths(table.properties)}
         for snapshot in table.metadata.snapshots:
             if snapshot.snapshot_id not in self._of_snapshot:
-                references = references_of(table, [snapshot])
-                self._of_snapshot[snapshot.snapshot_id] = {*references.data_bytes, *references.metadata_bytes}
+                manifests = snapshot.manifests(table.io)
+                paths = {path for manifest in manifests for path, _ in self._entries(manifest, table)}
+                paths |= {snapshot.manifest_list, *(manifest.manifest_path for manifest in manifests)}
+                self._of_snapshot[snapshot.snapshot_id] = paths
             found |= self._of_snapshot[snapshot.snapshot_id]
         self._referenced[name] = found
 
@@ -219,6 +224,7 @@ class Ledger(Landed):
         assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"
         self._apply(book, intent, run_id, changed, states)
         book.landed[f"{run_id}/{operation}/{len(book.landed)}"] = snapshot.snapshot_id
+        book.landed_by[run_id] = self.world.current.name if self.world.current else ""
         book.files = files
         for partition, state in enumerate(states):
             self._compare(book, partition, state, operation)
@@ -227,13 +233,19 @@ class Ledger(Landed):
     def _files(self, book: Book, snapshot: Snapshot, table: Table) -> list[dict[str, tuple[int, ...]]]:
         found: list[dict[str, tuple[int, ...]]] = [{} for _ in book.logs]
         for manifest in snapshot.manifests(table.io):
-            for entry in manifest.fetch_manifest_entry(table.io):
-                path, partition = entry.data_file.file_path, entry.data_file.partition[0]
+            for path, partition in self._entries(manifest, table):
                 found[partition][path] = tuple(record.offset for record in self.records(path))
                 if path not in book.ever_live:
                     book.ever_live[path] = None
                     book.values[path] = tuple(r.value for r in self.records(path) if r.value)
         return found
+
+    def _entries(self, manifest: ManifestFile, table: Table) -> list[tuple[str, int]]:
+        """The files of a manifest, with their partitions; it never changes."""
+        if manifest.manifest_path not in self._of_manifest:
+            files = (entry.data_file for entry in manifest.fetch_manifest_entry(table.io))
+            self._of_manifest[manifest.manifest_path] = [(file.file_path, file.partition[0]) for file in files]
+        return self._of_manifest[manifest.manifest_path]
 
     def records(self, path: str) -> tuple[Record, ...]:
         """What a segment holds, as it lies on the disk now."""

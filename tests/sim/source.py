@@ -53,10 +53,10 @@ class SimulatedSource:
     def topics(self) -> Collection[str]:
         return [self.topic]
 
-    def survey(self, _stored: Mapping[str, StoredSource | None]) -> Survey:
+    def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         logs = tuple(SourceLog(partition, 0, end) for partition, end in enumerate(self.there.ends))
         topic = SourceTopic(SourceIdentity(self.topic, f"id-of-{self.topic}"), logs)
-        return Survey((TopicSurvey(self.topic, topic, self.config),), {})
+        return Survey(tuple(TopicSurvey(name, topic, self.config) for name in stored), {})
 
     def cut(self, plans: Sequence[IngestPlan], _cores: int) -> list[list[SimulatedPart]]:
         return [[part for each in plan.ranges for part in self._parts(plan.topic, each)] for plan in plans]
