@@ -149,17 +149,15 @@ def delete_records(history: History, actor: Actor) -> None:
         world.fail(f"{run_id}: records before {before_offset} are told as deleted, and are there")
 
 
-def purge(history: History, actor: Actor) -> None:
+def purge(history: History, actor: Actor, *, jump_ms: int = 0) -> None:
     world = history.world
-    history.attempt(lambda: Purger(history.store(actor.host)).purge([actor.topic], now_ms=world.clock_ms))
+    if history.may_sweep(actor, jump_ms):
+        history.attempt(lambda: Purger(history.store(actor.host)).purge([actor.topic], now_ms=world.clock_ms))
 
 
 def purge_a_day_off(history: History, actor: Actor) -> None:
     """Everything that is staged is older than the grace by then."""
-    if Known.SWEEP_AGAINST_COMMIT in history.world.known and not history.is_alone(actor):
-        return
-    history.world.now_ms += DAY_MS + HOUR_MS
-    purge(history, actor)
+    purge(history, actor, jump_ms=DAY_MS + HOUR_MS)
 
 
 def alter(history: History, actor: Actor) -> None:

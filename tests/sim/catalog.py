@@ -137,8 +137,10 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
         name = table.name()[-1]
         self._refuse(self.world.seam("commit", name, REQUEST))
         with self.world.quiet():
-            current = self.table(name)
+            current = self.table(name) if name in self.pointers else None
         staged = self._update_and_stage_table(current, table.name(), requirements, updates)
+        if current is None:
+            raise CommitFailedException(f"Table is gone: {name}")
         if staged.metadata == current.metadata:
             return CommitTableResponse(metadata=current.metadata, metadata_location=current.metadata_location)
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)

@@ -114,6 +114,22 @@ class History:
         """Whether nobody else works on its topic."""
         return all(other is actor or other.topic != actor.topic for other in self.world.actors)
 
+    def may_sweep(self, actor: Actor, jump_ms: int = 0) -> bool:
+        """Whether a purge sweeps nothing from under a program that has looked for its files and not committed yet.
+
+        Until that is mended, an old program must be stopped before its last look, and stay so until the purge is over.
+        """
+        world = self.world
+        if Known.SWEEP_AGAINST_COMMIT in world.known:
+            now_ms = world.now_ms + jump_ms
+            old = [each for each in world.actors if each is not actor and now_ms - each.begun_ms > DAY_MS - HOUR_MS]
+            if not all(each.is_stopped for each in old):
+                return False
+            if old:
+                world.alone = actor
+        world.now_ms += jump_ms
+        return True
+
     def value(self) -> bytes:
         """A value that no other record has."""
         self._values += 1
@@ -128,7 +144,7 @@ class History:
     def record(self, offset: int) -> Record:
         chance = self.world.chance
         value = None if chance.random() < 0.3 else self.value()
-        back_ms = chance.choice([0, 0, 1, 5 * MINUTE_MS]) if self.by_timestamp else 0
+        back_ms = chance.choice([0, 0, 1, 5 * MINUTE_MS, DAY_MS]) if self.by_timestamp else 0
         return Record(offset, b"key-%d" % chance.randrange(6), value, self.world.now_ms - back_ms)
 
 

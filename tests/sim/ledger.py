@@ -208,6 +208,13 @@ class Ledger(Landed):
     def _require_unmoved(self, book: Book, before: Table, after: Table) -> None:
         """A commit that makes no snapshot moves no log."""
         assert before.metadata.current_snapshot_id == after.metadata.current_snapshot_id, "another snapshot is current"
+        left = {snapshot.snapshot_id for snapshot in after.metadata.snapshots}
+        delay_ms = min(config.file_delete_delay_ms for config in book.configs)
+        for snapshot in before.metadata.snapshots:
+            later = [s.timestamp_ms for s in before.metadata.snapshots if s.parent_snapshot_id == snapshot.snapshot_id]
+            if snapshot.snapshot_id not in left and later:
+                age_ms = self.world.clock_ms - max(later)
+                assert age_ms >= delay_ms, f"a snapshot replaced {age_ms} ms ago is expired, the delay is {delay_ms} ms"
         for partition in range(len(book.logs)):
             states = [LogState.read(book.name, partition, table.properties) for table in (before, after)]
             was, now = ((s.log_start_offset, s.log_end_offset, s.checkpoint, s.watermarks_path) for s in states)

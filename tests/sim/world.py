@@ -52,6 +52,8 @@ class Actor:
     """What it works on, for those who must be alone there."""
     wakes_at_action: int = 0
     """Until so many actions were begun it is not chosen: a program that was stopped, and goes on late."""
+    begun_ms: int = 0
+    is_stopped: bool = False
     turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     thread: threading.Thread | None = None
 
@@ -66,6 +68,8 @@ class World:
     now_ms: int = BEGINNING_MS
     actors: list[Actor] = field(default_factory=list)
     current: Actor | None = None
+    alone: Actor | None = None
+    """Nobody else goes on before it has ended."""
     broken: BaseException | None = None
     actions: int = 0
     _seams: int = 0
@@ -147,9 +151,10 @@ class World:
         actor = self.current
         if actor is None:
             return
-        actor.wakes_at_action = self.actions + actions
+        actor.wakes_at_action, actor.is_stopped = self.actions + actions, True
         self.tell(f"is stopped for {actions} actions")
         self._hand_on(actor)
+        actor.is_stopped = False
 
     def crash(self) -> None:
         """End the current actor, now."""
@@ -180,7 +185,7 @@ class World:
     def start(self, name: str, host: int, topic: str, body: Callable[[Actor], None]) -> Actor:
         """Let a program begin; it runs when it is chosen."""
         self.actions += 1
-        actor = Actor(f"{name}#{self.actions}", host, body, topic=topic)
+        actor = Actor(f"{name}#{self.actions}", host, body, topic=topic, begun_ms=self.now_ms)
         self.trace.add(f"{actor.name} begins on host {host} at +{self.now_ms - BEGINNING_MS} ms")
         actor.thread = threading.Thread(target=self._work, args=(actor,), daemon=True)
         actor.thread.start()
@@ -188,6 +193,9 @@ class World:
         return actor
 
     def runnable(self) -> list[Actor]:
+        """Who may go on now."""
+        if self.alone in self.actors:
+            return [actor for actor in self.actors if actor is self.alone]
         return [actor for actor in self.actors if actor.wakes_at_action <= self.actions or actor.is_dead]
 
     def step(self, actor: Actor) -> None:

@@ -1,0 +1,249 @@
+"""Bugs that are put into the product on purpose: the simulator must find each of them.
+
+``python -m tests.sim.planted`` makes the table of docs/testing.md: for each bug the histories that it took. A bug that is
+not found within ``MOST_HISTORIES`` says that an oracle, a program or a fault is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+from unittest.mock import patch
+
+from pyiceberg.table.update import AssertRefSnapshotId
+
+from keptlog.log.config import TopicConfig
+from keptlog.log.verdict import CleanBounds
+from keptlog.table import append, arrival, purge, swap
+from keptlog.table.append import Append
+from keptlog.table.arrival import Ingestion
+from keptlog.table.manifests import FileChange
+from keptlog.table.purge import Purge
+from keptlog.table.store import LogStore
+from keptlog.table.topics import Topic
+from tests.sim.run import play
+from tests.sim.storage import SimulatedFiles, Storage
+
+MOST_HISTORIES = 200
+Plant = Callable[[], AbstractContextManager[object]]
+
+
+@contextmanager
+def checkpoint_too_early() -> Iterator[None]:
+    """A clean moves the checkpoint to the log end, also over what came meanwhile."""
+    land = FileChange.land
+
+    def moved(change: FileChange, table: Any) -> None:
+        properties = {
+            name: table.properties[name.replace("first-dirty", "log-end")] if "first-dirty" in name else value
+            for name, value in change.properties.items()
+        }
+        land(dataclasses.replace(change, properties=properties), table)
+
+    with patch.object(FileChange, "land", moved):
+        yield
+
+
+@contextmanager
+def watermarks_dropped() -> Iterator[None]:
+    """A clean forgets the watermarks of deleted keys."""
+    land = FileChange.land
+
+    def without(change: FileChange, table: Any) -> None:
+        properties = {name: "" if name.endswith(".watermarks") else value for name, value in change.properties.items()}
+        land(dataclasses.replace(change, properties=properties), table)
+
+    with patch.object(FileChange, "land", without):
+        yield
+
+
+def tombstones_too_early() -> AbstractContextManager[object]:
+    """A tombstone goes with the pass after its first, whatever delete.retention.ms says."""
+    return patch.object(CleanBounds, "new_delete_horizon_ms", property(lambda bounds: bounds.now_ms))
+
+
+@contextmanager
+def journal_skipped() -> Iterator[None]:
+    """A purge commits without having written down what it is about to delete."""
+    write_bytes = SimulatedFiles.write_bytes
+
+    def skipping(files: SimulatedFiles, path: str, content: bytes) -> None:
+        if "/metadata/gc/" not in path:
+            write_bytes(files, path, content)
+
+    with patch.object(SimulatedFiles, "write_bytes", skipping):
+        yield
+
+
+def compare_and_swap_dropped() -> AbstractContextManager[object]:
+    """A commit lands on whatever snapshot is current."""
+    return patch.object(AssertRefSnapshotId, "validate", lambda *_: None)
+
+
+@contextmanager
+def grace_ignored() -> Iterator[None]:
+    """A purge sweeps staged files however young they are."""
+    all_of = LogStore.purge
+    with patch.object(LogStore, "purge", lambda store, topic, now_ms, *_: all_of(store, topic, now_ms, 0)):
+        yield
+
+
+@contextmanager
+def delay_ignored() -> Iterator[None]:
+    """A purge expires snapshots that were replaced a moment ago."""
+    describe = LogStore.describe_topic
+
+    def without_delay(store: LogStore, name: str) -> Topic:
+        topic = describe(store, name)
+        return dataclasses.replace(topic, config=dataclasses.replace(topic.config, file_delete_delay_ms=0))
+
+    with patch.object(LogStore, "describe_topic", without_delay):
+        yield
+
+
+@contextmanager
+def idempotence_forgotten() -> Iterator[None]:
+    """A commit without an answer is made again, landed or not."""
+    with (
+        patch("keptlog.table.commit.find_commit", lambda *_: None),
+        patch("keptlog.table.append.find_commit", lambda *_: None, create=True),
+    ):
+        yield
+
+
+@contextmanager
+def staged_not_checked() -> Iterator[None]:
+    """Nobody looks whether a purge has swept what is about to be committed."""
+    nothing = lambda *_: None  # noqa: E731
+    with (
+        patch.object(append, "require_staged", nothing),
+        patch.object(swap, "require_staged", nothing),
+        patch.object(arrival, "require_staged", nothing),
+    ):
+        yield
+
+
+def freshness_not_checked() -> AbstractContextManager[object]:
+    """A clean lands on a log that is no longer the one it was planned from."""
+    return patch.object(swap, "require_cleanable", lambda *_: None)
+
+
+def offsets_given_twice() -> AbstractContextManager[object]:
+    """An append that lost a race keeps the offsets that it had chosen."""
+    return patch.object(Append, "_at_the_ends", lambda _, staged, __: staged)
+
+
+def position_not_checked() -> AbstractContextManager[object]:
+    """An ingest lands from another position than it was planned from."""
+    return patch.object(Ingestion, "_require_fresh", lambda *_: None)
+
+
+def retention_always() -> AbstractContextManager[object]:
+    """Retention takes old segments of topics that only are compacted."""
+    return patch.object(TopicConfig, "has_retention", property(lambda _: True))
+
+
+@contextmanager
+def watermarks_unreferenced() -> Iterator[None]:
+    """A purge does not know that watermarks are needed."""
+    with patch("keptlog.table.references.watermarks_paths", lambda _: []):
+        yield
+
+
+@contextmanager
+def receipts_before_deletion() -> Iterator[None]:
+    """A purge issues its receipt, and then deletes."""
+    carry_out = Purge._carry_out
+
+    def too_early(one: Purge, path: str, journal: Any, referenced: Any) -> Any:
+        waiting: list[str] = []
+        delete = SimulatedFiles.delete
+        with patch.object(SimulatedFiles, "delete", lambda _, path: waiting.append(path)):
+            done = carry_out(one, path, journal, referenced)
+        for each in waiting:
+            delete(one.files, each)  # type: ignore[arg-type]
+        return done
+
+    with patch.object(purge.Purge, "_carry_out", too_early):
+        yield
+
+
+@contextmanager
+def sync_skipped() -> Iterator[None]:
+    """What a task writes is not waited for until it is on the disk."""
+    sync = Storage.sync
+
+    def only_metadata(storage: Storage, path: str) -> None:
+        if "/data/" not in path:
+            sync(storage, path)
+
+    with patch.object(Storage, "sync", only_metadata):
+        yield
+
+
+PLANTED: dict[str, Plant] = {
+    "checkpoint too early": checkpoint_too_early,
+    "tombstone a pass too early": tombstones_too_early,
+    "journal skipped": journal_skipped,
+    "compare-and-swap dropped": compare_and_swap_dropped,
+    "grace ignored": grace_ignored,
+    "delay ignored": delay_ignored,
+    "idempotence forgotten": idempotence_forgotten,
+    "staged not checked": staged_not_checked,
+    "freshness not checked": freshness_not_checked,
+    "offsets given twice": offsets_given_twice,
+    "position not checked": position_not_checked,
+    "retention always": retention_always,
+    "watermarks dropped": watermarks_dropped,
+    "watermarks unreferenced": watermarks_unreferenced,
+    "receipts before deletion": receipts_before_deletion,
+    "sync skipped": sync_skipped,
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a planted bug was found; null if it was not."""
+
+    name: str
+    histories: int
+    seed: int | None
+    oracle: str | None
+
+
+def hunt(name: str, first_seed: int = 1, most: int = MOST_HISTORIES) -> Found:
+    """Play histories with one planted bug until one breaks."""
+    for number in range(most):
+        outcome = play(first_seed + number, planted=PLANTED[name])
+        if outcome.broken:
+            return Found(name, number + 1, outcome.seed, outcome.broken)
+    return Found(name, most, None, None)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.sim.planted", description="Find every planted bug.")
+    parser.add_argument("names", nargs="*", default=list(PLANTED), metavar="NAME", help="all, if none is named")
+    parser.add_argument("--seed", type=int, default=1, metavar="SEED", help="that of the first history")
+    parser.add_argument("--jobs", type=int, default=2, metavar="JOBS", help="processes to hunt in")
+    wanted = parser.parse_args(arguments)
+    missed = 0
+    sys.stdout.write("| planted | histories until it was found | by |\n|---|---|---|\n")
+    with ProcessPoolExecutor(wanted.jobs, mp_context=get_context("spawn")) as pool:
+        for found in pool.map(partial(hunt, first_seed=wanted.seed), wanted.names):
+            missed += found.seed is None
+            by = "not found" if found.oracle is None else found.oracle.partition("\n")[0][:110]
+            sys.stdout.write(f"| {found.name} | {found.histories} | {by} |\n")
+            sys.stdout.flush()
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
