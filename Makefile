@@ -2,7 +2,7 @@
 
 PORT ?= 3000
 PYTHON ?= python3
-# Random histories to compare with Apache Kafka, and how many of them also on the real table.
+# How many histories to simulate, or to compare with Apache Kafka, and how many of the latter also on the real table.
 N ?= 1000
 REAL ?= 20
 # Processes that tests run in: each takes a core, and some memory for its Spark.
@@ -18,7 +18,7 @@ export PYTHON
 DAGSTER_HOME := $(CURDIR)/.dagster
 
 # What needs neither Spark nor Java, Kafka or Dagster, and takes no time.
-QUICK := conformance engine engine_story frozen_homes ingest kafka_client kernels log model passes restore scenarios sources storage table
+QUICK := conformance engine engine_story frozen_homes ingest kafka_client kernels log model passes restore scenarios sim sources storage table
 
 bin := .venv/bin
 venv := .venv/.installed
@@ -26,7 +26,7 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-kafka quick test soak dev lint fuzz readers bench growth clean java
+.PHONY: help demo demo-kafka quick test sim soak dev lint fuzz readers bench growth clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -47,6 +47,9 @@ quick: $(venv) ## check what one runs while working: style, rules, kernels, tabl
 
 test: java $(venv) lint ## check everything: style, types, layers, behaviour
 	@$(bin)/python -m pytest -n $(JOBS)
+
+sim: $(venv) ## simulate histories with faults until one breaks; longer: make sim N=10000, again: make sim SEED=7 N=1
+	@$(bin)/python -m tests.sim.run --histories $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 soak: java $(venv) ## try new histories until one fails; longer: make soak MINUTES=600, again: make soak SEED=7
 	@$(bin)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -34,7 +34,6 @@ from tests.sim.source import SimulatedSource
 from tests.sim.world import Actor
 
 
-
 def append(history: History, actor: Actor) -> None:
     run_id = f"append{history.world.new_id()}"
     intent = Appending(APPENDED, history.batch())
@@ -98,9 +97,7 @@ def clean(history: History, actor: Actor, *, stops: bool = False) -> None:
     run_id = f"clean{world.new_id()}"
     requested = world.chance.random() < 0.7
     kinds = (Compact, Expire) if requested else world.chance.choice([(Expire,), (Compact, Expire)])
-    begun, _ = history.attempt(
-        lambda: cleaner.begin([actor.topic], run_id, now_ms=world.clock_ms, requested=requested)
-    )
+    begun, _ = history.attempt(lambda: cleaner.begin([actor.topic], run_id, now_ms=world.clock_ms, requested=requested))
     if begun is None:
         return
     history.ledger.intents[run_id] = Cleaning(actor.topic, begun.plan)
@@ -273,5 +270,3 @@ def drawn_settings(history: History) -> dict[str, str]:
         "retention.ms": chance.choice(["-1", str(DAY_MS)]),
         "compaction.strategy": "timestamp" if history.by_timestamp else "offset",
     }
-
-

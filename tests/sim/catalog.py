@@ -142,7 +142,7 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
         if current is None:
             raise CommitFailedException(f"Table is gone: {name}")
         if staged.metadata == current.metadata:
-            return CommitTableResponse(metadata=current.metadata, metadata_location=current.metadata_location)
+            return CommitTableResponse(metadata=current.metadata, **{"metadata-location": current.metadata_location})
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
         self.world.seam("swap", name, (Fault.CRASH_BEFORE,))
         if self.pointers.get(name) != current.metadata_location:
@@ -153,7 +153,7 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
             for watcher in self.watchers:
                 watcher.committed(name, current, after)
         self._answer(self.world.seam("landed", name, ANSWER))
-        return CommitTableResponse(metadata=after.metadata, metadata_location=after.metadata_location)
+        return CommitTableResponse(metadata=after.metadata, **{"metadata-location": after.metadata_location})
 
     def _unreachable(self, fault: Fault | None) -> None:
         if fault is Fault.UNREACHABLE:

@@ -87,6 +87,11 @@ class Dice:
     """While it is true nothing goes wrong any more: the end of a history."""
 
     @classmethod
+    def drawn_for(cls, seed: int, known: frozenset[Known]) -> Dice:
+        """Those of the history of a seed."""
+        return cls.drawn(Random(f"{seed}/faults"), known)
+
+    @classmethod
     def drawn(cls, chance: Random, known: frozenset[Known]) -> Dice:
         """Those of one history: three of four kinds, and a rate."""
         enabled = {fault for fault in Fault if chance.random() < 0.75}

@@ -79,8 +79,10 @@ class History:
     def after_power_loss(self) -> None:
         self.stores.clear()
         self.late.clear()
-        for path in self.storage.disk.lose_power(self.world.dice.chance):
-            self.world.tell(f"lost: {path}")
+        changed = self.storage.disk.lose_power(self.world.dice.chance)
+        for path in changed:
+            self.world.tell(f"lost or back: {path}")
+        self.oracle.after_power_loss(changed)
 
     def store(self, host: int) -> SimulatedStore:
         if host not in self.stores:

@@ -7,7 +7,7 @@ that the product hands to threads is done at once by whoever asks, so that the b
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -41,8 +41,8 @@ class _AtOnce(Executor):
         return done
 
     @override
-    def map(self, work: Callable[..., Any], *over: Iterable[Any], **_: Any) -> Iterator[Any]:
-        return iter([work(*each) for each in zip(*over, strict=False)])
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], **_: Any) -> Iterator[Any]:
+        return iter([fn(*each) for each in zip(*iterables, strict=False)])
 
 
 _schemas: dict[str, Any] = {}
@@ -70,17 +70,17 @@ def _reader_once(written: Any, wanted: Any, types: Any, enums: Any) -> Any:
 def installed(world: World) -> Iterator[None]:
     """Let a world's clock and dice be those of PyIceberg."""
 
-    class Clock(datetime.datetime):
+    class Clock(dt.datetime):
         @classmethod
         @override
-        def now(cls, tz: datetime.tzinfo | None = None) -> Clock:
-            return cls.fromtimestamp(world.clock_ms / 1000, tz or datetime.UTC)
+        def now(cls, tz: dt.tzinfo | None = None) -> Clock:
+            return cls.fromtimestamp(world.clock_ms / 1000, tz or dt.UTC)
 
     class Datetimes:
         datetime = Clock
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(datetime, name)
+            return getattr(dt, name)
 
     clear_manifest_cache()
     with (

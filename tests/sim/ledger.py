@@ -267,15 +267,11 @@ class Ledger(Landed):
                 for partition, records in intent.batch.items():
                     book.logs[partition].append(records)
             case Ingesting():
-                for partition, state in enumerate(states):
-                    log, end = book.logs[partition], state.log_end_offset
-                    there = [r for r in intent.there[partition] if log.log_end_offset <= r.offset < end]
-                    if end > log.log_end_offset:
-                        log.ingest(there, end)
+                _ingest(book, intent, states)
             case Cleaning():
                 for step in intent.plan.steps:
-                    partition = step.topic_partition.partition
-                    if step.topic_partition.topic == book.name and changed[partition]:
+                    name = step.topic_partition
+                    if name.topic == book.name and changed[name.partition]:
                         _clean(book, step)
             case Deleting():
                 _begin_at(book, intent.partition, intent.before_offset)
@@ -297,6 +293,14 @@ class Ledger(Landed):
             assert state.checkpoint == log.first_dirty_offset, (
                 f"{where} has the checkpoint {state.checkpoint}, not {log.first_dirty_offset}"
             )
+
+
+def _ingest(book: Book, intent: Ingesting, states: Sequence[LogState]) -> None:
+    for log, there, state in zip(book.logs, intent.there, states, strict=True):
+        end_offset = state.log_end_offset
+        if end_offset > log.log_end_offset:
+            new = [record for record in there if log.log_end_offset <= record.offset < end_offset]
+            log.ingest(new, end_offset)
 
 
 def _clean(book: Book, step: CleanStep) -> None:
@@ -370,5 +374,3 @@ def difference(expected: Sequence[Record], found: Sequence[Record]) -> str:
 def _told(record: Record) -> str:
     horizon = "" if record.delete_horizon_ms is None else f" until {record.delete_horizon_ms}"
     return f"{record.offset}: {record.key!r}={record.value!r} at {record.timestamp_ms}{horizon}"
-
-

@@ -1,9 +1,9 @@
 """What must hold besides the logs' content: of the files, of receipts, of what was acknowledged.
 
-    at each deletion       no table refers to the file
-    at each receipt        its files are gone, and no other file holds a value that only they had
-    after each action      every file that a table refers to is there
-    at the end             everything else, with nothing going wrong any more (``the_end``)
+at each deletion       no table refers to the file
+at each receipt        its files are gone, and no other file holds a value that only they had
+after each action      every file that a table refers to is there
+at the end             everything else, with nothing going wrong any more (``the_end``)
 """
 
 from __future__ import annotations
@@ -63,6 +63,15 @@ class FileOracle(Watcher):
                 held = sorted(gone & values_in(file.content))
                 if held:
                     self.world.fail(f"a receipt is issued, and {path} still holds {held[:3]}")
+
+    def after_power_loss(self, changed: list[str]) -> None:
+        """What a receipt says is gone did not come back."""
+        if Known.UNSYNCED_DELETE in self.world.known:
+            return
+        receipts = {path for book in self.ledger.books.values() for path in book.receipts}
+        for path in changed:
+            if path in receipts and path in self.storage.disk.files:
+                self.world.fail(f"{path} is there again after a power loss, and a receipt says that it is gone")
 
     def require_complete(self) -> None:
         """Every file that a table refers to is there."""

@@ -1,6 +1,6 @@
 """Bugs that are put into the product on purpose: the simulator must find each of them.
 
-``python -m tests.sim.planted`` makes the table of docs/testing.md: for each bug the histories that it took. A bug that is
+``python -m tests.sim.planted`` makes the table of docs/testing.md: for each bug the histories that it took. One that is
 not found within ``MOST_HISTORIES`` says that an oracle, a program or a fault is missing.
 """
 

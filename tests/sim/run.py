@@ -1,9 +1,9 @@
 """``make sim``: new histories until one breaks. ``make sim SEED=7 N=1`` does one again, to the byte.
 
-    a history    draw its kinds of faults and their rate -> create the topics
-                 begin programs, at most three at once, let whoever is drawn go on to its next seam, fail, crash
-                 judge after each program
-                 the end: nothing goes wrong any more; all that is unsettled is settled, cleaned, purged, verified
+a history    draw its kinds of faults and their rate -> create the topics
+             begin programs, at most three at once, let whoever is drawn go on to its next seam, fail, crash
+             judge after each program
+             the end: nothing goes wrong any more; all that is unsettled is settled, cleaned, purged, verified
 """
 
 from __future__ import annotations
@@ -155,21 +155,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wanted.trace:
         _tell(told(play(wanted.seed, known, shown_lines=10**6)))
         return 0
-    started, fired, begun, count = time.monotonic(), Counter[Fault](), Counter[str](), 0
+    started, fired, begun, count, broke = time.monotonic(), Counter[Fault](), Counter[str](), 0, 0
     for outcome in _outcomes(range(wanted.seed, wanted.seed + wanted.histories), wanted.jobs, known):
         count += 1
         fired += outcome.fired
         begun += outcome.begun
+        broke += outcome.broken is not None
         if outcome.broken and wanted.all:
             _tell(f"seed {outcome.seed} breaks: {outcome.broken}")
         elif outcome.broken:
             _tell(told(outcome))
             return 1
     seconds = time.monotonic() - started
-    _tell(f"{count} histories from seed {wanted.seed} on in {seconds:.0f} s, {begun.total()} programs: all oracles hold")
-    _tell("faults: " + ", ".join(f"{fault} {number}" for fault, number in fired.most_common()) + f"; {fired.total()}")
-    _tell("programs: " + ", ".join(f"{name} {number}" for name, number in begun.most_common()))
-    return 0
+    _tell(
+        f"{count} histories from seed {wanted.seed} on in {seconds:.0f} s, {begun.total()} programs: all oracles hold"
+    )
+    _tell(f"{fired.total()} faults: " + _counts(fired))
+    _tell(f"{begun.total()} programs: " + _counts(begun))
+    return 1 if broke else 0
+
+
+def _counts(counter: Counter[Fault] | Counter[str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in counter.most_common())
 
 
 def told(outcome: Outcome) -> str:

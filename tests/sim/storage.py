@@ -186,7 +186,7 @@ class _Input(InputFile):
     def exists(self) -> bool:
         return self._storage.exists(self.location)
 
-    def open(self, seekable: bool = True) -> InputStream:
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002  # PyIceberg's
         return io.BytesIO(self._storage.read(self.location))
 
 

@@ -83,7 +83,7 @@ class World:
         self.chance = Random(f"{self.seed}/content")
         self._schedule = Random(f"{self.seed}/schedule")
         self._bytes = Random(f"{self.seed}/bytes")
-        self.dice = Dice.drawn(Random(f"{self.seed}/faults"), self.known)
+        self.dice = Dice.drawn_for(self.seed, self.known)
         self.skews_ms = [0, 0]
         if Known.CLOCK_SKEW not in self.known:
             self.skews_ms = [0, self.chance.choice([0, 0, -60_000, 60_000, 5])]
