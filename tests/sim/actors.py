@@ -17,6 +17,7 @@ from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CHECKS, verify_log
 from tests.sim.faults import Known
+from tests.sim.foreign import foreign, repair
 from tests.sim.history import (
     APPENDED,
     DAY_MS,
@@ -216,17 +217,15 @@ def late_task(history: History, actor: Actor) -> None:
 
 def verify(history: History, actor: Actor) -> None:
     """No check fails on a sound log."""
-    if not history.is_alone(actor) or history.ledger.book(actor.topic) is None:
+    book = history.ledger.book(actor.topic)
+    if not history.is_alone(actor) or book is None or book.is_moved:
         return
-    store, held = history.store(actor.host), history.world.dice.are_held
-    history.world.dice.are_held = True
-    try:
-        for log in store.logs(actor.topic):
-            for check, result in zip(CHECKS, verify_log(store, log, history.world.clock_ms), strict=True):
-                if not result.passed and not check.warns_only:
-                    history.world.fail(f"verify {log.topic_partition}: {result.name}: {result.description}")
-    finally:
-        history.world.dice.are_held = held
+    actor.is_spared, history.world.alone = True, actor
+    store = history.store(actor.host)
+    for log in store.logs(actor.topic):
+        for check, result in zip(CHECKS, verify_log(store, log, history.world.clock_ms), strict=True):
+            if not result.passed and not check.warns_only:
+                history.world.fail(f"verify {log.topic_partition}: {result.name}: {result.description}")
 
 
 @dataclass(frozen=True)
@@ -254,6 +253,8 @@ PROGRAMS = (
     Program("read", 2, read),
     Program("late-task", 3, late_task),
     Program("verify", 1, verify),
+    Program("foreign", 1, foreign),
+    Program("repair", 1, repair),
 )
 PAUSES_MS = (0, 1, 10 * SECOND_MS, 10 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, HOUR_MS + 1)
 

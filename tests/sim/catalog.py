@@ -45,6 +45,9 @@ class Landed:
     def dropped(self, name: str) -> None:
         """A table is gone."""
 
+    def looked_at(self, name: str) -> None:
+        """The current actor has loaded a table."""
+
 
 class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
     """The tables of one world."""
@@ -93,7 +96,10 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
     def load_table(self, identifier: Any) -> Table:
         name = Catalog.table_name_from(identifier)
         self._unreachable(self.world.seam("load", name, LOAD))
-        return self.table(name)
+        table = self.table(name)
+        for watcher in self.watchers:
+            watcher.looked_at(name)
+        return table
 
     def table(self, name: str) -> Table:
         """A table as it is now."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pyiceberg.exceptions import CommitFailedException
 from typing_extensions import override
 
 from keptlog.engine.engine import Engine
@@ -105,10 +106,12 @@ class History:
             self.world.fail(f"{type(error).__name__}: {error}")
             raise
         except LogCorrupt as error:
-            if not any(book.damaged for book in self.ledger.books.values()):
+            if not any(book.damaged or book.was_moved for book in self.ledger.books.values()):
                 self.world.fail(f"LogCorrupt of a log that nobody has damaged: {error}")
             return None, error
-        except (KeptlogError, OSError) as error:
+        except (KeptlogError, OSError, CommitFailedException) as error:
+            if isinstance(error, CommitFailedException) and not (self.world.current and self.world.current.is_foreign):
+                raise
             self.world.tell(f"{type(error).__name__}: {error}")
             return None, error
 

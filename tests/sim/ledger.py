@@ -37,6 +37,7 @@ from keptlog.table.commit import OPERATION, RUN_ID
 from keptlog.table.logs import known_config
 from keptlog.table.state import LogState, watermarks_paths
 from tests.sim.catalog import Landed
+from tests.sim.faults import Known
 from tests.sim.storage import Storage
 from tests.sim.world import World
 
@@ -120,6 +121,11 @@ class Book:
     location: str = ""
     damaged: dict[str, str] = field(default_factory=dict)
     """Files that something else than keptlog has broken, and how."""
+    recorded_id: int | None = None
+    """The snapshot that was judged last."""
+    is_moved: bool = False
+    """Whether another program has made another snapshot the current one."""
+    was_moved: bool = False
     is_gone: bool = False
 
     @property
@@ -166,6 +172,23 @@ class Ledger(Landed):
         self._referenced.pop(name, None)
 
     @override
+    def looked_at(self, name: str) -> None:
+        actor, identity = self.world.current, self.current.get(name)
+        if actor and identity:
+            actor.looked_at[name] = (identity, len(self.books[identity].configs) - 1)
+            actor.first_look.setdefault(name, identity)
+
+    def _configs(self, book: Book) -> list[TopicConfig]:
+        """Those that may count for the current actor's commit: as they were at its last look, or since.
+
+        An alteration makes no snapshot, so a commit that has looked already does not see it. Kafka's cleaner does not
+        either.
+        """
+        actor = self.world.current
+        looked_at = actor.looked_at.get(book.name) if actor else None
+        return book.configs[looked_at[1] if looked_at else -1 :]
+
+    @override
     def committed(self, name: str, before: Table | None, after: Table) -> None:
         try:
             self._committed(name, before, after)
@@ -184,6 +207,17 @@ class Ledger(Landed):
         book = self.books[identity]
         if config != book.configs[-1]:
             book.configs.append(config)
+        if self.world.current and self.world.current.is_foreign:
+            book.is_moved = after.metadata.current_snapshot_id != book.recorded_id
+            book.was_moved |= book.is_moved
+            self._look_up(name, after)
+            return
+        assert not book.is_moved, "a commit is built on what another program has moved"
+        if before and Known.CLOCK_SKEW not in self.world.known:
+            times = [before.metadata.last_updated_ms, after.metadata.last_updated_ms]
+            times_of = [entry.timestamp_ms for entry in after.metadata.snapshot_log]
+            assert sorted(times) == times, f"the metadata's time goes back from {times[0]} to {times[1]}"
+            assert sorted(times_of) == times_of, f"the times of the snapshots go back: {times_of}"
         known = {snapshot.snapshot_id for snapshot in before.metadata.snapshots} if before else set()
         new = [snapshot for snapshot in after.metadata.snapshots if snapshot.snapshot_id not in known]
         if new:
@@ -223,16 +257,19 @@ class Ledger(Landed):
     def _judge(self, book: Book, snapshot: Snapshot, after: Table) -> None:
         properties = dict(snapshot.summary.additional_properties) if snapshot.summary else {}
         run_id, operation = properties.get(RUN_ID, ""), properties.get(OPERATION, "none")
-        files = self._files(book, snapshot, after)
+        files, identity = self._files(book, snapshot, after), str(after.metadata.table_uuid)
         changed = [set(now) != set(was) for now, was in zip(files, book.files, strict=True)]
         states = [LogState.read(book.name, partition, after.properties) for partition in range(len(book.logs))]
         intent = self.intents.get(run_id)
         assert intent, f"a commit of nobody: {operation} {run_id}"
         assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"
+        looked_first = self.world.current.first_look.get(book.name) if self.world.current else None
+        if Known.ACROSS_RECREATE not in self.world.known:
+            assert looked_first in {None, identity}, f"{run_id} was begun for another topic of this name"
         self._apply(book, intent, run_id, changed, states)
         book.landed[f"{run_id}/{operation}/{len(book.landed)}"] = snapshot.snapshot_id
         book.landed_by[run_id] = self.world.current.name if self.world.current else ""
-        book.files = files
+        book.files, book.recorded_id = files, snapshot.snapshot_id
         for partition, state in enumerate(states):
             self._compare(book, partition, state, operation)
         book.seen[snapshot.snapshot_id] = tuple(tuple(book.visible(number)) for number in range(len(book.logs)))
@@ -272,11 +309,11 @@ class Ledger(Landed):
                 for step in intent.plan.steps:
                     name = step.topic_partition
                     if name.topic == book.name and changed[name.partition]:
-                        _clean(book, step)
+                        _clean(book, step, self._configs(book))
             case Deleting():
                 _begin_at(book, intent.partition, intent.before_offset)
             case Retaining():
-                _retain(book, intent, states)
+                _retain(book, intent, states, self._configs(book))
 
     def _compare(self, book: Book, partition: int, state: LogState, operation: str) -> None:
         log, where = book.logs[partition], f"{book.name}-{partition} after a commit of {operation}"
@@ -303,7 +340,7 @@ def _ingest(book: Book, intent: Ingesting, states: Sequence[LogState]) -> None:
             log.ingest(new, end_offset)
 
 
-def _clean(book: Book, step: CleanStep) -> None:
+def _clean(book: Book, step: CleanStep, configs: Sequence[TopicConfig]) -> None:
     log, strategy = book.logs[step.topic_partition.partition], step.strategy
     log.config = ReferenceConfig(
         delete_retention_ms=step.delete_retention_ms if isinstance(step, Compact) else 0,
@@ -318,7 +355,7 @@ def _clean(book: Book, step: CleanStep) -> None:
     assert step.delete_retention_ms in retentions, f"{step.topic_partition}: nobody set {step.delete_retention_ms} ms"
     _split(log, step.end_offset)
     log.told = sum(batch[-1].offset < step.end_offset for batch in log.batches)
-    lag_ms = book.config.min_compaction_lag_ms
+    lag_ms = min(config.min_compaction_lag_ms for config in configs)
     for batch in log.batches[: log.told]:
         newest_ms = max(record.timestamp_ms for record in batch)
         assert lag_ms == 0 or step.now_ms - newest_ms >= lag_ms, f"{step.topic_partition}: too young to be cleaned"
@@ -345,16 +382,16 @@ def _begin_at(book: Book, partition: int, start: int) -> None:
     book.starts[partition] = max(book.starts[partition], start)
 
 
-def _retain(book: Book, intent: Retaining, states: Sequence[LogState]) -> None:
+def _retain(book: Book, intent: Retaining, states: Sequence[LogState], configs: Sequence[TopicConfig]) -> None:
+    retentions_ms = [config.retention_ms for config in configs if "delete" in config.cleanup_policy]
     for partition, state in enumerate(states):
-        start = state.log_start_offset
-        gone = [record for record in book.visible(partition) if record.offset < start]
+        gone = [record for record in book.visible(partition) if record.offset < state.log_start_offset]
         if gone:
-            assert "delete" in book.config.cleanup_policy, f"{book.name}-{partition}: retention without the policy"
-        oldest_ms = intent.now_ms - book.config.retention_ms
+            assert retentions_ms, f"{book.name}-{partition}: retention without the policy"
         for record in gone:
-            assert record.timestamp_ms < oldest_ms, f"{book.name}-{partition}: {record} is not old"
-        _begin_at(book, partition, max(start, book.starts[partition]))
+            age_ms = intent.now_ms - record.timestamp_ms
+            assert age_ms > min(retentions_ms), f"{book.name}-{partition}: {record} is not old"
+        _begin_at(book, partition, max(state.log_start_offset, book.starts[partition]))
 
 
 @lru_cache(maxsize=4096)

@@ -24,6 +24,7 @@ from random import SystemRandom
 from tests.sim import actors
 from tests.sim.actors import PAUSES_MS, PROGRAMS, Program, drawn_settings
 from tests.sim.faults import KNOWN, Fault, Known
+from tests.sim.foreign import repair
 from tests.sim.history import APPENDED, DAY_MS, INGESTED, PARTITIONS, History
 from tests.sim.installed import installed
 from tests.sim.world import Actor
@@ -125,6 +126,8 @@ def _end(history: History) -> None:
     world = history.world
     world.dice.are_held = True
     world.trace.add("the end: nothing goes wrong any more")
+    for topic in (APPENDED, INGESTED):
+        _alone(history, "repair", topic, repair)
     for _ in list(history.unsettled):
         _alone(history, "repeat", APPENDED, actors.repeat)
     for _ in list(history.late):

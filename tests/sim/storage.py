@@ -93,7 +93,8 @@ class Storage:
             self.world.crash()
 
     def _raise(self, fault: Fault | None, *, writes: bool = False) -> None:
-        if writes and not self.world.dice.are_held:
+        actor = self.world.current
+        if writes and not self.world.dice.are_held and not (actor and actor.is_spared):
             if fault is Fault.FULL_DISK:
                 self._full_for = self.world.dice.chance.randrange(1, 12)
             if self._full_for:

@@ -52,6 +52,14 @@ class Actor:
     """What it works on, for those who must be alone there."""
     wakes_at_action: int = 0
     """Until so many actions were begun it is not chosen: a program that was stopped, and goes on late."""
+    looked_at: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Topic to what it was at the last look: the table's id, and which of its configurations it had."""
+    first_look: dict[str, str] = field(default_factory=dict)
+    """Topic to the table's id at the first look."""
+    is_spared: bool = False
+    """Nothing goes wrong for it."""
+    is_foreign: bool = False
+    """It is none of keptlog's."""
     begun_ms: int = 0
     is_stopped: bool = False
     turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -138,7 +146,7 @@ class World:
             self.fail(f"the history made {MOST_SEAMS} calls and does not end")
         if always_switch or self._schedule.random() < _SWITCHES:
             self._hand_on(actor)
-        fault = self.dice.draw(possible)
+        fault = None if actor.is_spared else self.dice.draw(possible)
         self.trace.add(f"{actor.name}: {what} {where}{f' !! {fault}' if fault else ''}")
         if fault is Fault.CRASH_BEFORE:
             self.crash()

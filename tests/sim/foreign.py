@@ -1,0 +1,43 @@
+"""Another program at a topic's table, which knows nothing of logs: it rolls back, or adds a file of its own.
+
+From then on nothing of keptlog's may land, until somebody has repaired it; the ledger sees to that.
+"""
+
+from __future__ import annotations
+
+from keptlog.log.record import Record
+from keptlog.storage.schema import to_arrow
+from tests.sim.faults import Known
+from tests.sim.history import History
+from tests.sim.world import Actor
+
+
+def foreign(history: History, actor: Actor) -> None:
+    """One commit of another program."""
+    world, book = history.world, history.ledger.book(actor.topic)
+    if book is None or book.recorded_id is None or {Known.ROLLBACK, Known.FOREIGN_WRITE} & world.known:
+        return
+    actor.is_spared = actor.is_foreign = True
+    table = history.catalog.load_table(("keptlog", actor.topic))
+    older = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id in book.seen][:-1]
+    if world.chance.random() < 0.5 and older:
+        chosen = older[world.chance.randrange(len(older))]
+        world.tell(f"rolls back to snapshot {chosen}")
+        history.attempt(lambda: table.manage_snapshots().set_current_snapshot(chosen).commit())
+        return
+    offset = book.logs[0].log_end_offset + world.chance.choice([-1, 0, 5])
+    rows = to_arrow(0, [Record(max(offset, 0), b"foreign", history.value(), world.now_ms)])
+    world.tell(f"inserts a row at offset {offset}")
+    history.attempt(lambda: table.append(rows))
+
+
+def repair(history: History, actor: Actor) -> None:
+    """What others have moved is moved back."""
+    book = history.ledger.book(actor.topic)
+    if book is None or not book.is_moved:
+        return
+    actor.is_spared = actor.is_foreign = True
+    table = history.catalog.load_table(("keptlog", actor.topic))
+    recorded = book.recorded_id
+    if recorded is not None:
+        history.attempt(lambda: table.manage_snapshots().set_current_snapshot(recorded).commit())
