@@ -170,9 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _tell(told(outcome))
             return 1
     seconds = time.monotonic() - started
-    _tell(
-        f"{count} histories from seed {wanted.seed} on in {seconds:.0f} s, {begun.total()} programs: all oracles hold"
-    )
+    _tell(f"{count} histories from seed {wanted.seed} on in {seconds:.0f} s: {broke} of them break an oracle")
     _tell(f"{fired.total()} faults: " + _counts(fired))
     _tell(f"{begun.total()} programs: " + _counts(begun))
     return 1 if broke else 0
