@@ -8,6 +8,7 @@ that the product hands to threads is done at once by whoever asks, so that the b
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -66,6 +67,15 @@ def _reader_once(written: Any, wanted: Any, types: Any, enums: Any) -> Any:
     return _readers[key][0]
 
 
+def _computed_once(cached: functools.cached_property[Any], instance: Any, _owner: Any = None) -> Any:
+    """As Python does it from 3.12 on. Before, a lock of the whole class is held meanwhile, across the seams."""
+    if instance is None:
+        return cached
+    if cached.attrname not in instance.__dict__:
+        instance.__dict__[cached.attrname] = cached.func(instance)
+    return instance.__dict__[cached.attrname]
+
+
 @contextmanager
 def installed(world: World) -> Iterator[None]:
     """Let a world's clock and dice be those of PyIceberg."""
@@ -89,6 +99,7 @@ def installed(world: World) -> Iterator[None]:
         patch("pyiceberg.table.update.datetime", Clock),
         patch("pyiceberg.table.metadata.datetime", Datetimes()),
         patch("keptlog.table.partition_writers.ThreadPoolExecutor", _AtOnce),
+        patch.object(functools.cached_property, "__get__", _computed_once),
         patch.object(AvroFileHeader, "get_schema", _schema_once),
         patch("pyiceberg.avro.file.resolve_reader", _reader_once),
         patch.object(ExecutorFactory, "get_or_create", staticmethod(_AtOnce)),

@@ -83,7 +83,14 @@ class Retaining:
     now_ms: int
 
 
-Intent = Appending | Cleaning | Ingesting | Deleting | Retaining
+@dataclass
+class Standing:
+    """A commit after which every log is as it was: the fence of a purge, or a repair."""
+
+    topic: str
+
+
+Intent = Standing | Appending | Cleaning | Ingesting | Deleting | Retaining
 
 
 class SpecifiedLog(ReferenceLog):
@@ -224,6 +231,7 @@ class Ledger(Landed):
             assert len(new) == 1, "one commit made several snapshots"
             self._judge(book, new[0], after)
         elif before:
+            assert not book.is_moved, "a commit is built on what another program has moved"
             self._require_unmoved(book, before, after)
         self._look_up(name, after)
 
@@ -260,19 +268,26 @@ class Ledger(Landed):
         files, identity = self._files(book, snapshot, after), str(after.metadata.table_uuid)
         changed = [set(now) != set(was) for now, was in zip(files, book.files, strict=True)]
         states = [LogState.read(book.name, partition, after.properties) for partition in range(len(book.logs))]
-        intent = self.intents.get(run_id)
-        assert intent, f"a commit of nobody: {operation} {run_id}"
-        assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"
+        intent = self._intent(book, run_id, operation)
         looked_first = self.world.current.first_look.get(book.name) if self.world.current else None
         if Known.ACROSS_RECREATE not in self.world.known:
             assert looked_first in {None, identity}, f"{run_id} was begun for another topic of this name"
         self._apply(book, intent, run_id, changed, states)
         book.landed[f"{run_id}/{operation}/{len(book.landed)}"] = snapshot.snapshot_id
         book.landed_by[run_id] = self.world.current.name if self.world.current else ""
-        book.files, book.recorded_id = files, snapshot.snapshot_id
+        book.files, book.recorded_id, book.is_moved = files, snapshot.snapshot_id, False
         for partition, state in enumerate(states):
             self._compare(book, partition, state, operation)
         book.seen[snapshot.snapshot_id] = tuple(tuple(book.visible(number)) for number in range(len(book.logs)))
+
+    def _intent(self, book: Book, run_id: str, operation: str) -> Intent:
+        """What the run is about; a fence of a purge is nobody's and moves nothing."""
+        intent = Standing(book.name) if operation == "sweep" else self.intents.get(run_id)
+        assert intent, f"a commit of nobody: {operation} {run_id}"
+        assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"
+        is_repair = isinstance(intent, Standing) and operation == "repair"
+        assert is_repair or not book.is_moved, "a commit is built on what another program has moved"
+        return intent
 
     def _files(self, book: Book, snapshot: Snapshot, table: Table) -> list[dict[str, tuple[int, ...]]]:
         found: list[dict[str, tuple[int, ...]]] = [{} for _ in book.logs]

@@ -27,6 +27,7 @@ from tests.sim.trace import Trace
 BEGINNING_MS = 1_700_000_000_000
 _SWITCHES = 0.25
 """How often a seam hands the baton on."""
+_LONGEST_STEP_SECONDS = 120
 MOST_SEAMS = 60_000
 """A history that makes more calls does not end."""
 
@@ -210,7 +211,8 @@ class World:
         """Give an actor the baton until it hands it on, or ends."""
         self.current = actor
         actor.turn.release()
-        self._main.acquire()
+        if not self._main.acquire(timeout=_LONGEST_STEP_SECONDS):
+            raise Broken(f"{actor.name} waits for something that is no seam: a lock, or a thread")
         self.current = None
         if actor.has_ended:
             self.actors.remove(actor)
@@ -228,7 +230,7 @@ class World:
             actor.is_dead = True
             self.current = actor
             actor.turn.release()
-            self._main.acquire()
+            self._main.acquire(timeout=_LONGEST_STEP_SECONDS)
         self.current, self.actors = None, []
 
     def _work(self, actor: Actor) -> None:
