@@ -87,6 +87,7 @@ def ingest(history: History, actor: Actor) -> None:
     result, _ = history.attempt(lambda: passed.carry_out(passed.plan(source), run_id))
     book = history.ledger.book(INGESTED)
     if result is not None and book is not None:
+        history.judge(*result.failed.values())
         for intake in result.committed:
             end = book.logs[intake.topic_partition.partition].log_end_offset
             if end < intake.range.end_offset:
@@ -109,7 +110,10 @@ def clean(history: History, actor: Actor, *, stops: bool = False) -> None:
         world.park(world.chance.randint(1, 8))
     book = history.ledger.book(actor.topic)
     done, _ = history.attempt(lambda: cleaner.commit(staged))
-    if done is None or book is None:
+    if done is None:
+        return
+    history.judge(*done.failed.values())
+    if book is None:
         return
     has_landed = book.has_landed(run_id)
     if done.committed and not has_landed:
@@ -128,7 +132,9 @@ def retain(history: History, actor: Actor) -> None:
     world, store = history.world, history.store(actor.host)
     run_id, now_ms = f"retain{world.new_id()}", world.clock_ms
     history.ledger.intents[run_id] = Retaining(actor.topic, now_ms)
-    history.attempt(lambda: Retainer(store).retain(named_logs(store, [actor.topic]), run_id, now_ms=now_ms))
+    done, _ = history.attempt(lambda: Retainer(store).retain(named_logs(store, [actor.topic]), run_id, now_ms=now_ms))
+    if done is not None:
+        history.judge(*done.failed.values())
 
 
 def delete_records(history: History, actor: Actor) -> None:
@@ -150,7 +156,10 @@ def delete_records(history: History, actor: Actor) -> None:
 def purge(history: History, actor: Actor, *, jump_ms: int = 0) -> None:
     world = history.world
     if history.may_sweep(actor, jump_ms):
-        history.attempt(lambda: Purger(history.store(actor.host)).purge([actor.topic], now_ms=world.clock_ms))
+        purger = Purger(history.store(actor.host))
+        done, _ = history.attempt(lambda: purger.purge([actor.topic], now_ms=world.clock_ms))
+        if done is not None:
+            history.judge(*done.failed.values())
 
 
 def purge_a_day_off(history: History, actor: Actor) -> None:

@@ -6,9 +6,11 @@ From then on nothing of keptlog's may land, until somebody has repaired it; the 
 from __future__ import annotations
 
 from keptlog.log.record import Record
+from keptlog.passes.repair import Repairer
 from keptlog.storage.schema import to_arrow
 from tests.sim.faults import Known
 from tests.sim.history import History
+from tests.sim.ledger import Standing
 from tests.sim.world import Actor
 
 
@@ -32,12 +34,17 @@ def foreign(history: History, actor: Actor) -> None:
 
 
 def repair(history: History, actor: Actor) -> None:
-    """What others have moved is moved back."""
-    book = history.ledger.book(actor.topic)
+    """What was acknowledged is brought back."""
+    world, book = history.world, history.ledger.book(actor.topic)
     if book is None or not book.is_moved:
         return
-    actor.is_spared = actor.is_foreign = True
-    table = history.catalog.load_table(("keptlog", actor.topic))
-    recorded = book.recorded_id
-    if recorded is not None:
-        history.attempt(lambda: table.manage_snapshots().set_current_snapshot(recorded).commit())
+    repairer, run_id = Repairer(history.store(actor.host)), f"repair{world.new_id()}"
+    history.ledger.intents[run_id] = Standing(actor.topic)
+
+    def bring_back() -> None:
+        proposal = repairer.propose(actor.topic, now_ms=world.clock_ms)
+        if proposal:
+            for checks in repairer.repair(proposal, run_id, now_ms=world.clock_ms).values():
+                world.tell(f"repaired, {sum(check.passed for check in checks)} checks pass")
+
+    history.attempt(bring_back)

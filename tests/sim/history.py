@@ -102,18 +102,22 @@ class History:
         """What work gives, or the error that it ends with; only errors that tell something else may come out."""
         try:
             return work(), None
-        except (InvariantViolated, UnsupportedFormat) as error:
-            self.world.fail(f"{type(error).__name__}: {error}")
-            raise
-        except LogCorrupt as error:
-            if not any(book.damaged or book.was_moved for book in self.ledger.books.values()):
-                self.world.fail(f"LogCorrupt of a log that nobody has damaged: {error}")
-            return None, error
-        except (KeptlogError, OSError, CommitFailedException) as error:
-            if isinstance(error, CommitFailedException) and not (self.world.current and self.world.current.is_foreign):
+        except CommitFailedException as error:  # another program's, which has no better error
+            if not (self.world.current and self.world.current.is_foreign):
                 raise
-            self.world.tell(f"{type(error).__name__}: {error}")
             return None, error
+        except (KeptlogError, OSError) as error:
+            self.judge(error)
+            return None, error
+
+    def judge(self, *errors: Exception) -> None:
+        """No error says that keptlog is broken, and none that a log is, unless somebody else has done it."""
+        for error in errors:
+            self.world.tell(f"{type(error).__name__}: {error}")
+            is_bug = isinstance(error, InvariantViolated | UnsupportedFormat)
+            is_touched = any(book.damaged or book.was_moved for book in self.ledger.books.values())
+            if is_bug or (isinstance(error, LogCorrupt) and not is_touched):
+                self.world.fail(f"{type(error).__name__}: {error}")
 
     def is_alone(self, actor: Actor) -> bool:
         """Whether nobody else works on its topic."""
