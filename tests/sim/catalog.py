@@ -4,6 +4,7 @@ then moves one pointer, if nobody else did. Between any two of these another pro
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import requests
@@ -106,10 +107,10 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
         location = self.pointers.get(name)
         if location is None:
             raise NoSuchTableError(name)
-        content = self.storage.read(location)
+        with SimulatedIO(self.storage).new_input(location).open() as stream:
+            content = stream.read(-1)
         if content not in self._parsed:
-            with SimulatedIO(self.storage).new_input(location).open() as stream:
-                self._parsed[content] = FromByteStream.table_metadata(stream)
+            self._parsed[content] = FromByteStream.table_metadata(BytesIO(content))
         return Table(("keptlog", name), self._parsed[content], location, SimulatedIO(self.storage), self)
 
     @override

@@ -162,6 +162,8 @@ class Ledger(Landed):
     broker: Mapping[str, str] = field(default_factory=dict)
     _referenced: dict[str, set[str]] = field(default_factory=dict)
     _of_snapshot: dict[int, set[str]] = field(default_factory=dict)
+    _records: dict[str, tuple[Record, ...]] = field(default_factory=dict)
+    _needed_now: dict[str, set[str]] = field(default_factory=dict)
     _of_manifest: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def book(self, topic: str) -> Book | None:
@@ -245,6 +247,8 @@ class Ledger(Landed):
                 self._of_snapshot[snapshot.snapshot_id] = paths
             found |= self._of_snapshot[snapshot.snapshot_id]
         self._referenced[name] = found
+        current = self._of_snapshot.get(table.metadata.current_snapshot_id or 0, set())
+        self._needed_now[name] = current | {table.metadata_location, *watermarks_paths(table.properties)}
 
     def _require_unmoved(self, book: Book, before: Table, after: Table) -> None:
         """A commit that makes no snapshot moves no log."""
@@ -306,8 +310,15 @@ class Ledger(Landed):
         return self._of_manifest[manifest.manifest_path]
 
     def records(self, path: str) -> tuple[Record, ...]:
-        """What a segment holds, as it lies on the disk now."""
-        return decoded(self.storage.disk.files[path].content) if path in self.storage.disk.files else ()
+        """What a segment held when it was first seen; nothing if it was not there then."""
+        if path not in self._records:
+            file = self.storage.disk.files.get(path)
+            self._records[path] = decoded(file.content) if file else ()
+        return self._records[path]
+
+    def needed_now(self, topic: str) -> set[str]:
+        """Every file that a reader or a writer of the current snapshot needs."""
+        return self._needed_now.get(topic, set())
 
     def _apply(
         self, book: Book, intent: Intent, run_id: str, changed: Sequence[bool], states: Sequence[LogState]

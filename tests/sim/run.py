@@ -25,8 +25,9 @@ from tests.sim import actors
 from tests.sim.actors import PAUSES_MS, PROGRAMS, Program, drawn_settings
 from tests.sim.faults import KNOWN, Fault, Known
 from tests.sim.foreign import repair
-from tests.sim.history import APPENDED, DAY_MS, INGESTED, PARTITIONS, History
+from tests.sim.history import APPENDED, INGESTED, PARTITIONS, History
 from tests.sim.installed import installed
+from tests.sim.last_act import damage
 from tests.sim.world import Actor
 
 ACTIONS = 45
@@ -142,7 +143,8 @@ def _end(history: History) -> None:
     history.oracle.require_no_leftovers()
     if Known.FORGOTTEN_RUN_ID not in world.known and history.unsettled:
         world.fail(f"{sorted(history.unsettled)} can't be settled")
-    world.now_ms += DAY_MS
+    for topic in topics:
+        _alone(history, "damage", topic, damage)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,8 +18,10 @@ import pyarrow as pa
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from typing_extensions import override
 
+from keptlog.storage.damage import damaged
 from keptlog.storage.files import StoredFile
 from keptlog.table.files import TableFiles
+from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
 from tests.sim.disk import Disk
 from tests.sim.faults import Fault
 from tests.sim.world import World
@@ -188,7 +190,11 @@ class _Input(InputFile):
         return self._storage.exists(self.location)
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002  # PyIceberg's
-        return io.BytesIO(self._storage.read(self.location))
+        content = self._storage.read(self.location)
+        try:
+            return io.BytesIO(without_checksum(self.location, content) if has_checksum(self.location) else content)
+        except ValueError as error:
+            raise damaged(self.location, str(error)) from None
 
 
 class _Stream(io.BytesIO):
@@ -201,6 +207,8 @@ class _Stream(io.BytesIO):
     def close(self) -> None:
         if not self.closed:
             content = self.getvalue()
+            if has_checksum(self._path):
+                content = with_checksum(self._path, content)
             super().close()
             self._storage.end(self._path, content)
 
@@ -230,7 +238,7 @@ class _Output(OutputFile):
 
 
 class SimulatedIO(FileIO):
-    """PyIceberg's way to the simulated disk."""
+    """PyIceberg's way to the simulated disk; with checksums, as ``DurableFileIO`` has them."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__({})
