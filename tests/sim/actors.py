@@ -17,7 +17,7 @@ from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CHECKS, verify_log
 from tests.sim.faults import Known
-from tests.sim.foreign import foreign, repair
+from tests.sim.foreign import copied_home, foreign, repair
 from tests.sim.history import (
     APPENDED,
     DAY_MS,
@@ -264,6 +264,7 @@ PROGRAMS = (
     Program("verify", 1, verify),
     Program("foreign", 1, foreign),
     Program("repair", 1, repair),
+    Program("copied-home", 1, copied_home),
 )
 PAUSES_MS = (0, 1, 10 * SECOND_MS, 10 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, HOUR_MS + 1)
 

@@ -35,6 +35,8 @@ SINGLE = (Fault.LOST_REQUEST, Fault.LOCKED, Fault.CRASH_BEFORE)
 """Of a request that competes with nobody."""
 ANSWER = (Fault.LOST_ANSWER, Fault.LANDED_THEN_REFUSED, Fault.CRASH_AFTER, Fault.POWER_LOSS)
 SINGLE_ANSWER = (Fault.LOST_ANSWER, Fault.CRASH_AFTER, Fault.POWER_LOSS)
+MOST_LOST_RACES = 3
+"""Of a purge, before it lands."""
 
 
 class Landed:
@@ -145,7 +147,11 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
         self._refuse(self.world.seam("commit", name, REQUEST))
         with self.world.quiet():
             current = self.table(name) if name in self.pointers else None
-        staged = self._update_and_stage_table(current, table.name(), requirements, updates)
+        try:
+            staged = self._update_and_stage_table(current, table.name(), requirements, updates)
+        except CommitFailedException:
+            self._lost_race()
+            raise
         if current is None:
             raise CommitFailedException(f"Table is gone: {name}")
         if staged.metadata == current.metadata:
@@ -153,14 +159,25 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
         self.world.seam("swap", name, (Fault.CRASH_BEFORE,))
         if self.pointers.get(name) != current.metadata_location:
+            self._lost_race()
             raise CommitFailedException(f"Table has been updated by another process: {name}")
         self.pointers[name] = staged.metadata_location
         with self.world.quiet():
             after = self.table(name)
             for watcher in self.watchers:
                 watcher.committed(name, current, after)
+        if self.world.current:
+            self.world.current.lost_races = 0
         self._answer(self.world.seam("landed", name, ANSWER))
         return CommitTableResponse(metadata=after.metadata, **{"metadata-location": after.metadata_location})
+
+    def _lost_race(self) -> None:
+        """A purge must not starve beside writers."""
+        actor = self.world.current
+        if actor:
+            actor.lost_races += 1
+            if actor.name.startswith("purge") and actor.lost_races > MOST_LOST_RACES:
+                self.world.fail(f"{actor.name} lost {actor.lost_races} races in a row")
 
     def _unreachable(self, fault: Fault | None) -> None:
         if fault is Fault.UNREACHABLE:

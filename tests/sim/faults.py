@@ -65,12 +65,22 @@ class Known(StrEnum):
     STARVING_PURGE = "A9"
     UNSYNCED_DELETE = "a delete that a power loss takes back"
     MISSING_FILE = "A12"
+    DAMAGED_METADATA = "B1"
     ACROSS_RECREATE = "A14"
     CLOCK_SKEW = "A15"
     FOREIGN_WRITE = "A16"
 
 
-KNOWN: frozenset[Known] = frozenset(Known) - {Known.ROLLBACK, Known.FOREIGN_WRITE}
+KNOWN: frozenset[Known] = frozenset(
+    {
+        Known.LANDED_THEN_REFUSED,
+        Known.FORGOTTEN_RUN_ID,
+        Known.UNSYNCED_DELETE,
+        Known.DAMAGED_METADATA,
+        Known.ACROSS_RECREATE,
+        Known.CLOCK_SKEW,
+    }
+)
 """What is not mended yet. Take one out when its mend has landed."""
 
 

@@ -6,10 +6,11 @@ From then on nothing of keptlog's may land, until somebody has repaired it; the 
 from __future__ import annotations
 
 from keptlog.log.record import Record
+from keptlog.passes.purge import Purger
 from keptlog.passes.repair import Repairer
 from keptlog.storage.schema import to_arrow
 from tests.sim.faults import Known
-from tests.sim.history import History
+from tests.sim.history import DAY_MS, History
 from tests.sim.ledger import Standing
 from tests.sim.world import Actor
 
@@ -48,3 +49,19 @@ def repair(history: History, actor: Actor) -> None:
                 world.tell(f"repaired, {sum(check.passed for check in checks)} checks pass")
 
     history.attempt(bring_back)
+
+
+def copied_home(history: History, actor: Actor) -> None:
+    """A home is copied; the original goes on; a purge of the copy must see that it knows less, and delete nothing."""
+    world, catalog = history.world, history.catalog
+    if Known.COPIED_HOME in world.known or actor.topic not in catalog.pointers:
+        return
+    history.copies.append(catalog.copied())
+    copy = history.copies[world.chance.randrange(len(history.copies))]
+    if not copy.pointers.get(actor.topic) or not history.is_behind(copy, actor.topic):
+        return
+    actor.is_spared = True
+    done = Purger(history.store_of_copy(copy)).purge([actor.topic], now_ms=world.clock_ms + DAY_MS)
+    world.tell(f"a copy's purge: {done.failed}")
+    if not done.failed:
+        world.fail(f"a purge of topic {actor.topic} in a copied home goes through, and the original has gone on")

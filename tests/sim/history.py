@@ -52,6 +52,8 @@ class History:
     oracle: FileOracle
     stores: dict[int, SimulatedStore] = field(default_factory=dict)
     """By host; a crash takes it along, with all that it remembered."""
+    copies: list[SimulatedCatalog] = field(default_factory=list)
+    """Homes as they were when somebody copied them."""
     late: list[Callable[[], object]] = field(default_factory=list)
     unsettled: dict[str, Appending] = field(default_factory=dict)
     """Appends that may have landed, or not: their run is sent again some time."""
@@ -92,6 +94,11 @@ class History:
             self.stores[host] = store
         return self.stores[host]
 
+    def store_of_copy(self, copy: SimulatedCatalog) -> SimulatedStore:
+        store = SimulatedStore(copy, {}, self.world.sleep, self.world.new_id)
+        store.simulated = SimulatedFiles(storage=self.storage)
+        return store
+
     def engine(self, host: int) -> Engine:
         return simulated_engine(self.world, self.store(host).files, self.late)
 
@@ -102,13 +109,13 @@ class History:
         """What work gives, or the error that it ends with; only errors that tell something else may come out."""
         try:
             return work(), None
-        except CommitFailedException as error:  # another program's, which has no better error
-            if not (self.world.current and self.world.current.is_foreign):
-                raise
-            return None, error
         except (KeptlogError, OSError) as error:
             self.judge(error)
             return None, error
+        except (CommitFailedException, ValueError) as error:
+            if not (self.world.current and self.world.current.is_foreign):
+                raise
+            return None, error  # another program's, which has no better ones
 
     def judge(self, *errors: Exception) -> None:
         """No error says that keptlog is broken, and none that a log is, unless somebody else has done it."""
@@ -122,6 +129,15 @@ class History:
     def is_alone(self, actor: Actor) -> bool:
         """Whether nobody else works on its topic."""
         return all(other is actor or other.topic != actor.topic for other in self.world.actors)
+
+    def is_behind(self, copy: SimulatedCatalog, topic: str) -> bool:
+        """Whether the topic has gone on by two commits or more since the copy was made."""
+        with self.world.quiet():
+            if self.catalog.pointers.get(topic) is None or copy.pointers[topic] not in self.storage.disk.files:
+                return False
+            now, then = self.catalog.table(topic).metadata, copy.table(topic).metadata
+        numbers = [metadata.last_sequence_number for metadata in (then, now)]
+        return now.table_uuid == then.table_uuid and numbers[1] >= numbers[0] + 2
 
     def may_sweep(self, actor: Actor, jump_ms: int = 0) -> bool:
         """Whether a purge sweeps nothing from under a program that has looked for its files and not committed yet.

@@ -51,15 +51,17 @@ class FileOracle(Watcher):
             if path in self.storage.disk.files:
                 self.world.fail(f"a receipt says that {path} is gone, and it is there")
         if Known.STAGED_HOLDERS not in self.world.known:
-            self._require_gone(book, paths)
+            held = receipt.get("held_files", [])
+            named = {str(file["path"]) for file in held} if isinstance(held, list) else set()
+            self._require_gone(book, paths, named)
 
-    def _require_gone(self, book: Book, paths: list[str]) -> None:
-        """Values that no live or retained segment has any more must be in no file at all."""
+    def _require_gone(self, book: Book, paths: list[str], named: set[str]) -> None:
+        """Values that no live or retained segment has any more are in no file that the receipt does not name."""
         referenced = self.ledger.referenced(book.name)
         kept = {value for path in referenced for value in book.values.get(path, ())}
         gone = {value for path in paths for value in book.values.get(path, ())} - kept
         for path, file in self.storage.disk.below(book.location):
-            if path not in referenced and path.endswith(".parquet"):
+            if path not in referenced and path not in named and path.endswith(".parquet"):
                 held = sorted(gone & values_in(file.content))
                 if held:
                     self.world.fail(f"a receipt is issued, and {path} still holds {held[:3]}")

@@ -57,6 +57,8 @@ class Actor:
     """Topic to what it was at the last look: the table's id, and which of its configurations it had."""
     first_look: dict[str, str] = field(default_factory=dict)
     """Topic to the table's id at the first look."""
+    lost_races: int = 0
+    """Commits in a row that another program came before."""
     is_spared: bool = False
     """Nothing goes wrong for it."""
     is_foreign: bool = False
