@@ -135,9 +135,9 @@ class History:
         with self.world.quiet():
             if self.catalog.pointers.get(topic) is None or copy.pointers[topic] not in self.storage.disk.files:
                 return False
-            now, then = self.catalog.table(topic).metadata, copy.table(topic).metadata
-        numbers = [metadata.last_sequence_number for metadata in (then, now)]
-        return now.table_uuid == then.table_uuid and numbers[1] >= numbers[0] + 2
+            now, then = self.catalog.table(topic), copy.table(topic)
+        is_same = now.metadata.table_uuid == then.metadata.table_uuid
+        return is_same and now.last_sequence_number >= then.last_sequence_number + 2
 
     def may_sweep(self, actor: Actor, jump_ms: int = 0) -> bool:
         """Whether a purge sweeps nothing from under a program that has looked for its files and not committed yet.

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 from typing_extensions import override
 
+from keptlog.table.store import ORPHAN_GRACE_MS
 from tests.sim.faults import Known
 from tests.sim.ledger import Book, Ledger, decoded
 from tests.sim.storage import Storage, Watcher
 from tests.sim.world import World
+
+_MOST_SKEW_MS = 120_000
 
 
 @dataclass
@@ -33,6 +36,17 @@ class FileOracle(Watcher):
         for topic in self.ledger.current:
             if path in self.ledger.referenced(topic):
                 self.world.fail(f"{path} is deleted, and topic {topic} refers to it")
+        self._require_old(path)
+
+    def _require_old(self, path: str) -> None:
+        """What was never live is swept only once it is older than the grace: its run may be under way."""
+        actor, file = self.world.current, self.storage.disk.files.get(path)
+        was_live = any(path in book.ever_live for book in self.ledger.books.values())
+        if actor is None or file is None or was_live or "/data/" not in path or not actor.name.startswith("purge"):
+            return
+        age_ms = self.world.now_ms - file.modified_ms
+        if age_ms < ORPHAN_GRACE_MS - _MOST_SKEW_MS:
+            self.world.fail(f"{path} is swept, and is {age_ms} ms old")
 
     @override
     def written(self, path: str) -> None:

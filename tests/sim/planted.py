@@ -18,16 +18,22 @@ from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow.parquet as pq
 from pyiceberg.table.update import AssertRefSnapshotId
+from typing_extensions import override
 
 from keptlog.log.config import TopicConfig
 from keptlog.log.verdict import CleanBounds
-from keptlog.table import append, arrival, purge, swap
+from keptlog.storage import segment_reader
+from keptlog.table import append, arrival, swap
 from keptlog.table.append import Append
 from keptlog.table.arrival import Ingestion
+from keptlog.table.commit import Committer
 from keptlog.table.manifests import FileChange
-from keptlog.table.purge import Purge
+from keptlog.table.purge import Purge, PurgeReceipt
+from keptlog.table.references import References
 from keptlog.table.store import LogStore
+from keptlog.table.sweep import Fence
 from keptlog.table.topics import Topic
 from tests.sim.run import play
 from tests.sim.storage import SimulatedFiles, Storage
@@ -158,22 +164,69 @@ def watermarks_unreferenced() -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True)
+class _LateDeletion(SimulatedFiles):
+    """Deletes no segment before it is told to."""
+
+    put_off: list[str] = dataclasses.field(default_factory=list, kw_only=True)
+
+    @override
+    def delete(self, path: str) -> None:
+        if "/data/" in path:
+            self.put_off.append(path)
+        else:
+            super().delete(path)
+
+
 @contextmanager
 def receipts_before_deletion() -> Iterator[None]:
     """A purge issues its receipt, and then deletes."""
-    carry_out = Purge._carry_out
+    purge_one = Purge.purge
 
-    def too_early(one: Purge, path: str, journal: Any, referenced: Any) -> Any:
-        waiting: list[str] = []
-        delete = SimulatedFiles.delete
-        with patch.object(SimulatedFiles, "delete", lambda _, path: waiting.append(path)):
-            done = carry_out(one, path, journal, referenced)
-        for each in waiting:
-            delete(one.files, each)  # type: ignore[arg-type]
-        return done
+    def too_early(one: Purge) -> PurgeReceipt:
+        files = one.files
+        assert isinstance(files, SimulatedFiles)
+        late = _LateDeletion(storage=files.storage)
+        one.files = late
+        receipt = purge_one(one)
+        for path in late.put_off:
+            files.delete(path)
+        return receipt
 
-    with patch.object(purge.Purge, "_carry_out", too_early):
+    with patch.object(Purge, "purge", too_early):
         yield
+
+
+def fence_skipped() -> AbstractContextManager[object]:
+    """A purge sweeps without a fence."""
+    return patch.object(Fence, "condemn", lambda *_: {})
+
+
+@contextmanager
+def rollback_undetected() -> Iterator[None]:
+    """Nobody asks whether state and snapshot belong together."""
+    commit = Committer.commit
+
+    def unasked(one: Committer, topic: str, prepare: Any, commit_id: str | None = None, *_: Any) -> Any:
+        return commit(one, topic, prepare, commit_id, lambda _: None)
+
+    with patch.object(Committer, "commit", unasked), patch.object(append, "require_own", lambda _: None):
+        yield
+
+
+@contextmanager
+def checksums_off() -> Iterator[None]:
+    """What is read of a segment is believed."""
+    with (
+        patch.object(segment_reader, "pages_checksum", lambda _: None),
+        patch.object(segment_reader, "_opened", lambda source, _: pq.ParquetFile(source)),
+    ):
+        yield
+
+
+def copy_unnoticed() -> AbstractContextManager[object]:
+    """A purge does not ask whether the storage knows more than its catalog."""
+    return patch("keptlog.table.purge.spared_references", lambda *_: References())
 
 
 @contextmanager
@@ -206,6 +259,10 @@ PLANTED: dict[str, Plant] = {
     "watermarks unreferenced": watermarks_unreferenced,
     "receipts before deletion": receipts_before_deletion,
     "sync skipped": sync_skipped,
+    "fence skipped": fence_skipped,
+    "rollback undetected": rollback_undetected,
+    "checksums off": checksums_off,
+    "copied home unnoticed": copy_unnoticed,
 }
 
 
