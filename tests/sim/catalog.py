@@ -8,7 +8,6 @@ from io import BytesIO
 from typing import Any
 
 import requests
-from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -25,6 +24,8 @@ from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy.exc import OperationalError
 from typing_extensions import override
 
+from keptlog.table.embedded import NAMESPACE
+from keptlog.table.forward_in_time import ForwardInTime
 from tests.sim.faults import Fault
 from tests.sim.storage import WAREHOUSE, SimulatedIO, Storage
 from tests.sim.world import World
@@ -52,22 +53,23 @@ class Landed:
         """The current actor has loaded a table."""
 
 
-class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
+class SimulatedCatalog(ForwardInTime, NoopCatalog):
     """The tables of one world."""
 
     def __init__(self, world: World, storage: Storage) -> None:
         super().__init__("keptlog", warehouse=WAREHOUSE)
         self.world, self.storage = world, storage
+        self.now_ms = lambda: world.clock_ms
         self.pointers: dict[str, str] = {}
-        """Table to the location of its current metadata."""
+        """Table to the location of its current metadata; those that are being deleted with their namespace in front."""
         self.watchers: list[Landed] = []
-        self._has_namespace = False
+        self._namespaces: dict[str, None] = {}
         self._parsed: dict[bytes, TableMetadata] = {}
 
     def copied(self) -> SimulatedCatalog:
         """What ``cp`` makes of it: another catalog with the same paths in it."""
         copy = SimulatedCatalog(self.world, self.storage)
-        copy.pointers, copy._has_namespace = dict(self.pointers), True
+        copy.pointers, copy._namespaces = dict(self.pointers), dict(self._namespaces)
         return copy
 
     @override
@@ -76,13 +78,13 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
 
     @override
     def namespace_exists(self, namespace: Any) -> bool:
-        return self._has_namespace
+        return _text(namespace) in self._namespaces
 
     @override
     def create_namespace(self, namespace: Any, properties: Any = None) -> None:
-        if self._has_namespace:
-            raise NamespaceAlreadyExistsError(str(namespace))
-        self._has_namespace = True
+        if _text(namespace) in self._namespaces:
+            raise NamespaceAlreadyExistsError(_text(namespace))
+        self._namespaces[_text(namespace)] = None
 
     @override
     def load_namespace_properties(self, namespace: Any) -> Any:
@@ -91,17 +93,20 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
     @override
     def list_tables(self, namespace: Any) -> list[Any]:
         self._unreachable(self.world.seam("list tables", "", LOAD))
-        if not self._has_namespace:
-            raise NoSuchNamespaceError(str(namespace))
-        return [("keptlog", name) for name in sorted(self.pointers)]
+        wanted = _text(namespace)
+        if wanted not in self._namespaces:
+            raise NoSuchNamespaceError(wanted)
+        identifiers = [_identifier(key) for key in sorted(self.pointers)]
+        return [identifier for identifier in identifiers if identifier[0] == wanted]
 
     @override
     def load_table(self, identifier: Any) -> Table:
-        name = Catalog.table_name_from(identifier)
+        name = _key(identifier)
         self._unreachable(self.world.seam("load", name, LOAD))
         table = self.table(name)
         for watcher in self.watchers:
-            watcher.looked_at(name)
+            if _identifier(name)[0] == NAMESPACE:
+                watcher.looked_at(name)
         return table
 
     def table(self, name: str) -> Table:
@@ -113,11 +118,11 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
             content = stream.read(-1)
         if content not in self._parsed:
             self._parsed[content] = FromByteStream.table_metadata(BytesIO(content))
-        return Table(("keptlog", name), self._parsed[content], location, SimulatedIO(self.storage), self)
+        return Table(_identifier(name), self._parsed[content], location, SimulatedIO(self.storage), self)
 
     @override
     def create_table(self, identifier: Any, schema: Any, location: Any = None, *args: Any, **how: Any) -> Table:
-        name = Catalog.table_name_from(identifier)
+        name = _key(identifier)
         self._refuse(self.world.seam("create table", name, SINGLE))
         staged = self._create_staged_table(identifier, schema, location, *args, **how)
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
@@ -133,17 +138,34 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
 
     @override
     def drop_table(self, identifier: Any) -> None:
-        name = Catalog.table_name_from(identifier)
+        name = _key(identifier)
         self._refuse(self.world.seam("drop table", name, SINGLE))
         if self.pointers.pop(name, None) is None:
             raise NoSuchTableError(name)
-        for watcher in self.watchers:
-            watcher.dropped(name)
+        self._tell_dropped(name)
         self._answer(self.world.seam("dropped", name, SINGLE_ANSWER))
 
     @override
+    def rename_table(self, from_identifier: Any, to_identifier: Any) -> Table:
+        name, new_name = _key(from_identifier), _key(to_identifier)
+        self._refuse(self.world.seam("rename table", f"{name} to {new_name}", SINGLE))
+        if name not in self.pointers:
+            raise NoSuchTableError(name)
+        if new_name in self.pointers:
+            raise TableAlreadyExistsError(new_name)
+        self.pointers[new_name] = self.pointers.pop(name)
+        self._tell_dropped(name)
+        self._answer(self.world.seam("renamed", name, SINGLE_ANSWER))
+        return self.load_table(to_identifier)
+
+    def _tell_dropped(self, name: str) -> None:
+        for watcher in self.watchers:
+            if _identifier(name)[0] == NAMESPACE:
+                watcher.dropped(name)
+
+    @override
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
-        name = table.name()[-1]
+        name = _key(table.name())
         self._refuse(self.world.seam("commit", name, REQUEST))
         with self.world.quiet():
             current = self.table(name) if name in self.pointers else None
@@ -200,3 +222,17 @@ class SimulatedCatalog(NoopCatalog, MetastoreCatalog):
             if self.world.dice.chance.random() < 0.5:
                 raise CommitStateUnknownException("simulated: the service failed after it had landed")
             raise requests.ReadTimeout("simulated: the answer was lost")
+
+
+def _text(namespace: Any) -> str:
+    return namespace if isinstance(namespace, str) else ".".join(namespace)
+
+
+def _key(identifier: Any) -> str:
+    namespace, _, name = _text(identifier).rpartition(".")
+    return name if namespace == NAMESPACE else f"{namespace}.{name}"
+
+
+def _identifier(key: str) -> tuple[str, str]:
+    namespace, _, name = key.rpartition(".")
+    return namespace or NAMESPACE, name

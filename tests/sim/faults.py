@@ -78,7 +78,6 @@ KNOWN: frozenset[Known] = frozenset(
         Known.UNSYNCED_DELETE,
         Known.DAMAGED_METADATA,
         Known.ACROSS_RECREATE,
-        Known.CLOCK_SKEW,
     }
 )
 """What is not mended yet. Take one out when its mend has landed."""

@@ -91,6 +91,7 @@ class History:
         if host not in self.stores:
             store = SimulatedStore(self.catalog, {}, self.world.sleep, self.world.new_id)
             store.simulated = SimulatedFiles(storage=self.storage)
+            store.clock_ms = lambda: self.world.now_ms + self.world.skews_ms[host]
             self.stores[host] = store
         return self.stores[host]
 

@@ -85,7 +85,7 @@ class Retaining:
 
 @dataclass
 class Standing:
-    """A commit after which every log is as it was: the fence of a purge, or a repair."""
+    """A commit after which every log is as it was: the fence of a purge, an alteration, or a repair."""
 
     topic: str
 
@@ -184,18 +184,7 @@ class Ledger(Landed):
     def looked_at(self, name: str) -> None:
         actor, identity = self.world.current, self.current.get(name)
         if actor and identity:
-            actor.looked_at[name] = (identity, len(self.books[identity].configs) - 1)
             actor.first_look.setdefault(name, identity)
-
-    def _configs(self, book: Book) -> list[TopicConfig]:
-        """Those that may count for the current actor's commit: as they were at its last look, or since.
-
-        An alteration makes no snapshot, so a commit that has looked already does not see it. Kafka's cleaner does not
-        either.
-        """
-        actor = self.world.current
-        looked_at = actor.looked_at.get(book.name) if actor else None
-        return book.configs[looked_at[1] if looked_at else -1 :]
 
     @override
     def committed(self, name: str, before: Table | None, after: Table) -> None:
@@ -285,7 +274,7 @@ class Ledger(Landed):
 
     def _intent(self, book: Book, run_id: str, operation: str) -> Intent:
         """What the run is about; a fence of a purge is nobody's and moves nothing."""
-        intent = Standing(book.name) if operation == "sweep" else self.intents.get(run_id)
+        intent = Standing(book.name) if operation in {"sweep", "alter"} else self.intents.get(run_id)
         assert intent, f"a commit of nobody: {operation} {run_id}"
         assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"
         is_repair = isinstance(intent, Standing) and operation == "repair"
@@ -334,11 +323,11 @@ class Ledger(Landed):
                 for step in intent.plan.steps:
                     name = step.topic_partition
                     if name.topic == book.name and changed[name.partition]:
-                        _clean(book, step, self._configs(book))
+                        _clean(book, step)
             case Deleting():
                 _begin_at(book, intent.partition, intent.before_offset)
             case Retaining():
-                _retain(book, intent, states, self._configs(book))
+                _retain(book, intent, states)
 
     def _compare(self, book: Book, partition: int, state: LogState, operation: str) -> None:
         log, where = book.logs[partition], f"{book.name}-{partition} after a commit of {operation}"
@@ -365,7 +354,7 @@ def _ingest(book: Book, intent: Ingesting, states: Sequence[LogState]) -> None:
             log.ingest(new, end_offset)
 
 
-def _clean(book: Book, step: CleanStep, configs: Sequence[TopicConfig]) -> None:
+def _clean(book: Book, step: CleanStep) -> None:
     log, strategy = book.logs[step.topic_partition.partition], step.strategy
     log.config = ReferenceConfig(
         delete_retention_ms=step.delete_retention_ms if isinstance(step, Compact) else 0,
@@ -380,7 +369,7 @@ def _clean(book: Book, step: CleanStep, configs: Sequence[TopicConfig]) -> None:
     assert step.delete_retention_ms in retentions, f"{step.topic_partition}: nobody set {step.delete_retention_ms} ms"
     _split(log, step.end_offset)
     log.told = sum(batch[-1].offset < step.end_offset for batch in log.batches)
-    lag_ms = min(config.min_compaction_lag_ms for config in configs)
+    lag_ms = book.config.min_compaction_lag_ms
     for batch in log.batches[: log.told]:
         newest_ms = max(record.timestamp_ms for record in batch)
         assert lag_ms == 0 or step.now_ms - newest_ms >= lag_ms, f"{step.topic_partition}: too young to be cleaned"
@@ -407,15 +396,14 @@ def _begin_at(book: Book, partition: int, start: int) -> None:
     book.starts[partition] = max(book.starts[partition], start)
 
 
-def _retain(book: Book, intent: Retaining, states: Sequence[LogState], configs: Sequence[TopicConfig]) -> None:
-    retentions_ms = [config.retention_ms for config in configs if "delete" in config.cleanup_policy]
+def _retain(book: Book, intent: Retaining, states: Sequence[LogState]) -> None:
     for partition, state in enumerate(states):
         gone = [record for record in book.visible(partition) if record.offset < state.log_start_offset]
         if gone:
-            assert retentions_ms, f"{book.name}-{partition}: retention without the policy"
+            assert "delete" in book.config.cleanup_policy, f"{book.name}-{partition}: retention without the policy"
         for record in gone:
             age_ms = intent.now_ms - record.timestamp_ms
-            assert age_ms > min(retentions_ms), f"{book.name}-{partition}: {record} is not old"
+            assert age_ms > book.config.retention_ms, f"{book.name}-{partition}: {record} is not old"
         _begin_at(book, partition, max(state.log_start_offset, book.starts[partition]))
 
 

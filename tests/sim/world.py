@@ -53,8 +53,6 @@ class Actor:
     """What it works on, for those who must be alone there."""
     wakes_at_action: int = 0
     """Until so many actions were begun it is not chosen: a program that was stopped, and goes on late."""
-    looked_at: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Topic to what it was at the last look: the table's id, and which of its configurations it had."""
     first_look: dict[str, str] = field(default_factory=dict)
     """Topic to the table's id at the first look."""
     lost_races: int = 0
