@@ -13,6 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import settled
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
