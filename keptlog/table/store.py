@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import settled
 from keptlog.log.metrics import LastPass
@@ -27,7 +26,6 @@ from keptlog.table.alteration import Alteration
 from keptlog.table.append import Append, AppendResult
 from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
-from keptlog.table.catalog import metadata_locations
 from keptlog.table.clock_guard import ClockGuard
 from keptlog.table.commit import Committer
 from keptlog.table.deletion import being_deleted, delete_topic
@@ -49,7 +47,7 @@ from keptlog.table.topics import (
     Topic,
     TopicCreation,
     load_topic_table,
-    metadata_location,
+    locations_of_metadata,
     topic_names,
     topic_of,
 )
@@ -207,26 +205,7 @@ class LogStore:
         It is empty for a topic of which it can't be had; who reads that topic is told why.
         """
         with reaching("topics can't be listed"):
-            if isinstance(self._catalog, SqlCatalog):
-                return metadata_locations(self._catalog)
-            names = topic_names(self._catalog)
-        found: dict[str, str] = {}
-        outages: list[StorageUnavailable] = []
-        for name in names:
-            try:
-                with reaching(f"topic {name} can't be loaded"):
-                    found[name] = metadata_location(self._catalog, name)
-            except UnknownTopic:
-                # It was deleted just now.
-                continue
-            except LogCorrupt:
-                found[name] = ""
-            except StorageUnavailable as error:
-                found[name] = ""
-                outages.append(error)
-        if outages and len(outages) == len(found):
-            raise outages[0]
-        return found
+            return locations_of_metadata(self._catalog)
 
     def append(self, topic: str, records: Iterable[NewRecord], run_id: str | None, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.
