@@ -18,6 +18,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
+from keptlog.log.run_id import valid_run_id
 from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
@@ -92,7 +93,7 @@ class Append:
             StalePlan, StorageUnavailable: the commit did not land; what was staged is gone again.
             CommitStateUnknown: nobody knows whether it landed, so what was staged stays.
         """
-        change = Change(self.topic.name, self.topic.id, self.paths.run_id, None if self.is_new_run else 0)
+        change = Change(self.topic.name, self.topic.id, valid_run_id(self.paths.run_id), None if self.is_new_run else 0)
         with reaching(f"topic {self.topic.name} can't be read"):
             earlier = self.committer.find(change, table)
         if earlier:

@@ -23,6 +23,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.counted import counted
+from keptlog.log.run_id import valid_run_id
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.file_metrics import data_file_of
@@ -87,7 +88,7 @@ class Ingestion:
     def _commit_id(self) -> str:
         """Of the run and of its ranges: a run that is tried again, and finds more at the source, commits again."""
         ranges = repr(sorted(astuple(each.range)[:_IDENTIFYING] for each in self.arrivals))
-        return f"{self.run_id}/{hashlib.sha256(ranges.encode()).hexdigest()}"
+        return f"{valid_run_id(self.run_id)}/{hashlib.sha256(ranges.encode()).hexdigest()}"
 
     def _require_sound(self, arrival: Arrival) -> None:
         """The segments of a range rise inside of it, behind the position."""

@@ -94,11 +94,6 @@ class Change:
     require_fit: Callable[[Table], None] = require_own
     """Says of each fresh table whether it may be built on at all; only a repair has one of its own."""
 
-    def __post_init__(self) -> None:
-        """Refuse a run id that can't be part of a file's name, before there is one."""
-        if self.commit_id is not None:
-            valid_run_id(self.run_id)
-
     def __str__(self) -> str:
         """Its name in the log: its topic, and its run if it has one."""
         return f"topic {self.topic}, run {self.run_id}" if self.commit_id else f"topic {self.topic}"
@@ -369,9 +364,13 @@ def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdat
 
 
 def commit_id_of(run_id: str, segments: Iterable[Segment]) -> str:
-    """Of the run and of the files that it moves: a run may commit twice, first to clean and then to expire."""
+    """Of the run and of the files that it moves: a run may commit twice, first to clean and then to expire.
+
+    Raises:
+        InvalidConfig: the run id is not possible.
+    """
     paths = sorted(segment.path for segment in segments)
-    return f"{run_id}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
+    return f"{valid_run_id(run_id)}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
 
 
 def _require_room(change: Change, error: Exception, path: str) -> None:

@@ -20,6 +20,7 @@ from pyiceberg.table import Table
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.retention import log_start_after_deletion
+from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
@@ -146,7 +147,9 @@ class DeleteRecords:
             summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "delete-records", DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
-        landed = committer.commit(Change(topic, None, self.run_id, None if self.is_new_run else 0), prepare)
+        landed = committer.commit(
+            Change(topic, None, valid_run_id(self.run_id), None if self.is_new_run else 0), prepare
+        )
         is_repeated = done is None
         if done is None:
             done = self._earlier(landed, load_topic_table(committer.catalog, topic))
