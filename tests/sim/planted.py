@@ -28,10 +28,11 @@ from keptlog.storage import segment_reader
 from keptlog.table import append, arrival, swap
 from keptlog.table.append import Append
 from keptlog.table.arrival import Ingestion
-from keptlog.table.commit import Committer
+from keptlog.table.commit import Change, Committer, Land, Prepare
 from keptlog.table.manifests import FileChange
 from keptlog.table.purge import Purge, PurgeReceipt
 from keptlog.table.references import References
+from keptlog.table.runs import LandedChange
 from keptlog.table.store import LogStore
 from keptlog.table.sweep import Fence
 from keptlog.table.topics import Topic
@@ -45,29 +46,29 @@ Plant = Callable[[], AbstractContextManager[object]]
 @contextmanager
 def checkpoint_too_early() -> Iterator[None]:
     """A clean moves the checkpoint to the log end, also over what came meanwhile."""
-    land = FileChange.land
+    written = FileChange.written
 
-    def moved(change: FileChange, table: Any) -> None:
+    def moved(change: FileChange, table: Any) -> Land:
         properties = {
             name: table.properties[name.replace("first-dirty", "log-end")] if "first-dirty" in name else value
             for name, value in change.properties.items()
         }
-        land(dataclasses.replace(change, properties=properties), table)
+        return written(dataclasses.replace(change, properties=properties), table)
 
-    with patch.object(FileChange, "land", moved):
+    with patch.object(FileChange, "written", moved):
         yield
 
 
 @contextmanager
 def watermarks_dropped() -> Iterator[None]:
     """A clean forgets the watermarks of deleted keys."""
-    land = FileChange.land
+    written = FileChange.written
 
-    def without(change: FileChange, table: Any) -> None:
+    def without(change: FileChange, table: Any) -> Land:
         properties = {name: "" if name.endswith(".watermarks") else value for name, value in change.properties.items()}
-        land(dataclasses.replace(change, properties=properties), table)
+        return written(dataclasses.replace(change, properties=properties), table)
 
-    with patch.object(FileChange, "land", without):
+    with patch.object(FileChange, "written", without):
         yield
 
 
@@ -115,14 +116,9 @@ def delay_ignored() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def idempotence_forgotten() -> Iterator[None]:
+def idempotence_forgotten() -> AbstractContextManager[object]:
     """A commit without an answer is made again, landed or not."""
-    with (
-        patch("keptlog.table.commit.find_commit", lambda *_: None),
-        patch("keptlog.table.append.find_commit", lambda *_: None, create=True),
-    ):
-        yield
+    return patch("keptlog.table.commit.landed_before", lambda *_: None)
 
 
 @contextmanager
@@ -207,8 +203,8 @@ def rollback_undetected() -> Iterator[None]:
     """Nobody asks whether state and snapshot belong together."""
     commit = Committer.commit
 
-    def unasked(one: Committer, topic: str, prepare: Any, commit_id: str | None = None, *_: Any) -> Any:
-        return commit(one, topic, prepare, commit_id, lambda _: None)
+    def unasked(one: Committer, change: Change, prepare: Prepare) -> LandedChange | None:
+        return commit(one, dataclasses.replace(change, require_fit=lambda _: None), prepare)
 
     with patch.object(Committer, "commit", unasked), patch.object(append, "require_own", lambda _: None):
         yield
