@@ -23,6 +23,8 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
 from keptlog.storage.files import Files
 from keptlog.table.file_metrics import data_file_of
+from keptlog.table.lineage import COMMIT_ID
+from keptlog.table.manifests import FileChange
 from keptlog.table.state import first_dirty_offset, log_end_offset
 from tests.building import Clean
 from tests.in_process import in_process_engine
@@ -168,14 +170,9 @@ class TableLog:
 
     def land(self, segments: Iterable[Sequence[Record]]) -> None:
         """Take several segments in one commit."""
-        transaction = self.store._load(TOPIC).transaction()
-        snapshot = transaction.update_snapshot().merge_append()
-        for records in segments:
-            for segment in staged(self.store, TOPIC, 0, records):
-                snapshot.append_data_file(data_file_of(0, segment))
-        snapshot.commit()
-        transaction.set_properties({log_end_offset(0): str(_ACTIVE.offset + 1)})
-        transaction.commit_transaction()
+        files = [data_file_of(0, each) for records in segments for each in staged(self.store, TOPIC, 0, records)]
+        summary, ends = {COMMIT_ID: new_id()}, {log_end_offset(0): str(_ACTIVE.offset + 1)}
+        FileChange(summary, ends, files).land(self.store._load(TOPIC))
 
     def step(self, asked: Pass) -> CleanStep:
         """Set the checkpoint to where the case says that the dirty section begins, and plan the pass."""
