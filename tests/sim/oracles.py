@@ -44,7 +44,7 @@ class FileOracle(Watcher):
         was_live = any(path in book.ever_live for book in self.ledger.books.values())
         if actor is None or file is None or was_live or "/data/" not in path or not actor.name.startswith("purge"):
             return
-        age_ms = self.world.now_ms - file.modified_ms
+        age_ms = self.world.now_ms - self.storage.begun_ms.get(path, 0)
         if age_ms < ORPHAN_GRACE_MS - _MOST_SKEW_MS:
             self.world.fail(f"{path} is swept, and is {age_ms} ms old")
 

@@ -40,6 +40,8 @@ class Storage:
     disk: Disk = field(default_factory=Disk)
     _full_for: int = 0
     """How many more writes find the disk full."""
+    begun_ms: dict[str, int] = field(default_factory=dict)
+    """When each file was created, by its path; a purge may have listed it before it was whole."""
     watchers: list[Watcher] = field(default_factory=list)
 
     def read(self, path: str) -> bytes:
@@ -52,6 +54,7 @@ class Storage:
     def begin(self, path: str) -> None:
         """A file is there, and empty."""
         self._raise(self.world.seam("create", _short(path), OPEN), writes=True)
+        self.begun_ms[path] = self.world.now_ms
         self.disk.write(path, b"", self.world.now_ms)
 
     def end(self, path: str, content: bytes, *, is_durable: bool = True) -> None:
