@@ -30,6 +30,7 @@ PROPERTIES = (
     "tests/sources/kafka_log/test_random_logs.py",
     "tests/crash/test_kill.py",
     "tests/crash/test_kill_import.py",
+    "tests/crash/test_many_kills.py",
 )
 SCRIPTS, ON_TABLE = 2000, 50
 _INTERRUPTED = 130
