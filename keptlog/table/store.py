@@ -7,6 +7,7 @@ catalog, in two processes or on two machines, are as good as one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
@@ -77,7 +78,7 @@ class LogStore:
         self._catalog = catalog
         self._broker_settings = broker_settings
         self._new_id = new_id
-        self._committer = Committer(catalog, sleep, self.files)
+        self._sleep = sleep
         self._live_files = LiveFiles()
         self._cache = cache
         self.clock_guard = ClockGuard(broker_settings, self._load, self.metadata_locations)
@@ -99,6 +100,10 @@ class LogStore:
             InvalidConfig: with the place where the home was made.
         """
         require_writable(self._catalog.properties.items())
+
+    @cached_property
+    def _committer(self) -> Committer:
+        return Committer(self._catalog, self._sleep, self.files)
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
