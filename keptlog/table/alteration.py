@@ -1,6 +1,5 @@
 """Changes a topic's settings; all of them or, if one is refused, none.
 
-<<<<<<< HEAD
 What is valid hangs on the other settings: the minimum lag must not be above the maximum, a strategy by header needs the
 header's name. So the configuration is checked as it will be once the change has landed:
 
@@ -11,8 +10,6 @@ Properties alone are last-writer-wins in Iceberg, so the commit adds an empty sn
 checked on (ADR 10). A clean or retention that was planned by the old settings loses its race by that too, and looks
 again (ADR 13).
 
-=======
->>>>>>> 2728ba3 (A pass over a copied home is refused once, not topic by topic; the clock's guard is a thing of its own)
 What is set is the topic's own from then on. What is unset is the broker's again; if it decides over deletion, its value
 of now is stored, so that it is never left to the next machine (ADR 30).
 """
