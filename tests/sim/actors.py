@@ -37,7 +37,7 @@ from tests.sim.world import Actor
 
 def append(history: History, actor: Actor) -> None:
     run_id = f"append{history.world.new_id()}"
-    intent = Appending(APPENDED, history.batch())
+    intent = Appending(APPENDED, history.batch(), history.world.now_ms)
     history.ledger.intents[run_id] = intent
     history.unsettled[run_id] = intent
     _append(history, actor, run_id)
@@ -45,6 +45,9 @@ def append(history: History, actor: Actor) -> None:
 
 def repeat(history: History, actor: Actor) -> None:
     """An append whose end nobody knows is sent again with the same run id."""
+    for run_id, intent in list(history.unsettled.items()):
+        if history.world.now_ms - intent.begun_ms > DAY_MS - HOUR_MS:
+            del history.unsettled[run_id]
     candidates = [run_id for run_id in history.unsettled if _may_be_repeated(history, run_id)]
     if candidates:
         _append(history, actor, candidates[history.world.chance.randrange(len(candidates))])

@@ -71,15 +71,7 @@ class Known(StrEnum):
     FOREIGN_WRITE = "A16"
 
 
-KNOWN: frozenset[Known] = frozenset(
-    {
-        Known.LANDED_THEN_REFUSED,
-        Known.FORGOTTEN_RUN_ID,
-        Known.UNSYNCED_DELETE,
-        Known.DAMAGED_METADATA,
-        Known.ACROSS_RECREATE,
-    }
-)
+KNOWN: frozenset[Known] = frozenset({Known.UNSYNCED_DELETE})
 """What is not mended yet. Take one out when its mend has landed."""
 
 

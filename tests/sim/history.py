@@ -33,12 +33,16 @@ Given = TypeVar("Given")
 class SimulatedStore(LogStore):
     """A store over the simulated disk."""
 
-    simulated: TableFiles
+    def __init__(self, catalog: SimulatedCatalog, skew_ms: int = 0) -> None:
+        world = catalog.world
+        self._simulated = SimulatedFiles(storage=catalog.storage)
+        super().__init__(catalog, {}, world.sleep, world.new_id)
+        self.clock_guard.clock_ms = lambda: world.now_ms + skew_ms
 
     @property
     @override
     def files(self) -> TableFiles:
-        return self.simulated
+        return self._simulated
 
 
 @dataclass
@@ -56,7 +60,7 @@ class History:
     """Homes as they were when somebody copied them."""
     late: list[Callable[[], object]] = field(default_factory=list)
     unsettled: dict[str, Appending] = field(default_factory=dict)
-    """Appends that may have landed, or not: their run is sent again some time."""
+    """Appends that may have landed, or not: their run is sent again within a day, for so long its id is remembered."""
     there: SourceLogs = field(default_factory=lambda: SourceLogs([[] for _ in range(PARTITIONS)], [0] * PARTITIONS))
     source_config: dict[str, str] = field(default_factory=dict)
     by_timestamp: bool = False
@@ -89,16 +93,8 @@ class History:
 
     def store(self, host: int) -> SimulatedStore:
         if host not in self.stores:
-            store = SimulatedStore(self.catalog, {}, self.world.sleep, self.world.new_id)
-            store.simulated = SimulatedFiles(storage=self.storage)
-            store.clock_ms = lambda: self.world.now_ms + self.world.skews_ms[host]
-            self.stores[host] = store
+            self.stores[host] = SimulatedStore(self.catalog, self.world.skews_ms[host])
         return self.stores[host]
-
-    def store_of_copy(self, copy: SimulatedCatalog) -> SimulatedStore:
-        store = SimulatedStore(copy, {}, self.world.sleep, self.world.new_id)
-        store.simulated = SimulatedFiles(storage=self.storage)
-        return store
 
     def engine(self, host: int) -> Engine:
         return simulated_engine(self.world, self.store(host).files, self.late)
@@ -153,6 +149,8 @@ class History:
                 return False
             if old:
                 world.alone = actor
+        if jump_ms and any(each.name.startswith(("append", "repeat")) for each in world.actors):
+            return False  # a run id is remembered for a day
         world.now_ms += jump_ms
         return True
 

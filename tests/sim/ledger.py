@@ -48,6 +48,7 @@ class Appending:
 
     topic: str
     batch: Mapping[int, Sequence[Record]]
+    begun_ms: int
 
 
 @dataclass
