@@ -43,7 +43,7 @@ def _append(store: LogStore, *entries: tuple[str, str | None, int]) -> None:
         NewRecord(key.encode(), None if value is None else value.encode(), NOW_MS + time_ms)
         for key, value, time_ms in entries
     ]
-    store.append(TOPIC, records, f"append-{entries}", NOW_MS)
+    store.append(TOPIC, records, None, NOW_MS)
 
 
 def _clean(store: LogStore, now_ms: int) -> None:
