@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalog import open_catalog
 from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at, values
 
@@ -49,11 +49,11 @@ def test_a_catalog_that_is_no_database_is_unavailable_with_one_line(tmp_path: Pa
     assert "\n" not in str(caught.value)
 
 
-def test_metadata_that_was_removed_is_unavailable_and_not_a_crash(tmp_path: Path) -> None:
+def test_metadata_that_was_removed_is_named_and_not_a_crash(tmp_path: Path) -> None:
     store = create(tmp_path)
     for path in (tmp_path / "warehouse").rglob("*.metadata.json"):
         path.unlink()
-    with pytest.raises(StorageUnavailable, match=TOPIC):
+    with pytest.raises(LogCorrupt, match=rf"{TOPIC}.*metadata\.json is gone: put the file back"):
         store.logs(TOPIC)
 
 
