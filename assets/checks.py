@@ -36,7 +36,7 @@ _PROBLEMS_TOLD = 5
 
 
 @dataclass(frozen=True)
-class Looked:
+class TopicFindings:
     """What a run has learnt of one topic's logs."""
 
     topic: str
@@ -83,7 +83,7 @@ def check_specs(topic: str) -> list[dg.AssetCheckSpec]:
     return [dg.AssetCheckSpec(_name(check), asset=key, description=check.description) for check in (*CHECKS, _CLEANED)]
 
 
-def look_at(store: LogStore, looked: Looked, logs: Sequence[Log], *, every_byte: bool) -> Looked:
+def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, every_byte: bool) -> TopicFindings:
     """What is known once logs of the topic are read back, as they are now; what was known of them before stays."""
     found = {
         log.topic_partition.partition: verify_log(store, log, looked.now_ms, every_byte=every_byte) for log in logs
@@ -94,7 +94,9 @@ def look_at(store: LogStore, looked: Looked, logs: Sequence[Log], *, every_byte:
     return replace(looked, found={**looked.found, **found}, reasons={**reasons, **looked.reasons})
 
 
-def check_results(instance: dg.DagsterInstance, store: LogStore, looked: Looked) -> Iterator[dg.AssetCheckResult]:
+def check_results(
+    instance: dg.DagsterInstance, store: LogStore, looked: TopicFindings
+) -> Iterator[dg.AssetCheckResult]:
     """A result for each check that something was learnt for."""
     topic = _described(store, looked.topic)
     for index, check in enumerate(CHECKS):
@@ -127,7 +129,7 @@ def _described(store: LogStore, topic: str) -> Topic | None:
         return None
 
 
-def _seen(looked: Looked, found: Mapping[int, CheckResult]) -> _Seen:
+def _seen(looked: TopicFindings, found: Mapping[int, CheckResult]) -> _Seen:
     results = {
         number: LastResult(looked.now_ms, None if each.passed else each.description)
         for number, each in found.items()

@@ -13,7 +13,7 @@ from dataclasses import replace
 import dagster as dg
 
 from keptlog.dagster.assets.attempts import end_attempts
-from keptlog.dagster.assets.checks import Looked, check_results, look_at
+from keptlog.dagster.assets.checks import TopicFindings, check_results, look_at
 from keptlog.dagster.assets.last_results import WHOLE_TOPIC
 from keptlog.dagster.assets.numbers import materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
@@ -76,7 +76,7 @@ def checks_after(
             topic, partition = topic_and_partition(name, topics)
             failed[topic][partition] = str(error)
     for topic in sorted({*logs, *failed}):
-        looked = Looked(topic, cleaned.plan.now_ms, reasons=failed[topic])
+        looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic])
         # The clean has just written the values; the job that verifies reads every byte.
         yield from check_results(instance, store, look_at(store, looked, logs[topic], every_byte=False))
 

@@ -15,7 +15,7 @@ import dagster as dg
 from pydantic import Field
 
 from keptlog.dagster.assets.attempts import begin_attempts, end_attempts, failed_attempts
-from keptlog.dagster.assets.checks import Looked, as_evaluation, check_results, look_at
+from keptlog.dagster.assets.checks import TopicFindings, as_evaluation, check_results, look_at
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import topic_and_partition
 from keptlog.dagster.resources.clock import ClockResource
@@ -54,7 +54,7 @@ def verify_logs(
         unreadable[topic][partition] = str(error)
     problems = {name: str(error) for name, error in named.unreadable.items()}
     for topic in sorted({*logs, *unreadable}):
-        looked = look_at(store, Looked(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
+        looked = look_at(store, TopicFindings(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
         for result in check_results(context.instance, store, looked):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
         _tell_attempts(context, looked)
@@ -72,7 +72,7 @@ def verify() -> None:
     verify_logs()
 
 
-def _tell_attempts(context: dg.OpExecutionContext, looked: Looked) -> None:
+def _tell_attempts(context: dg.OpExecutionContext, looked: TopicFindings) -> None:
     """Let the Partitions tab show what is broken, and what passes again."""
     broken = {TopicPartition(looked.topic, number) for number in looked.broken}
     begin_attempts(context, sorted(broken, key=str))
