@@ -98,6 +98,13 @@ class TableFiles:
                 filesystem, inner = self._remote(path)
                 filesystem.delete_file(inner)
 
+    def make_deletions_durable(self, folder: str) -> None:
+        """Wait until what was deleted below a folder stays gone in a power loss; a deletion alone may be taken back."""
+        local = local_path(folder)
+        for parent, _, _ in os.walk(local) if local is not None else ():
+            with contextlib.suppress(FileNotFoundError):
+                self._make_durable(Path(parent))
+
     def exists(self, path: str) -> bool:
         """Whether a file is there now."""
         local = local_path(path)

@@ -329,6 +329,9 @@ class Purge:
 
     def _finish(self, done: Mapping[str, Journal], held: Collection[HeldFile]) -> None:
         """Leave a receipt for each journal that deleted segments, and drop the journals."""
+        if any(journal.segments for journal in done.values()):
+            # Also what others have deleted: a receipt speaks of all files.
+            self.files.make_deletions_durable(f"{self.topic.location}/data")
         for path in self._journals:
             journal = done.get(path)
             if journal and journal.segments:

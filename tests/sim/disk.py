@@ -53,6 +53,12 @@ class Disk:
             if other not in self.files:
                 self._settle(other)
 
+    def sync_deletions(self, folder: str) -> None:
+        """The folder and those below it."""
+        for path in list(self._unsynced):
+            if path.startswith(folder.rstrip("/") + "/") and path not in self.files:
+                self._settle(path)
+
     def below(self, folder: str) -> list[tuple[str, DiskFile]]:
         """Files below a folder, by path."""
         prefix = folder.rstrip("/") + "/"

@@ -71,7 +71,7 @@ class Known(StrEnum):
     FOREIGN_WRITE = "A16"
 
 
-KNOWN: frozenset[Known] = frozenset({Known.UNSYNCED_DELETE})
+KNOWN: frozenset[Known] = frozenset()
 """What is not mended yet. Take one out when its mend has landed."""
 
 

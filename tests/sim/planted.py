@@ -121,6 +121,16 @@ def idempotence_forgotten() -> AbstractContextManager[object]:
     return patch("keptlog.table.commit.landed_before", lambda *_: None)
 
 
+def expired_runs_forgotten() -> AbstractContextManager[object]:
+    """What a purge has expired is not asked for when a run is sent again."""
+    return patch("keptlog.table.runs._remembered", lambda *_: ())
+
+
+def deletions_not_synced() -> AbstractContextManager[object]:
+    """A receipt is issued while a power loss can still bring the file back."""
+    return patch.object(SimulatedFiles, "make_deletions_durable", lambda *_: None)
+
+
 @contextmanager
 def staged_not_checked() -> Iterator[None]:
     """Nobody looks whether a purge has swept what is about to be committed."""
@@ -140,7 +150,7 @@ def freshness_not_checked() -> AbstractContextManager[object]:
 
 def offsets_given_twice() -> AbstractContextManager[object]:
     """An append that lost a race keeps the offsets that it had chosen."""
-    return patch.object(Append, "_at_the_ends", lambda _, staged, __: staged)
+    return patch.object(Append, "_move_to_the_ends", lambda *_: None)
 
 
 def position_not_checked() -> AbstractContextManager[object]:
@@ -246,6 +256,7 @@ PLANTED: dict[str, Plant] = {
     "grace ignored": grace_ignored,
     "delay ignored": delay_ignored,
     "idempotence forgotten": idempotence_forgotten,
+    "expired runs forgotten": expired_runs_forgotten,
     "staged not checked": staged_not_checked,
     "freshness not checked": freshness_not_checked,
     "offsets given twice": offsets_given_twice,
@@ -255,6 +266,7 @@ PLANTED: dict[str, Plant] = {
     "watermarks unreferenced": watermarks_unreferenced,
     "receipts before deletion": receipts_before_deletion,
     "sync skipped": sync_skipped,
+    "deletions not synced": deletions_not_synced,
     "fence skipped": fence_skipped,
     "rollback undetected": rollback_undetected,
     "checksums off": checksums_off,

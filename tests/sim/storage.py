@@ -173,6 +173,11 @@ class SimulatedFiles(TableFiles):
             self.storage.delete(path)
 
     @override
+    def make_deletions_durable(self, folder: str) -> None:
+        self.storage.world.seam("sync", _short(folder), (Fault.CRASH_BEFORE, Fault.EIO))
+        self.storage.disk.sync_deletions(folder)
+
+    @override
     def exists(self, path: str) -> bool:
         return self.storage.exists(path)
 

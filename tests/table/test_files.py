@@ -42,6 +42,31 @@ def test_every_file_of_a_table_and_its_folder_is_fsynced(tmp_path: Path, synced:
     assert [path for path in below if path.stat().st_ino not in synced and path.name != "gc"] == []
 
 
+def test_what_a_receipt_says_is_gone_stays_gone_in_a_power_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = create(tmp_path, config={"file.delete.delay.ms": "0"})
+    append_each(store, [("a", "1")], [("a", "2")])
+    clean(store)
+    done: list[str] = []
+    unlink, fsync = Path.unlink, os.fsync
+
+    def unlinking(path: Path, missing_ok: bool = False) -> None:
+        done.append(f"delete {path.parent.name}/{path.suffix}")
+        unlink(path, missing_ok)
+
+    def syncing(descriptor: int) -> None:
+        done.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        fsync(descriptor)
+
+    monkeypatch.setattr(Path, "unlink", unlinking)
+    monkeypatch.setattr(os, "fsync", syncing)
+    assert store.purge(TOPIC, 2**45).deleted_files
+    last_deletion = max(number for number, what in enumerate(done) if what == "delete partition=0/.parquet")
+    receipt = max(number for number, what in enumerate(done) if what == "sync receipts")
+    assert "sync partition=0" in done[last_deletion:receipt]
+
+
 def test_many_files_are_all_fsynced_once_their_context_is_left(tmp_path: Path, synced: set[int]) -> None:
     with TableFiles().durable_at_end() as files:
         for number in range(20):
