@@ -25,6 +25,7 @@ from keptlog.dagster.assets.last_results import (
 from keptlog.dagster.assets.names import clean_key
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.errors import KeptlogError
+from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
 from keptlog.passes.verify import CHECKS, Check, CheckResult, Outcome, verify_log
@@ -179,7 +180,9 @@ def _never_looked_at(topic: Topic, results: LastResults) -> int:
 
 def _what_is_missing(topic: Topic | None, results: LastResults) -> str | None:
     never = _never_looked_at(topic, results) if topic else 0
-    return f"{never} of {topic.partitions} topic-partitions were never looked at" if topic and never else None
+    if not (topic and never):
+        return None
+    return f"never looked at: {never} of {counted(topic.partitions, 'topic-partition')}"
 
 
 def _problems(topic: str, broken: LastResults, seen: _Seen) -> str:

@@ -108,7 +108,7 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
         parts.append(f"{counted(seen.behind, 'topic')} still to be read, in the next ticks")
     parts += [f"{topic} can't be read: {error}" for topic, error in list(seen.unreadable.items())[:_TOLD]]
     if len(seen.unreadable) > _TOLD:
-        parts.append(f"and {len(seen.unreadable) - _TOLD} more topics can't be read")
+        parts.append(f"and {counted(len(seen.unreadable) - _TOLD, 'more topic')} can't be read")
     return "; ".join(parts)
 
 

@@ -82,8 +82,8 @@ class Apart:
 
     def _go_on_apart(self, steps: Sequence[CleanStep], reason: KeptlogError, *, is_again: bool) -> None:
         if len(steps) > 1:
-            text = "run %s: rewriting %d logs together failed, they are tried apart: %s"
-            _logger.warning(text, self.run_id, len(steps), first_line(reason))
+            text = "run %s: rewriting %s together failed, they are tried apart: %s"
+            _logger.warning(text, self.run_id, counted(len(steps), "log"), first_line(reason))
             middle = len(steps) // 2
             self._rewrite(steps[:middle], is_again=True)
             self._rewrite(steps[middle:], is_again=True)
