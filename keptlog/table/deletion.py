@@ -19,6 +19,7 @@ import contextlib
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
 
 from keptlog.errors import UnknownTopic
 from keptlog.table.embedded import DELETING, NAMESPACE
@@ -55,17 +56,31 @@ def delete_topic(catalog: Catalog, files: TableFiles, name: str) -> int:
 
 
 def _delete_files(catalog: Catalog, files: TableFiles, name: str) -> int:
-    table = catalog.load_table((DELETING, name))
+    table = _deleting(catalog, name)
+    if table is None:
+        return 0
     last = table.metadata_location
-    paths: list[str] = []
-    if not _is_location_of(catalog, name, table.location()):
-        paths = [file.path for file in files.list(table.location()) if comparable(file.path) != comparable(last)]
+    listed = [file.path for file in files.list(table.location()) if comparable(file.path) != comparable(last)]
+    # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If another
+    # call has finished the deletion, a new topic may have got it, and be what was listed.
+    again = _deleting(catalog, name)
+    if again is None or again.metadata.table_uuid != table.metadata.table_uuid:
+        return 0
+    paths = [] if _is_location_of(catalog, name, table.location()) else listed
     for path in paths:
         files.delete(path)
     with contextlib.suppress(NoSuchTableError):  # somebody else was at it too
         catalog.drop_table((DELETING, name))
     files.delete(last)
     return len(paths) + 1
+
+
+def _deleting(catalog: Catalog, name: str) -> Table | None:
+    """The table of a topic that is being deleted; null if that is over."""
+    try:
+        return catalog.load_table((DELETING, name))
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
 
 
 def _is_location_of(catalog: Catalog, name: str, location: str) -> bool:

@@ -16,6 +16,7 @@ from keptlog.passes.names import named_logs
 from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CHECKS, verify_log
+from tests.sim.book import Appending, Cleaning, Deleting, Ingesting, Retaining
 from tests.sim.faults import Known
 from tests.sim.foreign import copied_home, foreign, repair
 from tests.sim.history import (
@@ -30,7 +31,6 @@ from tests.sim.history import (
     as_new,
     is_unknown,
 )
-from tests.sim.ledger import Appending, Cleaning, Deleting, Ingesting, Retaining
 from tests.sim.source import SimulatedSource
 from tests.sim.world import Actor
 
@@ -72,7 +72,7 @@ def _append(history: History, actor: Actor, run_id: str) -> None:
             world.fail(f"append {run_id} is acknowledged, and never landed")
         if result.records != len(records):
             world.fail(f"append {run_id} of {len(records)} records is told as one of {result.records}")
-    elif not is_unknown(error) and book.landed_by.get(run_id) == actor.name:
+    elif not is_unknown(error) and book.landed_by.get(run_id) == actor.name and not book.is_gone:
         world.fail(f"append {run_id} has landed, and is told as refused: {error}")
 
 

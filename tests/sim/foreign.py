@@ -9,9 +9,9 @@ from keptlog.log.record import Record
 from keptlog.passes.purge import Purger
 from keptlog.passes.repair import Repairer
 from keptlog.storage.schema import to_arrow
+from tests.sim.book import Standing
 from tests.sim.faults import Known
 from tests.sim.history import DAY_MS, History, SimulatedStore
-from tests.sim.ledger import Standing
 from tests.sim.world import Actor
 
 

@@ -15,10 +15,11 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner
 from keptlog.table.files import TableFiles
 from keptlog.table.store import LogStore
+from tests.sim.book import Appending
 from tests.sim.catalog import SimulatedCatalog
 from tests.sim.faults import Known
 from tests.sim.jobs import simulated_engine
-from tests.sim.ledger import Appending, Ledger
+from tests.sim.ledger import Ledger
 from tests.sim.oracles import FileOracle
 from tests.sim.source import SourceLogs
 from tests.sim.storage import SimulatedFiles, Storage

@@ -11,9 +11,9 @@ import pyarrow as pa
 from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.passes.verify import CHECKS, verify_log
 from tests.sim.actors import append, clean
+from tests.sim.book import Book, decoded
 from tests.sim.faults import Known
 from tests.sim.history import APPENDED, History
-from tests.sim.ledger import Book, decoded
 from tests.sim.world import Actor
 
 

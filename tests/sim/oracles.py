@@ -15,8 +15,9 @@ import pyarrow as pa
 from typing_extensions import override
 
 from keptlog.table.store import ORPHAN_GRACE_MS
+from tests.sim.book import Book, decoded
 from tests.sim.faults import Known
-from tests.sim.ledger import Book, Ledger, decoded
+from tests.sim.ledger import Ledger
 from tests.sim.storage import Storage, Watcher
 from tests.sim.world import World
 
@@ -41,7 +42,7 @@ class FileOracle(Watcher):
     def _require_old(self, path: str) -> None:
         """What was never live is swept only once it is older than the grace: its run may be under way."""
         actor, file = self.world.current, self.storage.disk.files.get(path)
-        was_live = any(path in book.ever_live for book in self.ledger.books.values())
+        was_live = path in self.ledger.ever_referenced
         if actor is None or file is None or was_live or "/data/" not in path or not actor.name.startswith("purge"):
             return
         age_ms = self.world.now_ms - self.storage.begun_ms.get(path, 0)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.storage.files import StoredFile
 from keptlog.table.catalog import open_catalog
 from keptlog.table.deletion import _delete_files
 from keptlog.table.embedded import DELETING, NAMESPACE
-from keptlog.table.files import local_path
+from keptlog.table.files import TableFiles, local_path
 from keptlog.table.schema import TABLE_SCHEMA
 from keptlog.table.store import LogStore
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean, create, store_at, values
@@ -104,3 +106,25 @@ def test_what_a_creation_that_was_killed_left_is_no_reason_to_lie_elsewhere(tmp_
     plain = store.describe_topic(TOPIC).location
     open_catalog(tmp_path).drop_table((NAMESPACE, TOPIC))
     assert store.create_topic(TOPIC, 1, COMPACTED).location == plain
+
+
+def test_the_slower_of_two_deletions_takes_nothing_from_a_topic_that_was_made_since(tmp_path: Path) -> None:
+    class Slower(TableFiles):
+        """Lists, but only after the topic was deleted by another one and made anew."""
+
+        def list(self, folder: str) -> Iterator[StoredFile]:
+            other = store_at(tmp_path)
+            other.delete_topic(TOPIC)
+            append_each(create(tmp_path), [("k", "new")])
+            return super().list(folder)
+
+    store = begun(tmp_path)
+    _delete_files(open_catalog(tmp_path), Slower(store.files.properties), TOPIC)
+    assert [value for _, _, value in values(store)] == [b"new"]
+
+
+def test_a_deletion_that_another_one_has_finished_meanwhile_is_no_error(tmp_path: Path) -> None:
+    store = begun(tmp_path)
+    catalog = open_catalog(tmp_path)
+    store.delete_topic(TOPIC)
+    assert _delete_files(catalog, store.files, TOPIC) == 0
