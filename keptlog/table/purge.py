@@ -31,7 +31,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, StalePlan, first_line
 from keptlog.log.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table import runs
@@ -106,14 +106,27 @@ class Purge:
     _journals: dict[str, Journal] = field(default_factory=dict)
     """Path to journal, each about to be carried out."""
     _unreadable: dict[str, None] = field(default_factory=dict)
+    _looked_at: str = ""
+    """Where the table's metadata was at the last look."""
 
     def purge(self) -> PurgeReceipt:
         """Finish what was begun, expire, delete, sweep.
 
         Raises:
             LogCorrupt: the storage knows more than the catalog, or what the table needs is not there; says which file.
+            StalePlan: another purge was faster, and has deleted what this one was about to read.
             KeptlogError: from the commit; the next purge finishes the work.
         """
+        try:
+            return self._purge()
+        except LogCorrupt as error:
+            looked_at = self._looked_at
+            if self._table().metadata_location == looked_at:
+                raise
+            what = f"topic {self.topic.name}: another purge was faster, and this one has deleted nothing more"
+            raise StalePlan(f"{what} ({first_line(error)}); nothing is lost, purge again") from error
+
+    def _purge(self) -> PurgeReceipt:
         # Listed before the table is looked at: whatever is committed later is not in the list, and safe.
         listed = list(self.files.list(self.topic.location))
         forms = comparable_forms(file.path for file in listed)
@@ -136,11 +149,14 @@ class Purge:
         return self._receipt(done, orphans, held)
 
     def _table(self) -> Table:
-        return load_topic_table(self.committer.catalog, self.topic.name)
+        table = load_topic_table(self.committer.catalog, self.topic.name)
+        self._looked_at = table.metadata_location
+        return table
 
     @cached_property
     def _manifests(self) -> Manifests:
-        return Manifests(self.topic.name, self._table().io)
+        # Only its way to files is taken from it: this is no look.
+        return Manifests(self.topic.name, load_topic_table(self.committer.catalog, self.topic.name).io)
 
     @property
     def _fence(self) -> Fence:
@@ -207,6 +223,7 @@ class Purge:
 
         def prepare(table: Table) -> Land | None:
             nonlocal written, count
+            self._looked_at = table.metadata_location
             expired = replaced_before(table, moment_ms)[:EXPIRED_AT_ONCE]
             count = len(expired)
             if not expired:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import InputFile
-from pyiceberg.table import CommitTableResponse
+from pyiceberg.table import CommitTableResponse, Table
 
+from keptlog.errors import StalePlan
 from keptlog.table import purge
 from keptlog.table.catalog import open_catalog
 from keptlog.table.file_io import DurableFileIO
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, receipts
 from tests.table.snapshots import History
-from tests.table.stores import TOPIC, FaultyCatalog, append_each, create, store_at, store_over, values
+from tests.table.stores import TOPIC, FaultyCatalog, append_each, clean, create, store_at, store_over, values
 
 SNAPSHOTS = 600
 LATER_MS = 60 * MINUTE_MS
@@ -154,3 +156,29 @@ def test_what_another_attempt_expires_besides_is_in_the_same_receipt(tmp_path: P
     assert len(proof["deleted_files"]) == 3
     store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
     assert len(values(store)) == 4
+
+
+@pytest.mark.parametrize("look", range(1, 7))
+def test_what_a_faster_purge_has_deleted_under_a_slower_one_is_no_damage(tmp_path: Path, look: int) -> None:
+    store = create(tmp_path, config={"file.delete.delay.ms": "0"})
+    append_each(store, [("a", "1")], [("a", "2")], [("b", "1")])
+    clean(store)
+
+    class Overtaken(FaultyCatalog):
+        """At one of its looks at the table it gets what was there before a clean and another purge."""
+
+        looks = 0
+
+        def load_table(self, identifier: object) -> Table:
+            table = super().load_table(identifier)
+            self.looks += 1
+            if self.looks == look:
+                append_each(store, [("a", "3")])
+                clean(store)
+                store.purge(TOPIC, clock_ms() + LATER_MS)
+            return table
+
+    with suppress(StalePlan):
+        store_over(Overtaken(open_catalog(tmp_path))).purge(TOPIC, clock_ms() + LATER_MS)
+    store.purge(TOPIC, clock_ms() + LATER_MS)
+    assert [value for _, _, value in values(store)] == [b"1", b"3"]
