@@ -40,6 +40,7 @@ from benchmarks.report import FULL_ROUNDS, keep
 from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.spark import spark_resource
 from keptlog.home import new_id, open_home
 from keptlog.log.assessment import assess
 from keptlog.log.plan import plan_step
@@ -100,7 +101,11 @@ def tick(folder: Path, arguments: Arguments) -> dict[str, object]:
             context = dg.build_sensor_context(
                 instance=instance,
                 cursor=cursor,
-                resources={"log_store": log_store, "clock": ClockResource(now_ms=now_ms)},
+                resources={
+                    "log_store": log_store,
+                    "clock": ClockResource(now_ms=now_ms),
+                    "spark": spark_resource(),
+                },
             )
             result = dirty_ratio_sensor(context)
             assert isinstance(result, dg.SensorResult)
