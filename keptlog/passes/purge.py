@@ -7,7 +7,6 @@ next purge goes on with it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,8 +14,6 @@ from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.table.purge import PurgeReceipt
 from keptlog.table.reach import one_line
 from keptlog.table.store import ORPHAN_GRACE_MS, LogStore
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,6 @@ class Purger:
                 # Without names, a topic that was deleted just now is simply not there.
                 if named or not isinstance(error, UnknownTopic):
                     failed[topic] = _reason(topic, error)
-                    _logger.warning("%s", failed[topic])
         return PurgeResult(receipts, failed)
 
 
