@@ -21,6 +21,7 @@ from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.spark import spark_resource
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
 from keptlog.log.counted import counted
@@ -65,7 +66,7 @@ class Telling:
         for sensor in self.sensors:
             with dg.build_sensor_context(
                 instance=self.instance,
-                resources={"log_store": self._log_store, **self._resources},
+                resources={"log_store": self._log_store, "spark": spark_resource(), **self._resources},
                 sensor_name=sensor.name,
             ) as context:
                 data = sensor.evaluate_tick(context)

@@ -38,6 +38,7 @@ from keptlog.log.steps import Compact, Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import BEING_CLEANED
+from keptlog.table.held import held_lines
 from keptlog.table.store import ORPHAN_GRACE_MS
 
 
@@ -173,6 +174,10 @@ def delete_retired_files(
             expired = counted(len(receipt.expired_snapshots), "snapshot")
             freed = (topic, expired, counted(deleted, "file"), receipt.deleted_bytes)
             context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
+        for line in held_lines(receipt.held):
+            context.log.info("%s: still there: %s", topic, line)
+        for what in receipt.unreadable:
+            context.log.warning("%s: could not be read: %s", topic, what)
     _fail_if_any(result.failed, "not purged")
 
 
