@@ -39,7 +39,7 @@ from keptlog.passes.clean import Pass
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import BEING_CLEANED
 from keptlog.table.held import held_lines
-from keptlog.table.store import ORPHAN_GRACE_MS
+from keptlog.table.purge import ORPHAN_GRACE_MS
 
 
 class PlanConfig(dg.Config):

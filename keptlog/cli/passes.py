@@ -29,8 +29,7 @@ from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
 from keptlog.table.held import held_lines
-from keptlog.table.purge import PurgeReceipt
-from keptlog.table.store import ORPHAN_GRACE_MS
+from keptlog.table.purge import ORPHAN_GRACE_MS, PurgeReceipt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.table.purge import PurgeReceipt
+from keptlog.table.purge import ORPHAN_GRACE_MS, PurgeReceipt
 from keptlog.table.reach import one_line
-from keptlog.table.store import ORPHAN_GRACE_MS, LogStore
+from keptlog.table.store import LogStore
 
 
 @dataclass(frozen=True, slots=True)

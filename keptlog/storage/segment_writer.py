@@ -220,7 +220,8 @@ def _naming(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or path
+        if error.errno is not None:  # with a name and no number an error would say neither of them, nor what it says
+            error.filename = error.filename or path
         raise
 
 

@@ -38,8 +38,6 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableUpdate
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from keptlog.errors import (
@@ -153,7 +151,7 @@ class Committer:
                     return rounds.ended(landed)
                 rounds.change.require_fit(table)
                 try:
-                    land = prepare(table)
+                    land = self._prepared(rounds, table, prepare)
                 except StalePlan:
                     # What disturbs it may be its own trace: it has landed, and a purge has expired its snapshot.
                     landed = rounds.found(table, self.files, ever=True)
@@ -171,6 +169,15 @@ class Committer:
                 continue
             if land is None or self._landed(rounds, table, land):
                 return None
+
+    def _prepared(self, rounds: _Rounds, table: Table, prepare: Prepare) -> Land | None:
+        try:
+            return prepare(table)
+        except LogCorrupt as error:
+            if self._load(rounds).metadata_location == table.metadata_location:
+                raise
+            # A faster purge has deleted what that table named: a lost race.
+            raise ValidationException(first_line(error)) from error
 
     def _load(self, rounds: _Rounds) -> Table:
         """The topic's table as it is now.
@@ -345,22 +352,6 @@ class _Rounds:
             f"topic {self.change.topic}: the catalog did not say whether the commit landed ({why}); "
             f"run again with the same run id, which finds it if it did: --run-id {run_id}"
         )
-
-
-def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
-    """Commit changes of the metadata alone, and only while the table's current snapshot is the one that was loaded.
-
-    Raises:
-        CommitFailedException: another one is.
-    """
-    current = table.current_snapshot()
-    requirements = (
-        AssertTableUUID(uuid=table.metadata.table_uuid),
-        AssertRefSnapshotId.model_validate(
-            {"ref": MAIN_BRANCH, "snapshot-id": current.snapshot_id if current else None}
-        ),
-    )
-    catalog.commit_table(table, requirements, updates)
 
 
 def commit_id_of(run_id: str, segments: Iterable[Segment]) -> str:

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from pyiceberg.avro.file import AvroOutputFile
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import ValidationException
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
@@ -42,7 +43,9 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableUpdate
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
@@ -112,6 +115,22 @@ class FileChange:
     def land(self, table: Table) -> None:
         """Write and commit, both at once."""
         self.written(table)()
+
+
+def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
+    """Commit changes of the metadata alone, and only while the table's current snapshot is the one that was loaded.
+
+    Raises:
+        CommitFailedException: another one is.
+    """
+    current = table.current_snapshot()
+    requirements = (
+        AssertTableUUID(uuid=table.metadata.table_uuid),
+        AssertRefSnapshotId.model_validate(
+            {"ref": MAIN_BRANCH, "snapshot-id": current.snapshot_id if current else None}
+        ),
+    )
+    catalog.commit_table(table, requirements, updates)
 
 
 class _Transaction(Transaction):

@@ -10,17 +10,22 @@ A storage that can't be reached is no damage: that error goes on as it is (``kep
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
 from keptlog.storage.damage import MENDING
 from keptlog.table.reach import OUT_OF_REACH, one_line
+
+Seen = TypeVar("Seen")
+_LOOKS = 10
 
 NOT_METADATA: tuple[type[Exception], ...] = (
     FileNotFoundError,
@@ -53,6 +58,27 @@ def reading(topic: str, file: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise unreadable(topic, file, error) from error
+
+
+def looked_at(load: Callable[[], Table], look: Callable[[Table], Seen]) -> Seen:
+    """What is seen in a table as it is now.
+
+    While one looks, others commit, and a purge deletes what the table that was loaded names. Then the table is another
+    one by now, and that is looked at; damage is what a table names that still is the current one.
+
+    Raises:
+        LogCorrupt: a file of the table is damaged or gone.
+    """
+    table = load()
+    for _ in range(_LOOKS):
+        try:
+            return look(table)
+        except LogCorrupt:
+            now = load()
+            if now.metadata_location == table.metadata_location:
+                raise
+            table = now
+    return look(table)
 
 
 def unreadable(topic: str, file: str, error: Exception) -> LogCorrupt:

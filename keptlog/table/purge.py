@@ -36,7 +36,7 @@ from keptlog.log.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table import runs
 from keptlog.table.ahead import spared_references
-from keptlog.table.commit import Change, Committer, Land, commit_without_snapshot
+from keptlog.table.commit import Change, Committer, Land
 from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
 from keptlog.table.held import HeldFile, held_files
@@ -50,6 +50,7 @@ from keptlog.table.journal import (
     receipt_folder,
     write_journal,
 )
+from keptlog.table.manifests import commit_without_snapshot
 from keptlog.table.references import (
     Manifests,
     References,
@@ -63,6 +64,10 @@ from keptlog.table.sweep import Fence, may_still_land
 from keptlog.table.topics import Topic, load_topic_table
 
 _logger = logging.getLogger(__name__)
+
+
+ORPHAN_GRACE_MS = 24 * 3_600_000
+"""Longer than any append or clean takes from its first staged file to its commit."""
 
 
 @dataclass(frozen=True, slots=True)

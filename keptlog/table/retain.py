@@ -34,7 +34,7 @@ from keptlog.table.mark import tell_cleared
 from keptlog.table.runs import DELETED, LandedChange
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
 from keptlog.table.stored_json import from_json, to_json
-from keptlog.table.topics import load_topic_table, topic_of
+from keptlog.table.topics import load_topic_table, require_partition, topic_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,7 @@ class DeleteRecords:
         def prepare(table: Table) -> Land | None:
             nonlocal done
             described = topic_of(table, broker_settings)
-            if partition >= described.partitions:
-                raise UnknownTopic(f"topic {topic!r} has no partition {partition}: use 0 to {described.partitions - 1}")
+            require_partition(described, partition)
             live = live_files.of(table)
             log = logs_of(topic, table.properties, live, described.config)[partition]
             start = log_start_after_deletion(log, self.before_offset)

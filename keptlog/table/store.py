@@ -12,7 +12,7 @@ from functools import cached_property
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.errors import LogCorrupt
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import settled
 from keptlog.log.metrics import LastPass
@@ -36,8 +36,9 @@ from keptlog.table.live_files import LiveFiles, logs_of, segments_of
 from keptlog.table.logs import ObservedTopic, StoredTopic
 from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
+from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
-from keptlog.table.purge import Purge, PurgeReceipt
+from keptlog.table.purge import ORPHAN_GRACE_MS, Purge, PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.repair import Repair, RepairPlan
@@ -49,12 +50,11 @@ from keptlog.table.topics import (
     TopicCreation,
     load_topic_table,
     locations_of_metadata,
+    require_partition,
+    snapshot_of,
     topic_names,
     topic_of,
 )
-
-ORPHAN_GRACE_MS = 24 * 3_600_000
-"""Longer than any append or clean takes from its first staged file to its commit."""
 
 
 class LogStore:
@@ -161,11 +161,13 @@ class LogStore:
         Raises:
             LogCorrupt: what is stored contradicts itself, or its snapshot is not the one that its state belongs to.
         """
-        table = self._load(topic)
-        require_own(table)
-        config = topic_of(table, self._broker_settings).config
+
+        def look(table: Table) -> list[Log]:
+            require_own(table)
+            return self._live_files.logs(table, topic_of(table, self._broker_settings).config)
+
         with reaching(f"topic {topic} can't be read"):
-            return self._live_files.logs(table, config)
+            return looked_at(lambda: self._load(topic), look)
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """The logs of a topic and what their last cleans cost, for those who only look.
@@ -177,17 +179,17 @@ class LogStore:
             LogCorrupt: as for ``logs``.
             InvalidConfig: the topic's configuration can't be resolved over the broker's.
         """
-        table = None
-        if location is None:
-            table = self._load(topic)
-            location = table.metadata_location
+
+        def look(table: Table) -> StoredTopic:
+            require_own(table)
+            segments = segments_of(self._live_files.of(table))
+            return StoredTopic(topic, table.metadata_location, table.properties, segments)
+
+        location = location or self._load(topic).metadata_location
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
-            table = table or self._load(topic)
-            require_own(table)
             with reaching(f"topic {topic} can't be read"):
-                segments = segments_of(self._live_files.of(table))
-            stored = StoredTopic(topic, table.metadata_location, table.properties, segments)
+                stored = looked_at(lambda: self._load(topic), look)
             if self._cache:
                 self._cache.put(stored)
         return stored.observed(self._broker_settings)
@@ -352,8 +354,7 @@ class LogStore:
         """Partition and record, by partition and offset, all of one snapshot (default: the current one).
 
         Raises:
-            UnknownTopic: no such topic or partition.
-            InvalidConfig: no such snapshot, or no longer.
+            UnknownTopic, InvalidConfig: no such topic or partition; no such snapshot, or no longer.
             StorageUnavailable: while iterating: a purge deleted a segment of this snapshot.
             LogCorrupt: while iterating: a file is damaged, or is lost.
         """
@@ -363,18 +364,18 @@ class LogStore:
         """The logs of one snapshot (default: the current one), and a way to read them.
 
         Raises:
-            UnknownTopic: no such topic or partition.
-            InvalidConfig: no such snapshot, or no longer.
+            UnknownTopic, InvalidConfig: no such topic or partition; no such snapshot, or no longer.
         """
-        table = self._load(topic)
-        described = topic_of(table, self._broker_settings)
-        if partition is not None and not 0 <= partition < described.partitions:
-            raise UnknownTopic(f"topic {topic!r} has no partition {partition}: use 0 to {described.partitions - 1}")
-        snapshot = table.snapshot_by_id(snapshot_id) if snapshot_id is not None else None
-        if snapshot_id is not None and snapshot is None:
-            raise InvalidConfig(f"topic {topic} has no snapshot {snapshot_id}, or it has expired: read the current one")
+
+        def look(table: Table) -> list[Log]:
+            described = topic_of(table, self._broker_settings)
+            if partition is not None:
+                require_partition(described, partition)
+            live = self._live_files.of(table, snapshot_of(table, snapshot_id))
+            return logs_of(topic, table.properties, live, described.config)
+
         with reaching(f"topic {topic} can't be read"):
-            logs = logs_of(topic, table.properties, self._live_files.of(table, snapshot), described.config)
+            logs = looked_at(lambda: self._load(topic), look)
         read = [log for log in logs if partition in {None, log.topic_partition.partition}]
         return Reader(self.files, read, lambda: self.logs(topic))
 

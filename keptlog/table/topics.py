@@ -17,6 +17,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.log.config import TopicConfig
@@ -159,6 +160,31 @@ def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:
         location=table.location(),
         snapshot_id=snapshot.snapshot_id if snapshot else None,
     )
+
+
+def require_partition(topic: Topic, partition: int) -> None:
+    """Refuse a partition that a topic does not have.
+
+    Raises:
+        UnknownTopic: it has none of this number.
+    """
+    if not 0 <= partition < topic.partitions:
+        raise UnknownTopic(f"topic {topic.name!r} has no partition {partition}: use 0 to {topic.partitions - 1}")
+
+
+def snapshot_of(table: Table, snapshot_id: int | None) -> Snapshot | None:
+    """The snapshot of an id; null for null, which means the current one.
+
+    Raises:
+        InvalidConfig: there is none, or no longer.
+    """
+    if snapshot_id is None:
+        return None
+    snapshot = table.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        topic = table.name()[-1]
+        raise InvalidConfig(f"topic {topic} has no snapshot {snapshot_id}, or it has expired: read the current one")
+    return snapshot
 
 
 @dataclass(frozen=True)

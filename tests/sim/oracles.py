@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from typing_extensions import override
 
-from keptlog.table.store import ORPHAN_GRACE_MS
+from keptlog.table.purge import ORPHAN_GRACE_MS
 from tests.sim.book import Book, decoded
 from tests.sim.faults import Known
 from tests.sim.ledger import Ledger
