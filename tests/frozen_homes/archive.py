@@ -10,8 +10,8 @@ the paths of a home always have the same length: a home lies in a folder whose n
 To move it is then to replace these bytes by those, wherever they are: no length and no position changes in SQLite's
 pages, in JSON, in Avro's strings. Nothing has to know a schema, so what is read is what was written, and no writer of
 today comes between. Two things need a little more: Avro's blocks are compressed, so they are opened and closed again,
-and an entry of the cache has a checksum. Compressed again, a manifest may take a few bytes more or less than its
-manifest list says, which is only told on, in the bytes of a purge.
+and an entry of the cache, or since format 1.1 a table's own file, has a checksum. Compressed again, a manifest may take
+a few bytes more or less than its manifest list says, which is only told on, in the bytes of a purge.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import os
 import tarfile
 import zlib
 from pathlib import Path
+
+from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
 
 PATH_BYTES = 200
 _NOWHERE = b"/frozen-home".ljust(PATH_BYTES, b"_")
@@ -58,9 +60,14 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 def _moved(name: Path, content: bytes, before: bytes, after: bytes) -> bytes:
-    """A file's content with the home at another place."""
+    """A file's content with the home at another place, and with a checksum if it had one."""
+    plain = without_checksum(name.name, content) if has_checksum(name.name) else content
+    is_summed = plain != content or with_checksum(name.name, plain) == content
     if content.startswith(b"Obj\x01"):
-        return _moved_avro(content, before, after)
+        moved = _moved_avro(content, before, after)
+        return with_checksum(name.name, moved) if is_summed else moved
+    if is_summed and has_checksum(name.name):
+        return with_checksum(name.name, plain.replace(before, after))
     content = content.replace(before, after)
     if name.parts[0] == "cache":
         _, newline, entry = content.partition(b"\n")

@@ -9,7 +9,7 @@ from keptlog.table.format import CURRENT, FormatVersion
 from tests.frozen_homes import telling
 from tests.frozen_homes.conftest import Frozen
 
-FOLDERS = {"format_1_0": (FormatVersion(1, 0), None)}
+FOLDERS = {"format_1_0": (FormatVersion(1, 0), None), "format_1_1": (FormatVersion(1, 1), "1.1")}
 """Folder of frozen homes to their format, and how their tables tell it."""
 
 
