@@ -126,7 +126,8 @@ class Purge:
             return self._purge()
         except LogCorrupt as error:
             looked_at = self._looked_at
-            if self._table().metadata_location == looked_at:
+            is_gone = isinstance(error.__cause__, FileNotFoundError)
+            if not is_gone or self._table().metadata_location == looked_at:
                 raise
             what = f"topic {self.topic.name}: another purge was faster, and this one has deleted nothing more"
             raise StalePlan(f"{what} ({first_line(error)}); nothing is lost, purge again") from error

@@ -84,15 +84,18 @@ class Manifests:
     def _read(self, what: str, path: str, read: Callable[[], _Read]) -> _Read:
         try:
             return read()
-        except FileNotFoundError:
-            why = "it is gone"
+        except FileNotFoundError as error:
+            raise self._unreadable(what, path, "it is gone") from error
         except LogCorrupt as error:
-            why = str(error)
+            raise self._unreadable(what, path, str(error)) from error
         except OUT_OF_REACH:
             raise
-        except Exception as error:  # noqa: BLE001  # PyIceberg raises anything at all over bytes that are no Avro
-            why = one_line(error)
-        raise LogCorrupt(
+        except Exception as error:
+            # PyIceberg raises anything at all over bytes that are no Avro.
+            raise self._unreadable(what, path, one_line(error)) from error
+
+    def _unreadable(self, what: str, path: str, why: str) -> LogCorrupt:
+        return LogCorrupt(
             f"topic {self._topic}: {what} {path} can't be read ({why}): put the file back from a copy of the "
             "storage, or drop the snapshot that needs it: delete its tag, or repair the topic"
         )

@@ -98,7 +98,7 @@ class Dice:
         enabled = {fault for fault in Fault if chance.random() < 0.75}
         if Known.LANDED_THEN_REFUSED in known:
             enabled.discard(Fault.LANDED_THEN_REFUSED)
-        return cls(chance, known, chance.choice([0.006, 0.012, 0.022]), frozenset(enabled))
+        return cls(chance, known, chance.choice([0.007, 0.013, 0.024]), frozenset(enabled))
 
     def draw(self, possible: Sequence[Fault]) -> Fault | None:
         """The fault of one call, if there is one."""
