@@ -66,8 +66,12 @@ class Lineage:
 
     @property
     def own_since(self) -> tuple[Snapshot, ...]:
-        """What an older keptlog has committed to main since, which did not see that it should not."""
-        return tuple(each for each in self.since if is_ours(each))
+        """What an older keptlog has committed to main since, which did not see that it should not.
+
+        What is older than the recorded snapshot was not: somebody has moved main to what an earlier repair has undone.
+        """
+        after = (self.recorded.sequence_number or 0) if self.recorded else 0
+        return tuple(each for each in self.since if is_ours(each) and (each.sequence_number or 0) > after)
 
     def told(self) -> str:
         """What happened, in one sentence without an end; only where the two don't belong together."""

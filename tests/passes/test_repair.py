@@ -186,6 +186,21 @@ def test_what_an_older_keptlog_cleaned_of_a_rolled_back_table_is_judged_again(st
     story.require_same()
 
 
+@pytest.mark.parametrize("undone", ["append", "clean"])
+def test_what_an_earlier_repair_has_undone_is_no_older_keptlogs(story: Story, undone: str) -> None:
+    story.append(("a", None), ("b", "2"))
+    story.clean()
+    first = current_id(story.home, T)
+    second = story.append(("a", "3"), ("c", "1")) if undone == "append" else story.clean(after_ms=2 * DAY_MS)
+    story.roll_back(first)
+    story.repair()
+    set_main(story.home, second, T)
+    proposal = story.repair()
+    assert "older keptlog" not in proposal.plan.happened
+    assert dict(proposal.plan.state) == {}
+    story.require_same()
+
+
 def test_what_an_older_keptlog_appended_behind_a_foreign_file_is_kept_without_that(story: Story) -> None:
     delete_rows(story.home, "offset = 0", T)
     with as_format_1_0(story.home, T):

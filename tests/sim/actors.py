@@ -267,7 +267,7 @@ PROGRAMS = (
     Program("verify", 1, verify),
     Program("foreign", 1, foreign),
     Program("repair", 1, repair),
-    Program("copied-home", 1, copied_home),
+    Program("copied-home", 3, copied_home),
 )
 PAUSES_MS = (0, 1, 10 * SECOND_MS, 10 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, HOUR_MS + 1)
 

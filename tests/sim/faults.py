@@ -45,6 +45,7 @@ WEIGHTS: dict[Fault, float] = {
     Fault.TASK_TWICE: 8,
     Fault.TASK_LOST: 8,
     Fault.TASK_LATE: 8,
+    Fault.POWER_LOSS: 4,
     Fault.CRASH_BEFORE: 0.5,
     Fault.CRASH_AFTER: 0.5,
     Fault.HALF_FILE: 0.7,
