@@ -72,7 +72,8 @@ def _origin(database: Path) -> _Origin | None:
     """Null if there is no catalog."""
     if not database.is_file():
         return None
-    where = f"{database.as_uri()}?mode=ro"
+    # Not "ro": who was killed in a commit has left a journal, and only a connection that may write can take it back.
+    where = f"{database.as_uri()}?mode=rw"
     with contextlib.closing(sqlite3.connect(where, timeout=LOCK_WAIT_SECONDS, uri=True)) as connection:
         if not connection.execute("select 1 from sqlite_master where name = 'iceberg_namespace_properties'").fetchall():
             return None
