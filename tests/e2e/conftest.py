@@ -120,7 +120,7 @@ def dagster_dev(tmp_path_factory: pytest.TempPathFactory, kafka: MockBroker) -> 
         dev.store.create_topic(topic, 1, settings)
         dev.append(topic, ("a", "1"), ("b", "1"), ("a", "2"))
     dev.store.create_topic("profiles", 1, {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)})
-    dev.store.ingest("profiles", [], SourceIdentity("crm.profiles", None, kafka.bootstrap), 1, "remember its source")
+    dev.store.ingest("profiles", [], SourceIdentity("crm.profiles", None, kafka.bootstrap), 1, "remember-its-source")
     environment = {
         **os.environ,
         "DAGSTER_HOME": str(folder),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.table.catalog import open_catalog
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.live_files import LiveFiles
@@ -32,7 +32,9 @@ def test_a_copied_home_deletes_nothing_of_the_original(tmp_path: Path) -> None:
     append_each(original, [("a", "3")], [("b", "4")])
     clean(original)
     before, files = values(original), paths_of_values(original)
-    with pytest.raises(LogCorrupt, match=r"storage knows more than this catalog: .*00005-.* \(and 1 more\) .*00002-"):
+    with pytest.raises(
+        InvalidConfig, match=f"home .*copy is a copy of the home at {tmp_path / 'home'}, .* nothing"
+    ):
         store_at(tmp_path / "copy").purge(TOPIC, clock_ms() + LATER_MS)
     assert values(store_at(tmp_path / "home")) == before
     assert paths_of_values(original) == files
@@ -78,7 +80,22 @@ def test_of_two_catalogs_that_both_went_on_neither_deletes_what_the_other_has(tm
     assert len(values(store_at(tmp_path))) == 3
 
 
-def test_files_of_an_earlier_topic_of_this_name_are_orphans(tmp_path: Path) -> None:
+def test_an_old_catalog_file_deletes_nothing_of_what_was_written_since(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")], [("a", "2")])
+    backup = keep_catalog(tmp_path)
+    append_each(store, [("a", "3")], [("b", "4")])
+    clean(store)
+    files = paths_of_values(store)
+    shutil.copy(backup, tmp_path / "catalog.db")
+    with pytest.raises(LogCorrupt, match=r"storage knows more than this catalog: .*00005-.* \(and 1 more\) .*00002-"):
+        store_at(tmp_path).purge(TOPIC, clock_ms() + LATER_MS)
+    assert paths_of_values(store_at(tmp_path)) == files
+
+
+def test_a_topic_lies_apart_from_what_is_left_of_an_earlier_one_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = create(tmp_path)
     append_each(store, [("a", "1")], [("a", "2")])
     folder = Path(store.describe_topic(TOPIC).location.removeprefix("file://"))
@@ -86,9 +103,13 @@ def test_files_of_an_earlier_topic_of_this_name_are_orphans(tmp_path: Path) -> N
     store.delete_topic(TOPIC)
     shutil.copytree(tmp_path / "earlier", folder, dirs_exist_ok=True)
     store = create(tmp_path)
+    append_each(store, [("a", "new")])
+    assert f"files of an earlier topic are left where it would lie, such as file://{folder}/" in caplog.text
+    left = {file for file in folder.rglob("*") if file.is_file()}
     store.purge(TOPIC, clock_ms() + LATER_MS)
-    assert unreferenced(tmp_path) == set()
-    assert paths_of_values(store) == set()
+    assert {file for file in folder.rglob("*") if file.is_file()} == left
+    assert values(store) == [(0, 0, b"new")]
+    assert folder not in Path(store.describe_topic(TOPIC).location.removeprefix("file://")).parents
 
 
 def test_a_live_file_that_is_not_there_keeps_a_purge_from_deleting_anything(tmp_path: Path) -> None:
