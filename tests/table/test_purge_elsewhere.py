@@ -32,9 +32,7 @@ def test_a_copied_home_deletes_nothing_of_the_original(tmp_path: Path) -> None:
     append_each(original, [("a", "3")], [("b", "4")])
     clean(original)
     before, files = values(original), paths_of_values(original)
-    with pytest.raises(
-        InvalidConfig, match=f"home .*copy is a copy of the home at {tmp_path / 'home'}, .* nothing"
-    ):
+    with pytest.raises(InvalidConfig, match=f"home .*copy is a copy of the home at {tmp_path / 'home'}, .* nothing"):
         store_at(tmp_path / "copy").purge(TOPIC, clock_ms() + LATER_MS)
     assert values(store_at(tmp_path / "home")) == before
     assert paths_of_values(original) == files
