@@ -1,7 +1,7 @@
 """``LogStore``: all topics of one catalog, and everything that can be done to them.
 
-It holds no state but a cache of immutable manifests: each call looks at the catalog anew, and two stores over one
-catalog, in two processes or on two machines, are as good as one.
+It holds no state but a cache of immutable manifests: two stores over one catalog, wherever, are as good as one. What
+has a module of its own takes what it needs from here: the table, the files, and what commits.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LogStore:
         self._sleep = sleep
         self._live_files = LiveFiles()
         self._cache = cache
-        self.clock_guard = ClockGuard(broker_settings, self._load, self.metadata_locations)
+        self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
 
     @property
     def files(self) -> TableFiles:
@@ -94,15 +94,12 @@ class LogStore:
         return self._catalog.properties.get(READ_ONLY)
 
     def require_writable(self) -> None:
-        """Refuse a pass over a home that is a copy, or was moved; each change refuses it too.
-
-        Raises:
-            InvalidConfig: with the place where the home was made.
-        """
+        """Refuse a pass over a home that is a copy, or was moved, with InvalidConfig; each change refuses it too."""
         require_writable(self._catalog.properties.items())
 
     @cached_property
-    def _committer(self) -> Committer:
+    def committer(self) -> Committer:
+        """What lands changes that have a module of their own."""
         return Committer(self._catalog, self._sleep, self.files)
 
     def topics(self) -> list[str]:
@@ -123,7 +120,7 @@ class LogStore:
 
     def describe_topic(self, name: str) -> Topic:
         """A topic with its configuration resolved."""
-        return topic_of(self._load(name), self._broker_settings)
+        return topic_of(self.load_table(name), self._broker_settings)
 
     def alter_topic(self, name: str, to_set: Mapping[str, str], unset: Sequence[str] = ()) -> Topic:
         """Change a topic's settings; all of them or, if one is refused, none.
@@ -131,7 +128,7 @@ class LogStore:
         Raises:
             InvalidConfig: the configuration would not be valid.
         """
-        Alteration(name, to_set, unset, self._new_id()).commit(self._committer, self._broker_settings)
+        Alteration(name, to_set, unset, self._new_id()).commit(self.committer, self._broker_settings)
         return self.describe_topic(name)
 
     def delete_topic(self, name: str) -> int:
@@ -167,7 +164,7 @@ class LogStore:
             return self._live_files.logs(table, topic_of(table, self._broker_settings).config)
 
         with reaching(f"topic {topic} can't be read"):
-            return looked_at(lambda: self._load(topic), look)
+            return looked_at(lambda: self.load_table(topic), look)
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """The logs of a topic and what their last cleans cost, for those who only look.
@@ -185,11 +182,11 @@ class LogStore:
             segments = segments_of(self._live_files.of(table))
             return StoredTopic(topic, table.metadata_location, table.properties, segments)
 
-        location = location or self._load(topic).metadata_location
+        location = location or self.load_table(topic).metadata_location
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
             with reaching(f"topic {topic} can't be read"):
-                stored = looked_at(lambda: self._load(topic), look)
+                stored = looked_at(lambda: self.load_table(topic), look)
             if self._cache:
                 self._cache.put(stored)
         return stored.observed(self._broker_settings)
@@ -200,7 +197,7 @@ class LogStore:
         Raises:
             LogCorrupt: saying what happened, and what to do.
         """
-        require_own(self._load(topic))
+        require_own(self.load_table(topic))
 
     def data_location(self, topic: str) -> str:
         """The folder in which a topic's segments lie, without a slash at its end."""
@@ -227,10 +224,10 @@ class LogStore:
             InvalidRecord: one can't be appended; says which, counted from 1. Nothing of the batch was.
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
-        table = self._load(topic)
+        table = self.load_table(topic)
         described = topic_of(table, self._broker_settings)
         paths = SegmentPaths(described.data_location, self._new_id() if run_id is None else run_id, self._new_id)
-        batch = Append(described, self._committer, self.files, paths, now_ms, is_new_run=run_id is None)
+        batch = Append(described, self.committer, self.files, paths, now_ms, is_new_run=run_id is None)
         return batch.append(table, records)
 
     def source_of(self, topic: str) -> StoredSource:
@@ -239,7 +236,7 @@ class LogStore:
         Raises:
             LogCorrupt: what is stored contradicts itself.
         """
-        return read_source(topic, self._load(topic).properties)
+        return read_source(topic, self.load_table(topic).properties)
 
     def ingest(
         self, topic: Topic | str, arrivals: Sequence[Arrival], source: SourceIdentity, partitions: int, run_id: str
@@ -256,7 +253,7 @@ class LogStore:
             InvariantViolated: segments that do not belong to their range; nothing landed.
         """
         name, topic_id = (topic, None) if isinstance(topic, str) else (topic.name, topic.id)
-        Ingestion(name, arrivals, source, partitions, run_id, topic_id).commit(self._committer, self.files)
+        Ingestion(name, arrivals, source, partitions, run_id, topic_id).commit(self.committer, self.files)
 
     def swap(
         self,
@@ -276,7 +273,7 @@ class LogStore:
         """
         self.clock_guard.require_plausible(topic, (outcome.step.now_ms for outcome in rewritten))
         swap = Swap(topic, rewritten, run_id, last_passes or {})
-        swap.commit(self._committer, self.files, self._live_files, self._broker_settings)
+        swap.commit(self.committer, self.files, self._live_files, self._broker_settings)
 
     def retain(self, topic: str, steps: Sequence[Retain], run_id: str) -> None:
         """Carry out what retention has planned for the logs of a topic, in one commit.
@@ -287,7 +284,7 @@ class LogStore:
         """
         self.clock_guard.require_plausible(topic, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):
-            SegmentRemoval(topic, steps, run_id).commit(self._committer, self._live_files, self._broker_settings)
+            SegmentRemoval(topic, steps, run_id).commit(self.committer, self._live_files, self._broker_settings)
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str | None) -> DeletionResult:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
@@ -302,7 +299,7 @@ class LogStore:
         name = self._new_id() if run_id is None else run_id
         with reaching(f"topic {topic_partition.topic} can't be read"):
             deletion = DeleteRecords(topic_partition, before_offset, name, is_new_run=run_id is None)
-            return deletion.commit(self._committer, self._live_files, self._broker_settings)
+            return deletion.commit(self.committer, self._live_files, self._broker_settings)
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
         """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
@@ -317,7 +314,7 @@ class LogStore:
             StalePlan: others kept committing first; nothing is marked.
         """
         self.clock_guard.require_plausible(topic, [now_ms])  # it would wait for a time that never comes
-        mark_uncleanable(self._committer, topic, failures, now_ms, backoff)
+        mark_uncleanable(self.committer, topic, failures, now_ms, backoff)
 
     def plan_repair(self, topic: str, *, is_adoption: bool) -> RepairPlan | None:
         """What would bring state and snapshot together again; null where they are. Changes nothing.
@@ -325,7 +322,7 @@ class LogStore:
         Raises:
             LogCorrupt: it can't be done this way; says why, and what can be.
         """
-        table = self._load(topic)
+        table = self.load_table(topic)
         with reaching(f"topic {topic} can't be read"):
             return self._repair(topic, is_adoption=is_adoption).plan(table)
 
@@ -337,7 +334,7 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; plan again, which finds out.
         """
         with reaching(f"topic {plan.topic} can't be read"):
-            self._repair(plan.topic, is_adoption=plan.is_adoption).commit(self._committer, plan, run_id)
+            self._repair(plan.topic, is_adoption=plan.is_adoption).commit(self.committer, plan, run_id)
 
     def _repair(self, topic: str, *, is_adoption: bool) -> Repair:
         return Repair(topic, is_adoption, self.files, self._live_files, self._broker_settings)
@@ -375,7 +372,7 @@ class LogStore:
             return logs_of(topic, table.properties, live, described.config)
 
         with reaching(f"topic {topic} can't be read"):
-            logs = looked_at(lambda: self._load(topic), look)
+            logs = looked_at(lambda: self.load_table(topic), look)
         read = [log for log in logs if partition in {None, log.topic_partition.partition}]
         return Reader(self.files, read, lambda: self.logs(topic))
 
@@ -392,9 +389,10 @@ class LogStore:
         self.clock_guard.require_plausible(topic, [now_ms])
         with reaching(f"topic {topic} can't be purged"):
             remembered_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
-            purge = Purge(described, self._committer, self.files, self._new_id, now_ms, orphan_grace_ms, remembered_ms)
+            purge = Purge(described, self.committer, self.files, self._new_id, now_ms, orphan_grace_ms, remembered_ms)
             return purge.purge()
 
-    def _load(self, topic: str) -> Table:
+    def load_table(self, topic: str) -> Table:
+        """The table of a topic, as it is now."""
         with reaching(f"topic {topic} can't be loaded"):
             return load_topic_table(self._catalog, topic)

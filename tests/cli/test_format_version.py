@@ -80,7 +80,7 @@ def typed(keptlog: Run, lines: Callable[..., str], tmp_path: Path, monkeypatch: 
 
 
 def become(topic: str, **properties: str) -> None:
-    open_home().store._load(topic).transaction().set_properties(properties).commit_transaction()
+    open_home().store.load_table(topic).transaction().set_properties(properties).commit_transaction()
 
 
 def content(home: Path) -> dict[Path, bytes]:
@@ -153,6 +153,6 @@ def test_every_command_takes_a_newer_minor_version_like_any_other(typed: Run) ->
         done = typed(command)
         assert (done.code, done.err) == (0, ""), command
 
-    stored = open_home().store._load("users").properties
+    stored = open_home().store.load_table("users").properties
     assert {name: stored[name] for name in UNKNOWN} == UNKNOWN
     assert json.loads(typed("read users --latest").out)["value"] == "2"

@@ -104,7 +104,7 @@ def test_a_log_that_failed_and_is_due_again_is_said_to_be_so(
 
 
 def test_a_topic_that_can_not_be_read_is_named_each_time_and_the_others_are_told(keptlog: Run, topics: Path) -> None:
-    table = open_home().store._load("orders")
+    table = open_home().store.load_table("orders")
     table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
     for _ in range(2):
         outcome = keptlog("status")
@@ -157,4 +157,4 @@ def test_a_home_of_which_no_topic_can_be_read_is_not_said_to_have_none(keptlog: 
 
 
 def set_property(topic: str, name: str, value: str) -> None:
-    open_home().store._load(topic).transaction().set_properties({name: value}).commit_transaction()
+    open_home().store.load_table(topic).transaction().set_properties({name: value}).commit_transaction()

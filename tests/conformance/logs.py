@@ -172,13 +172,13 @@ class TableLog:
         """Take several segments in one commit."""
         files = [data_file_of(0, each) for records in segments for each in staged(self.store, TOPIC, 0, records)]
         summary, ends = {COMMIT_ID: new_id()}, {log_end_offset(0): str(_ACTIVE.offset + 1)}
-        FileChange(summary, ends, files).land(self.store._load(TOPIC))
+        FileChange(summary, ends, files).land(self.store.load_table(TOPIC))
 
     def step(self, asked: Pass) -> CleanStep:
         """Set the checkpoint to where the case says that the dirty section begins, and plan the pass."""
         (log,) = self.store.logs(TOPIC)
         if log.checkpoint != asked.first_dirty_offset:
-            transaction = self.store._load(TOPIC).transaction()
+            transaction = self.store.load_table(TOPIC).transaction()
             transaction.set_properties({first_dirty_offset(0): str(asked.first_dirty_offset)})
             transaction.commit_transaction()
             log = replace(log, checkpoint=asked.first_dirty_offset)

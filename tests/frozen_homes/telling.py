@@ -89,7 +89,7 @@ def topics(home: Path) -> list[str]:
 def formats(home: Path) -> list[tuple[FormatVersion, str | None]]:
     """The format of each topic, and the property that tells it."""
     store = open_home(home, {}).store
-    properties = {topic: store._load(topic).properties for topic in store.topics()}
+    properties = {topic: store.load_table(topic).properties for topic in store.topics()}
     return [(format_of(topic, each), each.get(FORMAT_VERSION)) for topic, each in properties.items()]
 
 

@@ -170,7 +170,7 @@ def test_what_was_never_looked_at_is_counted_and_neither_fine_nor_broken(users: 
 
 def test_a_topic_that_cannot_be_read_has_no_news_of_its_guarantees_and_a_clean_that_did_not_land(users: World) -> None:
     assert users.clean().success
-    table = users.store._load("users")
+    table = users.store.load_table("users")
     right = table.properties["log.p0.log-end-offset"]
     table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
     assert not users.clean().success
@@ -227,7 +227,7 @@ def test_verifying_sees_what_breaks_in_a_log_that_nobody_changes_and_says_which_
 def test_one_topic_that_cannot_be_read_fails_the_run_that_verifies_and_hides_no_other(users: World) -> None:
     assert users.clean().success
     users.topic("odd")
-    users.store._load("odd").transaction().set_properties({"log.partitions": "many"}).commit_transaction()
+    users.store.load_table("odd").transaction().set_properties({"log.partitions": "many"}).commit_transaction()
 
     result = verify(users)
 

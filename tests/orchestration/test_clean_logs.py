@@ -140,7 +140,7 @@ def test_a_topic_that_cannot_be_read_stops_no_other(world: World, spark: SparkSe
     world.topic("good")
     world.append("good", ("a", "1"), ("a", "2"))
     world.topic("odd")
-    table = world.store._load("odd")
+    table = world.store.load_table("odd")
     table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
 
     result = world.clean()
@@ -196,7 +196,7 @@ def test_purge_deletes_what_a_clean_has_replaced(world: World, spark: SparkSessi
 
 def test_a_topic_that_cannot_be_purged_fails_the_run_and_stops_no_other(world: World, spark: SparkSession) -> None:
     world.topic("odd")
-    world.store._load("odd").transaction().set_properties({"log.partitions": "many"}).commit_transaction()
+    world.store.load_table("odd").transaction().set_properties({"log.partitions": "many"}).commit_transaction()
     world.topic("users", file_delete_delay_ms="0")
     world.append("users", ("a", "1"), ("a", "2"))
     replaced = world.segment_file("users")

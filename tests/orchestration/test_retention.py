@@ -66,7 +66,7 @@ def test_a_log_that_is_being_cleaned_waits(world: World, events: str) -> None:
 
 def test_a_topic_that_cannot_be_read_fails_the_run_and_stops_no_other(world: World, events: str) -> None:
     world.topic("odd")
-    world.store._load("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    world.store.load_table("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
     result = retain(world)
     assert not result.success
     assert world.records(events) == [(2, b"a", b"2")]

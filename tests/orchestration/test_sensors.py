@@ -240,7 +240,7 @@ def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_requested(world
     world.topic("good")
     world.append("good", ("a", "1"), ("a", "2"))
     world.topic("odd")
-    world.store._load("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    world.store.load_table("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
 
     (request,) = world.requests(dirty_ratio_sensor)
 

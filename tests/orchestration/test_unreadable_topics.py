@@ -56,7 +56,7 @@ def test_a_foreign_table_may_have_any_name(world: World) -> None:
     world.topic("users")
     foreign = next(each for each in BREAKAGES if each.id == "it is a foreign table")
     for name in ("Big Table/1", "ünïcode", "a.b-c_d", "users-0"):
-        world.store._catalog.create_table(("keptlog", name), world.store._load("users").schema())
+        world.store._catalog.create_table(("keptlog", name), world.store.load_table("users").schema())
         foreign(world.store, name)
 
     defs = world.defs

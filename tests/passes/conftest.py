@@ -34,7 +34,7 @@ def make_unreadable(store: LogStore) -> Callable[[str], None]:
 
     def make(topic: str) -> None:
         properties = {"log.p0.log-end-offset": "many"}
-        store._load(topic).transaction().set_properties(properties).commit_transaction()
+        store.load_table(topic).transaction().set_properties(properties).commit_transaction()
 
     return make
 

@@ -67,7 +67,7 @@ def damage(home: Home, segment: int, change: Callable[[list[dict[str, object]]],
     rows = pq.read_table(path, partitioning=None).to_pylist()
     change(rows)
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), path)
-    table = home.store._load("users")
+    table = home.store.load_table("users")
     files = LiveFiles().of(table)
     (live,) = (file for file in files[0] if file.segment == was)
     now = dataclasses.replace(was, size_bytes=path.stat().st_size, record_count=len(rows))
@@ -163,7 +163,7 @@ def test_a_segment_whose_file_is_gone_breaks_the_first_guarantee_and_is_named(ho
 
 
 def test_a_segment_that_lacks_records_breaks_the_first_guarantee_and_is_named(home: Home) -> None:
-    table = home.store._load("users")
+    table = home.store.load_table("users")
     files = LiveFiles().of(table)
     was = files[0][0].segment
     FileChange({}, {}, [data_file_of(0, dataclasses.replace(was, record_count=4))], [files[0][0]], files).land(table)
@@ -236,7 +236,7 @@ def test_storage_that_does_not_answer_breaks_nothing_and_passes_nothing(
 def test_what_was_replaced_and_purged_while_it_was_looked_at_breaks_nothing(home: Home) -> None:
     log = log_of(home)
     damage(home, 0, lambda rows: rows)
-    table = home.store._load("users")
+    table = home.store.load_table("users")
     files = LiveFiles().of(table)
     FileChange({}, {}, [], [files[0][0]], files).land(table)
     local(log.segments[0].path).unlink()
@@ -253,7 +253,7 @@ def test_damaged_watermarks_break_the_first_guarantee_and_are_named(home: Home, 
     path = f"{home.store.data_location('users')}/watermarks/marks.arrow"
     marks = pa.table({"key": [b"a"], "version": [7], "expires_ms": [9]}, schema=WATERMARKS_SCHEMA)
     write_watermark_file(home.store.files, path, log_of(home).config.strategy, marks)
-    home.store._load("users").transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
+    home.store.load_table("users").transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
     assert broken(home) == set()
 
     match damaged:
@@ -274,7 +274,7 @@ def test_one_broken_log_or_topic_hides_nothing_of_the_others(home: Home) -> None
     local(log_of(home).segments[0].path).write_bytes(b"this is no Parquet file")
     for topic in ("fine", "odd"):
         home.store.create_topic(topic, 1, {"cleanup.policy": "compact"})
-    home.store._load("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    home.store.load_table("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
 
     found = home.verify(now_ms=NOW_MS)
 

@@ -134,7 +134,7 @@ def test_a_topic_that_does_not_answer_costs_only_itself(store: LogStore, monkeyp
 
 
 def test_a_foreign_setting_is_removed_by_the_command_that_the_error_names(store: LogStore) -> None:
-    table = store._load("odd")
+    table = store.load_table("odd")
     table.transaction().set_properties({"kafka.of.mine": "x", "kafka.of.yours": "y"}).commit_transaction()
     options = r"--delete-config of\.mine --delete-config of\.yours"
     with pytest.raises(InvalidConfig, match=f"keptlog topic alter odd {options}"):
@@ -155,7 +155,7 @@ def damaged(content: bytes) -> Iterator[bytes]:
 def test_wherever_a_file_is_damaged_it_is_refused_or_read_and_never_a_bare_error(
     store: LogStore, tmp_path: Path, kind: str
 ) -> None:
-    table = store._load("odd")
+    table = store.load_table("odd")
     snapshot = table.current_snapshot()
     assert snapshot
     paths = {

@@ -74,7 +74,7 @@ def bounds(store: LogStore) -> list[tuple[int, int]]:
 
 
 def commits(store: LogStore) -> int:
-    return len(store._load(TOPIC).metadata.snapshots)
+    return len(store.load_table(TOPIC).metadata.snapshots)
 
 
 def test_records_keep_the_offsets_of_the_source_and_the_log_ends_at_the_position(store: LogStore) -> None:
@@ -272,7 +272,7 @@ def test_segments_outside_of_their_range_are_a_bug(store: LogStore) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"topic": 1}', '{"topic_id": "id-1"}', "7"])
 def test_a_source_that_is_none_is_reported_and_not_taken_for_no_source(store: LogStore, text: str) -> None:
-    store._load(TOPIC).transaction().set_properties({"log.source": text}).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties({"log.source": text}).commit_transaction()
     with pytest.raises(LogCorrupt, match=r"property log\.source=.* is no source"):
         store.source_of(TOPIC)
 
@@ -375,7 +375,7 @@ def test_a_leader_epoch_is_not_believed_of_another_position(store: LogStore) -> 
 
 def test_a_leader_epoch_that_is_none_names_its_property(store: LogStore) -> None:
     ingest(store, first(store))
-    store._load(TOPIC).transaction().set_properties({"log.p0.leader-epoch": "7"}).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties({"log.p0.leader-epoch": "7"}).commit_transaction()
     with pytest.raises(LogCorrupt, match=r"log\.p0\.leader-epoch='7' is no leader epoch .*; remove it"):
         store.source_of(TOPIC)
 

@@ -122,9 +122,9 @@ def test_what_a_clean_cost_is_stored_with_it(store: LogStore, tmp_path: Path) ->
 
 
 def test_marks_and_numbers_that_nobody_can_read_are_named(store: LogStore) -> None:
-    store._load(TOPIC).transaction().set_properties({"log.p0.last-pass": "[1"}).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties({"log.p0.last-pass": "[1"}).commit_transaction()
     with pytest.raises(LogCorrupt, match="last-pass"):
         store.observe(TOPIC)
-    store._load(TOPIC).transaction().set_properties({"log.p0.uncleanable": "yes"}).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties({"log.p0.uncleanable": "yes"}).commit_transaction()
     with pytest.raises(LogCorrupt, match="uncleanable"):
         store.logs(TOPIC)

@@ -30,11 +30,11 @@ def store(tmp_path: Path) -> LogStore:
 
 
 def read_metadata(store: LogStore) -> Any:
-    return store._load(TOPIC).metadata
+    return store.load_table(TOPIC).metadata
 
 
 def read_manifests(store: LogStore) -> Any:
-    table = store._load(TOPIC)
+    table = store.load_table(TOPIC)
     return _told(table.current_snapshot().manifests(table.io), table.io)  # type: ignore[union-attr]
 
 
@@ -53,17 +53,17 @@ def _entry(entry: ManifestEntry) -> Any:
 
 
 def metadata_file(store: LogStore) -> str:
-    return store._load(TOPIC).metadata_location
+    return store.load_table(TOPIC).metadata_location
 
 
 def manifest_list(store: LogStore) -> str:
-    snapshot = store._load(TOPIC).current_snapshot()
+    snapshot = store.load_table(TOPIC).current_snapshot()
     assert snapshot
     return snapshot.manifest_list
 
 
 def manifest(store: LogStore) -> str:
-    table = store._load(TOPIC)
+    table = store.load_table(TOPIC)
     return str(table.current_snapshot().manifests(table.io)[0].manifest_path)  # type: ignore[union-attr]
 
 

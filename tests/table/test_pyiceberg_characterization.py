@@ -192,7 +192,7 @@ def test_no_byte_of_a_key_or_value_is_in_the_metadata(tmp_path: Path) -> None:
     append_each(store, [("alice@example.com", "secret-1")], [("alice@example.com", "secret-2")])
     clean(store)
     store.append(TOPIC, new_records(("bob@example.com", "secret-3")), "run", NOW_MS)
-    table = store._load(TOPIC)
+    table = store.load_table(TOPIC)
     for path in (tmp_path / "warehouse").rglob("metadata/**/*"):
         content = path.read_bytes() if path.is_file() else b""
         assert b"alice" not in content

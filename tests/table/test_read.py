@@ -110,7 +110,7 @@ def test_a_deleted_keys_watermark_hides_a_late_record_of_a_lower_version(tmp_pat
     path = f"{store.data_location(TOPIC)}/partition=0/watermarks"
     mark = {"key": [b"a"], "version": [NOW_MS + 1], "expires_ms": [2 * NOW_MS]}
     write_watermark_file(store.files, path, Strategy(StrategyKind.TIMESTAMP), pa.table(mark, schema=WATERMARKS_SCHEMA))
-    store._load(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
     assert values(store, latest=True) == [(0, 1, b"1")]
     assert values(store) == [(0, 0, b"late"), (0, 1, b"1")]
     store.alter_topic(TOPIC, {"compaction.strategy": "offset"})
@@ -189,7 +189,7 @@ def test_live_watermarks_that_are_missing_are_corruption_and_named(tmp_path: Pat
     store = create(tmp_path, config={"compaction.strategy": "timestamp"})
     append_each(store, [("a", "late")])
     path = f"{store.data_location(TOPIC)}/watermarks/gone.arrow"
-    store._load(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
     with pytest.raises(LogCorrupt, match=rf"^{TOPIC}-0: file {path} with its watermarks is missing from storage"):
         values(store, latest=True)
 

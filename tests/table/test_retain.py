@@ -101,7 +101,7 @@ def test_all_logs_of_a_topic_are_retained_in_one_commit(tmp_path: Path) -> None:
     store.retain(TOPIC, planned(store), new_id())
     assert values(store) == []
     assert [log.log_start_offset for log in store.logs(TOPIC)] == [1, 1]
-    assert len(store._load(TOPIC).metadata.snapshots) == 3
+    assert len(store.load_table(TOPIC).metadata.snapshots) == 3
 
 
 def _retained_by_another(store: LogStore) -> None:

@@ -258,7 +258,7 @@ def test_a_swap_sets_replaces_and_clears_the_watermarks(store: LogStore) -> None
 def test_watermarks_that_another_clean_has_replaced_make_the_plan_stale(store: LogStore) -> None:
     outcome = _planned(store)
     path = _watermarks(store, "others")
-    store._load(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties({"log.p0.watermarks": path}).commit_transaction()
     with pytest.raises(StalePlan, match="its watermarks were None"):
         store.swap(TOPIC, [outcome], new_id())
 

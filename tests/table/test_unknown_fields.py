@@ -55,11 +55,11 @@ def with_more(value: Any) -> str:
 
 
 def plant(store: LogStore, properties: Mapping[str, str]) -> None:
-    store._load(TOPIC).transaction().set_properties(dict(properties)).commit_transaction()
+    store.load_table(TOPIC).transaction().set_properties(dict(properties)).commit_transaction()
 
 
 def property_of(store: LogStore, name: str) -> Any:
-    return json.loads(store._load(TOPIC).properties[name])
+    return json.loads(store.load_table(TOPIC).properties[name])
 
 
 def test_a_mark_is_read_and_refuses_nothing(store: LogStore) -> None:
@@ -130,7 +130,7 @@ def test_what_is_no_result_of_an_append_is_refused_with_its_run(store: LogStore)
 
 def landed_as(store: LogStore, run_id: str, appended: str) -> None:
     """Make a snapshot with this summary."""
-    transaction = store._load(TOPIC).transaction()
+    transaction = store.load_table(TOPIC).transaction()
     summary = {COMMIT_ID: run_id, "keptlog.appended": appended}
     transaction.update_snapshot(snapshot_properties=summary).fast_append().commit()
     transaction.commit_transaction()
