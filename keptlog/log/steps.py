@@ -1,14 +1,17 @@
-"""What can be done to one log, as data: ``Compact``, ``Expire`` or ``Retain``.
+"""What can be done to one log, as data: ``Compact``, ``Expire``, ``Retain`` or ``Drop``.
 
     log       [ clean ][ clean ][ clean ][ cleanable ][ cleanable ][ active ]
     Compact   <------------------- inputs ------------------------>             mapped: the cleanable ones
     Expire             <- input ->                                              mapped: none
     Retain    <- old ->                                                         nothing is read or written
+    Drop      <------------------- inputs ---------------------------------->   mapped: none
 
 - **Compact**: map the keys of the cleanable section, then judge all segments from the log start to its end.
 - **Expire**: nothing is dirty, but tombstones are past their horizon; only the segments that hold them are read.
 - **Retain**: old segments go whole (``retention``). It is planned and run by itself, for it has its own times, and a
   log that was compacted a moment ago is another log.
+- **Drop**: every record of some keys below an offset goes, in whatever section it lies, because somebody has asked that
+  they be erased here. No checkpoint moves, for nothing is cleaned by it.
 
 Each has what it needs and no more. All of them name their inputs and the state that they were planned from: the stored
 checkpoint, the log start and the watermarks. The commit refuses a step if either is no longer so (``StalePlan``).
@@ -17,6 +20,7 @@ checkpoint, the log start and the watermarks. The commit refuses a step if eithe
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -136,6 +140,34 @@ class Retain:
     kind: Literal["retain"] = field(default="retain", init=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Remove every record of some keys from one log, each key below an offset of its own, and its watermarks."""
+
+    topic_partition: TopicPartition
+    segments: tuple[Segment, ...]
+    """Inputs in offset order: all segments that may hold such a record, the active ones and what lies below the log
+    start included."""
+    end_offsets: Mapping[bytes, int] = field(repr=False)
+    """Keyed hash of a key to where its records begin to count as new; exclusive."""
+    checkpoint: int | None
+    """As it was stored; the commit does not move it."""
+    log_start_offset: int
+    now_ms: int
+    segment_bytes: int
+    watermarks_path: str | None = None
+    """The log's watermarks as the plan found them; null if there are none."""
+    topic_id: str | None = field(default=None, compare=False)
+    """That of the log."""
+    trigger: Literal[Trigger.REQUESTED] = field(default=Trigger.REQUESTED, init=False)
+    kind: Literal["drop"] = field(default="drop", init=False)
+
+    @property
+    def end_offset(self) -> int:
+        """Exclusive; nothing at or behind it is touched."""
+        return max(self.end_offsets.values(), default=0)
+
+
 CleanStep = Compact | Expire
-"""What the engine carries out: it judges records and rewrites segments."""
-Step = Compact | Expire | Retain
+"""What a clean carries out: it judges records and rewrites segments."""
+Step = Compact | Expire | Retain | Drop

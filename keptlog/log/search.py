@@ -1,0 +1,78 @@
+"""What a search for keys asks, and what it finds: by file, whether a record of a key is in it.
+
+    file        kind        keys are found          offsets are known
+    segment     SEGMENT     yes                     yes
+    watermarks  ARROW       yes                     no, a watermark has none
+    maps, lists ARROW       yes                     of what has them
+    manifest    MANIFEST    in bounds, if it has    no
+    our JSON    METADATA    has none: what keptlog and Iceberg write there are names, numbers and paths
+    anything    UNKNOWN     not looked at
+
+Keys are asked for by their keyed hashes alone, so bytes that nobody can divide into keys can't be searched. Then the
+finding is a **problem**: the file was not looked at, or not all of it. That is neither "has it" nor "has it not".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FileKind(StrEnum):
+    """What a file turned out to be, by its content."""
+
+    SEGMENT = "segment"
+    ARROW = "arrow"
+    """Watermarks, or what a run staged between its jobs."""
+    MANIFEST = "manifest"
+    """A manifest, or a list of manifests."""
+    METADATA = "metadata"
+    """JSON of keptlog or of Iceberg, at a place where only these are."""
+    EMPTY = "empty"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedFile:
+    """A file to be looked through, or one version of it."""
+
+    path: str
+    size_bytes: int
+    version_id: str | None = None
+    """Of an object in a bucket that keeps versions; null for the file as it is now."""
+    is_metadata: bool = False
+    """Whether it lies where keptlog and Iceberg put their own JSON: what is JSON elsewhere is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHits:
+    """The records of one key in one place; offsets are inclusive, and null where the file has none."""
+
+    key_hash: bytes
+    partition: int | None
+    """Null where the file does not say."""
+    records: int
+    lowest_offset: int | None
+    highest_offset: int | None
+    has_value: bool
+    """Whether one of the records is no tombstone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFindings:
+    """What was found in one file. With a problem there may be hits too: of the part that could be read."""
+
+    file: SearchedFile
+    kind: FileKind
+    hits: tuple[KeyHits, ...]
+    problem: str | None = None
+    """Why it was not looked at, or not all of it, and what helps; null if it was."""
+    is_gone: bool = False
+    """Whether it was deleted since it was listed; that is no problem, and a new listing shows it."""
+    records: int = 0
+    """Keys that were looked at, each as often as it occurs."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it was looked through, and has none of the keys."""
+        return not self.hits and self.problem is None and not self.is_gone
