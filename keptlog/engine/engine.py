@@ -8,6 +8,9 @@ clean section and the watermarks have a say too, and are compared with the map i
 after it, if they are many, take one more. And keys beyond memory are judged by a shuffle (``shuffle``), if the
 configuration says so, in place of jobs 1 and 2.
 
+Besides there are two jobs that stand alone: a search for keys through any files (``search_tasks``), and dropping the
+records of keys from logs (``drop_tasks``).
+
 Tasks that fail, are killed or run twice leave files that nobody refers to.
 """
 
@@ -18,9 +21,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.engine.attempt import staging_folder
+from keptlog.engine.drop_tasks import drop_records
 from keptlog.engine.jobs import Jobs, Result, StartJobs
 from keptlog.engine.latest import MapByTask, NoMap
 from keptlog.engine.latest_jobs import by_step, with_comparisons, with_maps
+from keptlog.engine.search_tasks import KeySearch, search_files
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.shuffle import judged_by_shuffle
 from keptlog.engine.tasks import (
@@ -35,11 +40,14 @@ from keptlog.engine.tasks import (
 from keptlog.engine.watermark_tasks import stored_watermarks
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
+from keptlog.log.drop import DropResult
 from keptlog.log.result import Counts, RewriteResult
+from keptlog.log.search import FileFindings
 from keptlog.log.segment import Segment
-from keptlog.log.steps import CleanStep, Compact
+from keptlog.log.steps import CleanStep, Compact, Drop
 from keptlog.progress import Progress, silent
 from keptlog.storage.files import Files
+from keptlog.storage.key_hash import KeyHasher
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,39 @@ class Engine:
                     self.files.delete(file.path)
         of_step = by_step(results)
         return [_outcome(step, of_step[index], watermarks.get(index)) for index, step in enumerate(steps)]
+
+    def search(self, search: KeySearch, run_id: str, progress: Progress = silent) -> list[FileFindings]:
+        """Look files through for keys. A file that can't be read is a finding, and no error.
+
+        Returns:
+            What was found in each file, in their order.
+
+        Raises:
+            StorageUnavailable: Spark fails.
+        """
+        return search_files(self.start_jobs(run_id, progress), search) if search.files else []
+
+    def drop(
+        self,
+        steps: Sequence[Drop],
+        hasher: KeyHasher,
+        locations: Mapping[str, str],
+        run_id: str,
+        progress: Progress = silent,
+    ) -> list[DropResult]:
+        """Drop records from logs; everything is staged, nothing visible. ``locations`` as for ``rewrite``.
+
+        Returns:
+            An outcome for each step, in their order.
+
+        Raises:
+            StalePlan: an input is gone.
+            LogCorrupt: an input is damaged.
+            StorageUnavailable: the storage, or Spark, fails; nothing was committed.
+        """
+        if not steps:
+            return []
+        return drop_records(self.start_jobs(run_id, progress), steps, hasher, locations, self.sizes.row_group_bytes)
 
     def probe(self, run_id: str) -> None:
         """Let an empty task be done.

@@ -1,4 +1,4 @@
-"""Every record of some keys goes from one log, wherever it lies: what erases a key of a log whose offsets are a source's.
+"""Every record of some keys goes from one log, wherever it lies: so a key is erased from a log that has a source.
 
     log       [ clean ][ clean ][ cleanable ][ active ]      keys a and b, both below 70
     before      a c e    b d      a c          b  |  a       the last a lies at 71, and counts as new
@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
-from keptlog.errors import InvalidConfig, InvariantViolated
+from keptlog.errors import InvalidConfig
 from keptlog.log.counted import counted
+from keptlog.log.result import RewriteResult, require, verify_order
 from keptlog.log.search import KeyHits
 from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import Drop
@@ -57,6 +57,10 @@ class DropResult:
         return [segment.path for segment in self.added] + ([new_watermarks] if new_watermarks else [])
 
 
+StagedOutcome = RewriteResult | DropResult
+"""What a swap makes live."""
+
+
 def drop_step(log: Log, end_offsets: Mapping[bytes, int], now_ms: int) -> Drop:
     """The step that drops the records of these keys (keyed hashes), each below its own offset.
 
@@ -80,3 +84,34 @@ def drop_step(log: Log, end_offsets: Mapping[bytes, int], now_ms: int) -> Drop:
         watermarks_path=log.watermarks_path,
         topic_id=log.topic_id,
     )
+
+
+def verify_drop(dropped: DropResult) -> None:
+    """Check the outcome of a step before it is committed, on numbers the tasks counted.
+
+    Raises:
+        InvariantViolated: naming the guarantee that the commit would have broken.
+    """
+    step, where = dropped.step, dropped.step.topic_partition
+    went_in = sum(segment.record_count for segment in dropped.removed)
+    came_out = sum(segment.record_count for segment in dropped.added)
+    require(
+        went_in - came_out == dropped.dropped,
+        f"{where}: {counted(went_in, 'record')} went in and {came_out} came out, "
+        f"but {dropped.dropped} were to be dropped (G1)",
+    )
+    unkeyed_in, unkeyed_out = (sum(s.unkeyed_count for s in segments) for segments in (dropped.removed, dropped.added))
+    require(
+        unkeyed_in == unkeyed_out,
+        f"{where}: {counted(unkeyed_in, 'record')} without a key went in and {unkeyed_out} came out (G1)",
+    )
+    for hit in dropped.hits:
+        end_offset = step.end_offsets.get(hit.key_hash)
+        require(end_offset is not None, f"{where}: a record would be dropped whose key nobody has asked for (G1)")
+        require(
+            hit.highest_offset is not None and hit.highest_offset < (end_offset or 0),
+            f"{where}: a record at offset {hit.highest_offset} would be dropped, but only those below {end_offset} "
+            "were to be (G4)",
+        )
+    if step.segments:
+        verify_order(where, step.segments, dropped.removed, dropped.added)

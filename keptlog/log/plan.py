@@ -18,7 +18,7 @@ from keptlog.log.counted import counted
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.retention import retention_of, why_unsettled
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.steps import CleanStep, Compact, Expire, Retain, Step
+from keptlog.log.steps import CleanStep, Compact, Drop, Expire, Retain, Step
 
 S_co = TypeVar("S_co", bound=Step, covariant=True)
 
@@ -192,6 +192,11 @@ def describe_step(step: Step) -> str:
             return (
                 f"{step.topic_partition}: expire tombstones in {counted(len(step.segments), 'segment')} "
                 f"({total_bytes(step.segments)} bytes), {step.trigger}"
+            )
+        case Drop():
+            return (
+                f"{step.topic_partition}: drop the records of {counted(len(step.end_offsets), 'key')} below offset "
+                f"{step.end_offset} from {counted(len(step.segments), 'segment')} ({total_bytes(step.segments)} bytes)"
             )
         case Compact(dirty=dirty):
             return (

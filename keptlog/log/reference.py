@@ -121,6 +121,18 @@ class ReferenceLog:
         self._remember(before, now_ms)
         return len(self.clean_records) < len(before)
 
+    def drop(self, end_offsets: Mapping[bytes, int]) -> bool:
+        """Drop every record of these keys, each below its offset, wherever it lies; says whether there was one.
+
+        What is remembered of a key goes with its records. No position moves.
+        """
+        before = len(self.records)
+        self.clean_records = [record for record in self.clean_records if not _is_dropped(record, end_offsets)]
+        left = ([record for record in batch if not _is_dropped(record, end_offsets)] for batch in self.batches)
+        self.batches = [batch for batch in left if batch]
+        self.remembered = [record for record in self.remembered if record.key not in end_offsets]
+        return len(self.records) < before
+
     def _remember(self, before: Sequence[Record], now_ms: int) -> None:
         """Remember the tombstones that expired just now, and forget those that are remembered long enough."""
         left = {record.offset for record in self.clean_records}
@@ -179,6 +191,10 @@ def latest_values(
         for record in records
         if record.key is not None and record.value is not None and latest[record.key] == record.offset
     }
+
+
+def _is_dropped(record: Record, end_offsets: Mapping[bytes, int]) -> bool:
+    return record.key is not None and record.offset < end_offsets.get(record.key, -1)
 
 
 def _is_expired(record: Record, now_ms: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from keptlog.errors import InvariantViolated
 from keptlog.log.counted import counted
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import CleanStep
+from keptlog.log.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,48 +92,50 @@ def verify(rewritten: RewriteResult) -> None:
     """
     step, where = rewritten.step, rewritten.step.topic_partition
     judged = sum(segment.record_count for segment in step.segments)
-    _require(
+    require(
         rewritten.counts.total == judged,
         f"{where}: {counted(rewritten.counts.total, 'record')} judged but the segments hold {judged} (G1)",
     )
     removed_records = sum(segment.record_count for segment in rewritten.removed)
     added_records = sum(segment.record_count for segment in rewritten.added)
-    _require(
+    require(
         removed_records - added_records == rewritten.counts.removed,
         f"{where}: {counted(removed_records, 'record')} went in and {added_records} came out, "
         f"but {rewritten.counts.removed} were to be removed (G1)",
     )
-    _require(
+    require(
         rewritten.winners_found == rewritten.map_keys,
         f"{where}: the offset map has {counted(rewritten.map_keys, 'key')} but of "
         f"{rewritten.winners_found} the latest record was met (G1)",
     )
-    _require(
-        set(rewritten.removed) <= set(step.segments),
-        f"{where}: a segment outside of the plan would be replaced (G4)",
-    )
-    _verify_order(rewritten)
+    verify_order(step.topic_partition, step.segments, rewritten.removed, rewritten.added)
 
 
-def _verify_order(rewritten: RewriteResult) -> None:
-    """The log after the swap has rising, non-overlapping segments, inside of the range that was planned."""
-    step = rewritten.step
-    kept = set(step.segments) - set(rewritten.removed)
-    after = sorted(kept | set(rewritten.added), key=lambda segment: segment.base_offset)
+def verify_order(
+    topic_partition: TopicPartition, inputs: Sequence[Segment], removed: Sequence[Segment], added: Sequence[Segment]
+) -> None:
+    """Check that the log after a swap has rising, non-overlapping segments, inside of the range of its inputs.
+
+    Raises:
+        InvariantViolated: naming the guarantee that the commit would have broken.
+    """
+    require(set(removed) <= set(inputs), f"{topic_partition}: a segment outside of the plan would be replaced (G4)")
+    after = sorted((set(inputs) - set(removed)) | set(added), key=lambda segment: segment.base_offset)
     for earlier, later in pairwise(after):
-        _require(
+        require(
             later.base_offset > earlier.last_offset,
-            f"{step.topic_partition}: {later.path} would overlap {earlier.path} at offset {later.base_offset} (G2)",
+            f"{topic_partition}: {later.path} would overlap {earlier.path} at offset {later.base_offset} (G2)",
         )
-    lowest, highest = step.segments[0].base_offset, step.segments[-1].last_offset
-    for segment in rewritten.added:
-        _require(
+    lowest, highest = inputs[0].base_offset, inputs[-1].last_offset
+    for segment in added:
+        require(
             lowest <= segment.base_offset <= segment.last_offset <= highest,
-            f"{step.topic_partition}: {segment.path} has offsets [{segment.base_offset}, {segment.last_offset}] "
+            f"{topic_partition}: {segment.path} has offsets [{segment.base_offset}, {segment.last_offset}] "
             f"outside of the planned [{lowest}, {highest}] (G3)",
         )
 
 
-def _require(holds: bool, otherwise: str) -> None:  # noqa: FBT001  # a condition, not a mode
+def require(holds: bool, otherwise: str) -> None:  # noqa: FBT001  # a condition, not a mode
+    """Raises InvariantViolated, with what is wrong, unless a condition of a staged outcome holds."""
     if not holds:
         raise InvariantViolated(f"{otherwise}; nothing was committed, please report this")

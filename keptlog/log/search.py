@@ -37,9 +37,8 @@ class SearchedFile:
     """A file to be looked through, or one version of it."""
 
     path: str
+    """As ``Files.open_input`` takes it: a version of an object has its id in it."""
     size_bytes: int
-    version_id: str | None = None
-    """Of an object in a bucket that keeps versions; null for the file as it is now."""
     is_metadata: bool = False
     """Whether it lies where keptlog and Iceberg put their own JSON: what is JSON elsewhere is unknown."""
 

@@ -28,16 +28,14 @@ _TAIL_BYTES = 64 * 2**10
 class SegmentFile:
     """A segment that is open. What can't be decoded is LogCorrupt, OSError what the storage does not give."""
 
-    def __init__(self, segment: Segment, source: pa.NativeFile, parquet: pq.ParquetFile, pages: int | None) -> None:
-        self._segment = segment
+    def __init__(self, path: str, source: pa.NativeFile, parquet: pq.ParquetFile, pages: int | None) -> None:
+        self._path = path
         self._source = source
         self._parquet = parquet
         self._pages = pages
         metadata = parquet.metadata
         self.row_groups: tuple[int, ...] = tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
         """How many records each row group has."""
-        if sum(self.row_groups) != segment.record_count:
-            raise damaged(segment.path, f"has {counted(sum(self.row_groups), 'record')}, not {segment.record_count}")
 
     @property
     def has_checksums(self) -> bool:
@@ -55,14 +53,14 @@ class SegmentFile:
         def decode() -> pa.Table:
             return self._parquet.read_row_group(row_group, columns=columns, use_threads=False)
 
-        table = decoded(self._source, self._segment.path, decode)
+        table = decoded(self._source, self._path, decode)
         missing = set(columns or ()) - set(table.column_names)
         if missing:
-            raise damaged(self._segment.path, f"has no column {', '.join(sorted(missing))}")
+            raise damaged(self._path, f"has no column {', '.join(sorted(missing))}")
         if table.num_rows != self.row_groups[row_group]:
             records = counted(table.num_rows, "record")
             what = f"has {records} in row group {row_group}, not {self.row_groups[row_group]}"
-            raise damaged(self._segment.path, what)
+            raise damaged(self._path, what)
         # The checksums, or what another program has put there: nothing of a record's.
         return table.replace_schema_metadata(None)
 
@@ -86,7 +84,7 @@ class SegmentFile:
             piece = self._source.read_at(min(left, PIECE_BYTES), position)
             found, left, position = zlib.crc32(piece, found), left - len(piece), position + len(piece)
         if found != self._pages:
-            raise damaged(self._segment.path, "does not have the checksum that was written with it")
+            raise damaged(self._path, "does not have the checksum that was written with it")
 
 
 @contextmanager
@@ -102,10 +100,25 @@ def open_segment(files: Files, segment: Segment) -> Iterator[SegmentFile]:
         size_bytes = source.size()
         if size_bytes != segment.size_bytes:
             raise damaged(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")
-        footer = _footer(source)
-        pages = decoded(source, segment.path, lambda: pages_checksum(footer))
-        with decoded(source, segment.path, lambda: _opened(source, footer)) as parquet:
-            yield SegmentFile(segment, source, parquet, pages)
+        with opened_segment(source, segment.path) as opened:
+            records = sum(opened.row_groups)
+            if records != segment.record_count:
+                raise damaged(segment.path, f"has {counted(records, 'record')}, not {segment.record_count}")
+            yield opened
+
+
+@contextmanager
+def opened_segment(source: pa.NativeFile, path: str) -> Iterator[SegmentFile]:
+    """An open file as a segment, of which no table says how long it is: one that nobody refers to, for example.
+
+    Raises:
+        LogCorrupt: it is not what was written, or no Parquet.
+        OSError: the storage does not give it.
+    """
+    footer = _footer(source)
+    pages = decoded(source, path, lambda: pages_checksum(footer))
+    with decoded(source, path, lambda: _opened(source, footer)) as parquet:
+        yield SegmentFile(path, source, parquet, pages)
 
 
 def _opened(source: pa.NativeFile, footer: bytes) -> pq.ParquetFile:

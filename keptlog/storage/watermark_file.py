@@ -37,25 +37,45 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
     """
     if not strategy.has_versions or path is None:
         return WATERMARKS_SCHEMA.empty_table()
-    with files.open_input(path) as source:
-        table = decoded(source, path, lambda: _whole(source))
+    table = _stored(files, path)
     metadata = table.schema.metadata or {}
-    written_with = metadata.get(_STRATEGY)
-    if _CHECKSUM not in metadata and written_with != str(strategy).encode():
+    is_made_by_it = metadata.get(_STRATEGY) == str(strategy).encode()
+    if _CHECKSUM not in metadata and not is_made_by_it:
         return WATERMARKS_SCHEMA.empty_table()
+    watermarks = _checked(table, path)
+    return watermarks if is_made_by_it else watermarks.slice(0, 0)
+
+
+def read_any_watermarks(files: Files, path: str) -> tuple[pa.Table, str]:
+    """The watermarks of a file, of ``WATERMARKS_SCHEMA``, and the strategy that made them, be it still in use or not.
+
+    Raises:
+        FileNotFoundError, LogCorrupt, OSError: as ``read_watermark_file`` does.
+    """
+    table = _stored(files, path)
+    return _checked(table, path), (table.schema.metadata or {}).get(_STRATEGY, b"").decode()
+
+
+def _stored(files: Files, path: str) -> pa.Table:
+    with files.open_input(path) as source:
+        return decoded(source, path, lambda: _whole(source))
+
+
+def _checked(table: pa.Table, path: str) -> pa.Table:
+    metadata = table.schema.metadata or {}
     known = table.select([name for name in WATERMARKS_SCHEMA.names if name in table.column_names])
     if known.schema.remove_metadata() != WATERMARKS_SCHEMA:
         found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise LogCorrupt(f"{path} has the columns {found}, not those of watermarks; {MENDING}")
     if any(column.null_count for column in known.columns):
         raise damaged(path, "has watermarks without a key, a version or an end")
-    if _CHECKSUM in metadata and metadata[_CHECKSUM] != _checksum(known, written_with or b""):
+    if _CHECKSUM in metadata and metadata[_CHECKSUM] != _checksum(known, metadata.get(_STRATEGY, b"")):
         raise damaged(path, "does not have the checksum that was written with it")
-    return known.replace_schema_metadata(None) if written_with == str(strategy).encode() else known.slice(0, 0)
+    return known.replace_schema_metadata(None)
 
 
-def write_watermark_file(files: Files, path: str, strategy: Strategy, watermarks: pa.Table) -> None:
-    """Store watermarks of this strategy, of ``WATERMARKS_SCHEMA``, at a free path."""
+def write_watermark_file(files: Files, path: str, strategy: Strategy | str, watermarks: pa.Table) -> None:
+    """Store watermarks of this strategy, or of one of this text, of ``WATERMARKS_SCHEMA``, at a free path."""
     written_with = str(strategy).encode()
     metadata = {_STRATEGY: written_with, _CHECKSUM: _checksum(watermarks, written_with)}
     schema = WATERMARKS_SCHEMA.with_metadata(metadata)

@@ -51,7 +51,6 @@ from keptlog.errors import (
     first_line,
 )
 from keptlog.log.run_id import valid_run_id
-from keptlog.log.segment import Segment
 from keptlog.storage.disk import refusal_text
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import require_own
@@ -354,14 +353,13 @@ class _Rounds:
         )
 
 
-def commit_id_of(run_id: str, segments: Iterable[Segment]) -> str:
+def commit_id_of(run_id: str, paths: Iterable[str]) -> str:
     """Of the run and of the files that it moves: a run may commit twice, first to clean and then to expire.
 
     Raises:
         InvalidConfig: the run id is not possible.
     """
-    paths = sorted(segment.path for segment in segments)
-    return f"{valid_run_id(run_id)}/{hashlib.sha256(' '.join(paths).encode()).hexdigest()}"
+    return f"{valid_run_id(run_id)}/{hashlib.sha256(' '.join(sorted(paths)).encode()).hexdigest()}"
 
 
 def _require_room(change: Change, error: Exception, path: str) -> None:

@@ -18,7 +18,7 @@ from keptlog.errors import StalePlan
 from keptlog.log.retention import retention_of
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
-from keptlog.log.steps import CleanStep, Compact, Retain, Step
+from keptlog.log.steps import CleanStep, Compact, Drop, Retain, Step
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import condemned_paths
 from keptlog.table.references import comparable_forms
@@ -44,14 +44,22 @@ def require_cleanable(step: CleanStep, log: Log) -> None:
         StalePlan: naming what changed.
     """
     _require_state(step, log)
-    live_paths = {segment.path for segment in log.segments}
-    for segment in step.segments:
-        if segment.path not in live_paths:
-            raise _stale(step, f"segment {segment.path} is no longer live")
+    _require_live(step, log)
     if step.strategy != log.config.strategy:
         raise _stale(step, f"compaction.strategy was {step.strategy}, now it is {log.config.strategy}")
     if isinstance(step, Compact):
         _require_same_range(step, log)
+
+
+def require_droppable(step: Drop, log: Log) -> None:
+    """Whether the log still is what a drop was planned from, so that nothing of the keys is left behind by it.
+
+    Raises:
+        StalePlan: naming what changed.
+    """
+    _require_state(step, log)
+    _require_live(step, log)
+    _require_none_came(step, log)
 
 
 def require_old(step: Retain, log: Log) -> None:
@@ -67,11 +75,22 @@ def require_old(step: Retain, log: Log) -> None:
             raise _stale(step, f"segment {segment.path} is no longer live, or its settings keep it now")
 
 
-def _require_same_range(step: Compact, log: Log) -> None:
+def _require_live(step: CleanStep | Drop, log: Log) -> None:
+    live_paths = {segment.path for segment in log.segments}
+    for segment in step.segments:
+        if segment.path not in live_paths:
+            raise _stale(step, f"segment {segment.path} is no longer live")
+
+
+def _require_none_came(step: Compact | Drop, log: Log) -> None:
     planned = {segment.path for segment in step.segments}
     for live in log.segments:
         if live.base_offset < step.end_offset and live.path not in planned:
             raise _stale(step, f"segment {live.path} came into the range that was cleaned")
+
+
+def _require_same_range(step: Compact, log: Log) -> None:
+    _require_none_came(step, log)
     protected_from = sections_of(log, step.now_ms).first_uncleanable_offset
     if protected_from < step.end_offset:
         raise _stale(step, f"its settings were altered and protect what lies behind offset {protected_from}")

@@ -101,7 +101,7 @@ class SegmentRemoval:
 
     @property
     def _commit_id(self) -> str:
-        return commit_id_of(self.run_id, (segment for step in self.steps for segment in step.segments))
+        return commit_id_of(self.run_id, (segment.path for step in self.steps for segment in step.segments))
 
     @property
     def _topic_id(self) -> str | None:

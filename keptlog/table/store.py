@@ -15,9 +15,9 @@ from pyiceberg.table import Table
 from keptlog.errors import LogCorrupt
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import settled
+from keptlog.log.drop import StagedOutcome
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.log.steps import Retain
@@ -258,13 +258,13 @@ class LogStore:
     def swap(
         self,
         topic: str,
-        rewritten: Sequence[RewriteResult],
+        rewritten: Sequence[StagedOutcome],
         run_id: str,
         last_passes: Mapping[TopicPartition, LastPass] | None = None,
     ) -> None:
         """Make the outcomes of a run live: all topic-partitions of the topic in one commit.
 
-        ``last_passes`` is what the run cost, stored with the logs. A mark of an earlier failure is cleared.
+        ``last_passes`` is what the run cost, stored with the logs. A clean clears the mark of an earlier failure.
 
         Raises:
             StalePlan: the log is no longer what the plan was made from; nothing landed, nothing is lost.

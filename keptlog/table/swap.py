@@ -10,6 +10,10 @@ Appends that came meanwhile lie behind the planned range and disturb nobody: the
 that were altered meanwhile count as they are now: a topic that is no longer compacted, that has another strategy, or
 whose minimum lag now protects what was cleaned, keeps its segments. So does one that was deleted.
 
+A drop of records (``keptlog.log.drop``) goes the same way. It asks no setting, moves no checkpoint and clears no mark
+of an earlier failure, for it is no clean. It may change nothing but watermarks: then the commit adds an empty snapshot,
+so that it is a compare-and-swap all the same (ADR 10).
+
 Outcomes can be committed again, and by another process: Dagster hands them on. So if they are refused, their files are
 deleted only where they can never land any more, and never did: a segment that they replace is gone, and no snapshot
 refers to them.
@@ -26,14 +30,15 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, KeptlogError, StalePlan, UnknownTopic
+from keptlog.log.drop import DropResult, StagedOutcome
 from keptlog.log.metrics import LastPass
-from keptlog.log.result import RewriteResult
-from keptlog.log.steps import Compact
+from keptlog.log.segment import Log
+from keptlog.log.steps import Compact, Drop
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
-from keptlog.table.freshness import require_cleanable, require_staged
+from keptlog.table.freshness import require_cleanable, require_droppable, require_staged
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
@@ -55,7 +60,7 @@ class Swap:
     """The outcomes of one run for one topic, on their way to be live."""
 
     topic: str
-    rewritten: Sequence[RewriteResult]
+    rewritten: Sequence[StagedOutcome]
     run_id: str
     last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
     """What the run cost, stored with each log."""
@@ -73,12 +78,10 @@ class Swap:
 
         def prepare(table: Table) -> Land:
             config = topic_of(table, broker_settings).config
-            if not config.is_compacted:
-                raise StalePlan(f"topic {self.topic} is no longer compacted (cleanup.policy); nothing lost, plan again")
             live = live_files.of(table)
             logs = logs_of(self.topic, table.properties, live, config)
             for outcome in self.rewritten:
-                require_cleanable(outcome.step, logs[outcome.step.topic_partition.partition])
+                _require_fresh(outcome, logs[outcome.step.topic_partition.partition])
             self._require_log_afterwards(live)
             require_staged(files, table, self._staged_paths)
             return self._written(table, live)
@@ -115,7 +118,10 @@ class Swap:
 
     @property
     def _commit_id(self) -> str:
-        moved = (segment for outcome in self.rewritten for segment in outcome.removed + outcome.added)
+        moved = {segment.path for outcome in self.rewritten for segment in outcome.removed + outcome.added}
+        for outcome in self.rewritten:
+            # Of a drop that changes nothing but watermarks there is no segment to tell it by.
+            moved |= {outcome.step.watermarks_path or ""} if isinstance(outcome, DropResult) else set()
         return commit_id_of(self.run_id, moved)
 
     def _require_sound(self) -> None:
@@ -127,7 +133,7 @@ class Swap:
                 "and occur once; nothing was committed, please report this"
             )
         for outcome in self.rewritten:
-            if not outcome.removed:
+            if outcome.is_empty:
                 raise InvariantViolated(
                     f"{outcome.step.topic_partition}: the commit would remove no segment, so that a second one "
                     "could not be told from it (I1); nothing was committed, please report this"
@@ -155,7 +161,8 @@ class Swap:
                     )
 
     def _written(self, table: Table, live: Mapping[int, Sequence[LiveFile]]) -> Land:
-        summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "clean"}
+        operation = "drop" if any(isinstance(outcome, DropResult) for outcome in self.rewritten) else "clean"
+        summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: operation}
         changed: dict[str, str] = {}
         added: list[DataFile] = []
         removed: list[LiveFile] = []
@@ -170,8 +177,9 @@ class Swap:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:
                 changed[last_pass(partition)] = to_json(self.last_passes[step.topic_partition])
-            # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
-            changed[uncleanable(partition)] = ""
+            if not isinstance(step, Drop):
+                # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
+                changed[uncleanable(partition)] = ""
         before = table.properties
         commit = FileChange(summary, changed, added, removed, live).written(table)
 
@@ -180,3 +188,13 @@ class Swap:
             tell_cleared(self.topic, before, changed)
 
         return land
+
+
+def _require_fresh(outcome: StagedOutcome, log: Log) -> None:
+    if isinstance(outcome, DropResult):
+        require_droppable(outcome.step, log)
+        return
+    if not log.config.is_compacted:
+        topic = log.topic_partition.topic
+        raise StalePlan(f"topic {topic} is no longer compacted (cleanup.policy); nothing lost, plan again")
+    require_cleanable(outcome.step, log)

@@ -44,10 +44,11 @@ PAUSES_MS = st.sampled_from([1, HOUR_MS, HOUR_MS + 1, DAY_MS])
 VALUES = st.sampled_from([None, None, b"", b"1", b"2", b"3"])
 AGES_MS = st.sampled_from([0, 0, 0, 1, HOUR_MS, -HOUR_MS, BEGINNING_MS + 1])
 """How long before the clock a record's timestamp lies; the last of them is "no timestamp"."""
+KEYS = st.sampled_from([b"a", b"b", b"c", b""])
 RECORDS = st.lists(
     st.builds(
         NewRecord,
-        key=st.sampled_from([None, b"a", b"b", b"c", b""]),
+        key=st.none() | KEYS,
         value=VALUES,
         timestamp_ms=AGES_MS,
         partition=st.sampled_from(PARTITIONS),

@@ -4,7 +4,8 @@ Two partitions, so that one commit moves several logs. The sizes of segments and
 specification knows neither. Besides the plain passes there are the unplain ones: a clean that is staged and committed
 later, when it may be stale by then; a commit that is sent again; a purge that sweeps what was staged; a restart;
 settings altered while a clean is under way; retention and deletions in between; cleans that fail and leave their mark.
-In some histories the records are not appended but ingested, at a source's offsets with its gaps.
+In some histories the records are not appended but ingested, at a source's offsets with its gaps; and there all records
+of a key may be dropped.
 
 Which segments are old is asked of the pure rule, for the specification has no segments; what it leads to is compared.
 
@@ -44,8 +45,10 @@ from keptlog.log.steps import Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable, after_failure
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.drop import Dropper
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
+from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.mark import Failure
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, ReferenceTwin, carry_out, open_store
@@ -55,6 +58,7 @@ from tests.model.histories import (
     BEGINNING_MS,
     DAY_MS,
     GAPS,
+    KEYS,
     PARTITIONS,
     PAUSES_MS,
     RECORDS,
@@ -65,6 +69,9 @@ from tests.model.histories import (
     as_at_a_source,
 )
 from tests.profiles import examples, is_soak
+
+
+HASHER = KeyHasher(b"secret")
 
 
 @dataclass(frozen=True)
@@ -283,6 +290,29 @@ class LogMachine(RuleBasedStateMachine):
         self.store.delete_records(TopicPartition(TOPIC, partition), start, new_id())
         if start != self.starts[partition]:
             self._begins_at(partition, start)
+
+    @precondition(lambda self: self.gaps)
+    @rule(partition=st.sampled_from(PARTITIONS), keys=st.sets(KEYS, min_size=1), up_to=st.integers(0, 30))
+    def drop(self, partition: int, keys: set[bytes], up_to: int) -> None:
+        """Of some keys every record goes, below the log end or below any offset."""
+        if not self.store.logs(TOPIC)[partition].is_ingested:
+            return
+        twin = self.expected[partition]
+        end_offsets = {key: min(twin.log.first_dirty_offset + up_to, twin.log.log_end_offset) for key in keys}
+        note(f"drop the records of {sorted(keys)} in {partition} below {set(end_offsets.values())}")
+        hashed = {HASHER.hash(key): offset for key, offset in end_offsets.items()}
+        dropper = Dropper(self.store, self.cleaner.engine, HASHER)
+        (result,) = dropper.drop(TOPIC, {partition: hashed}, new_id(), now_ms=self.now_ms)
+        assert bool(result.dropped) is twin.log.drop(end_offsets)
+        for records in (self.written, self.seen):
+            records[partition] = [
+                record
+                for record in records[partition]
+                if record.key is None or record.offset >= end_offsets.get(record.key, 0)
+            ]
+        self.changes[partition] += not result.is_empty
+        (again,) = dropper.drop(TOPIC, {partition: hashed}, new_id(), now_ms=self.now_ms)
+        assert again.is_empty
 
     @rule(sweeps=st.booleans())
     def purge(self, sweeps: bool) -> None:

@@ -1,0 +1,51 @@
+"""Looks a topic through for keys: every file below its location, live or not, on Spark.
+
+    one listing --> tasks --> findings, a file each
+
+A file that came since the listing was not looked at, and one that has gone since says so: whoever wants to be sure that
+nothing is left looks when nothing more comes, or lists again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from keptlog.engine.engine import Engine
+from keptlog.engine.search_tasks import KeySearch
+from keptlog.log.search import FileFindings, SearchedFile
+from keptlog.progress import Progress, silent
+from keptlog.storage.key_hash import KeyHasher
+from keptlog.table.reach import reaching
+from keptlog.table.search import bounds_of, searched_files
+from keptlog.table.store import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """Looks topics of one store through with one engine, for keys that are given by their hashes."""
+
+    store: LogStore
+    engine: Engine
+    hasher: KeyHasher
+
+    def search(
+        self,
+        topic: str,
+        key_hashes: Iterable[bytes],
+        run_id: str,
+        *,
+        others: Iterable[SearchedFile] = (),
+        progress: Progress = silent,
+    ) -> list[FileFindings]:
+        """What each file of a topic has of these keys; ``others`` are files that no listing shows: object versions.
+
+        Raises:
+            UnknownTopic: no such topic.
+            LogCorrupt: what the table refers to can't be read.
+            StorageUnavailable: the storage can't be listed, or Spark fails.
+        """
+        with reaching(f"files of topic {topic} can't be listed"):
+            files = searched_files(self.store.load_table(topic), self.store.files, others)
+        search = KeySearch(files, frozenset(key_hashes), self.hasher, bounds_of)
+        return self.engine.search(search, run_id, progress)

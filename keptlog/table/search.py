@@ -1,0 +1,104 @@
+"""Which files a search for keys has to look through, and how manifests are read for it.
+
+All that lies below a topic's location, from one listing: what is live, what was replaced, what nobody refers to. What
+the table refers to and lies elsewhere comes besides: another program may have brought it in from anywhere. Nothing is
+left out, for whoever looks for a key knows what a file is only when it was opened.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import InputFile, InputStream
+from pyiceberg.table import Table
+from pyiceberg.typedef import Record
+from pyiceberg.types import StructType
+
+from keptlog.kernels.key_search import Bound
+from keptlog.log.search import SearchedFile
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import journal_folder, receipt_folder
+from keptlog.table.references import all_references, comparable, comparable_forms
+from keptlog.table.schema import DELETE_HORIZON, OFFSET, PARTITION, TABLE_SCHEMA, TIMESTAMP, TIMESTAMP_TYPE
+
+_TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json$")
+_HOLD_NOTHING = {PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON}
+
+
+def searched_files(table: Table, files: TableFiles, others: Iterable[SearchedFile] = ()) -> list[SearchedFile]:
+    """Every file of a topic, each once; ``others`` are those that a listing does not show, such as object versions.
+
+    Raises:
+        LogCorrupt: what the table refers to can't be read.
+        OSError: the storage can't be listed.
+    """
+    location = table.location()
+    listed = [
+        SearchedFile(file.path, file.size_bytes, _is_metadata(location, file.path)) for file in files.list(location)
+    ]
+    references = all_references(table)
+    sizes = references.data_bytes | references.metadata_bytes
+    below = comparable(location) + "/"
+    elsewhere = [
+        SearchedFile(path, sizes[path], _is_metadata(location, path))
+        for path, form in comparable_forms(sizes).items()
+        if not form.startswith(below)
+    ]
+    return [*listed, *elsewhere, *others]
+
+
+def bounds_of(content: bytes) -> Iterator[Bound]:
+    """The bounds that a manifest has of columns of bytes or text, delete files' included; a manifest list has none.
+
+    Raises:
+        ValueError: it is neither, or is damaged.
+    """
+    try:
+        with AvroFile[Record](_Content(content)) as opened:
+            fields = {field.name: place for place, field in enumerate(opened.schema.fields)}
+            is_manifest, is_list = "data_file" in fields, "manifest_path" in fields
+            if is_manifest:
+                place = fields["data_file"]
+                data_file = opened.schema.fields[place].field_type
+                columns = [field.name for field in data_file.fields] if isinstance(data_file, StructType) else []
+                for entry in opened:
+                    yield from _bounds_in(entry[place], columns)
+    except Exception as error:
+        # PyIceberg raises anything at all over bytes that are no Avro.
+        raise ValueError(f"it is no whole manifest ({type(error).__name__}: {error})") from error
+    if not is_manifest and not is_list:
+        raise ValueError(f"it is no manifest, but has {', '.join(fields)}")
+
+
+def _bounds_in(data_file: Record, columns: list[str]) -> Iterator[Bound]:
+    for name in ("lower_bounds", "upper_bounds"):
+        for field_id, bound in (data_file[columns.index(name)] or {}).items() if name in columns else ():
+            if field_id not in _HOLD_NOTHING:
+                yield Bound(TABLE_SCHEMA.find_column_name(field_id) or f"column {field_id}", bound)
+
+
+def _is_metadata(location: str, path: str) -> bool:
+    """Whether only keptlog and Iceberg write JSON at such a place."""
+    if path.startswith((journal_folder(location), receipt_folder(location))):
+        return path.endswith(".json")
+    return path.startswith(location) and bool(_TABLE_METADATA.search(path))
+
+
+class _Content(InputFile):
+    """Bytes, as PyIceberg reads files."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__("")
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002, ARG002  # PyIceberg's
+        return io.BytesIO(self._content)
