@@ -51,6 +51,7 @@ class InProcessJobs:
 
     def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
         """As ``Jobs`` says."""
+        self.progress(doing)
         results = []
         for number, task in enumerate(tasks):
             with _in_a_task(doing), self.files.durable_at_end() as files:

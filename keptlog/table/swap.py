@@ -151,7 +151,7 @@ class Swap:
                 )
             referenced.update(segment.path for segment in outcome.added)
             removed = {segment.path for segment in outcome.removed}
-            kept = [file.segment for file in live[log.partition] if file.segment.path not in removed]
+            kept = [file.segment for file in live.get(log.partition, ()) if file.segment.path not in removed]
             after = sorted([*kept, *outcome.added], key=lambda segment: segment.base_offset)
             for earlier, later in itertools.pairwise(after):
                 if later.base_offset <= earlier.last_offset:
@@ -169,7 +169,7 @@ class Swap:
         for outcome in self.rewritten:
             step, partition = outcome.step, outcome.step.topic_partition.partition
             gone = {segment.path for segment in outcome.removed}
-            removed += [file for file in live[partition] if file.segment.path in gone]
+            removed += [file for file in live.get(partition, ()) if file.segment.path in gone]
             added += [data_file_of(partition, segment) for segment in outcome.added]
             if isinstance(step, Compact):
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
