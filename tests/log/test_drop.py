@@ -37,7 +37,7 @@ def test_a_drop_takes_in_all_that_lies_below_the_end_active_and_below_the_log_st
 
 
 def test_of_a_log_without_a_source_nothing_is_dropped() -> None:
-    with pytest.raises(InvalidConfig, match="t-0 has no source.*append a tombstone"):
+    with pytest.raises(InvalidConfig, match=r"t-0 has no source.*append a tombstone"):
         drop_step(log([segment(0, 9)]), {A: 5}, NOW_MS)
 
 

@@ -45,20 +45,18 @@ from keptlog.log.steps import Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable, after_failure
 from keptlog.passes.clean import Cleaner, Pass
-from keptlog.passes.drop import Dropper
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
-from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.mark import Failure
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, ReferenceTwin, carry_out, open_store
 from tests.model import invariants
+from tests.model.dropping import Dropping
 from tests.model.histories import (
     BACKOFF,
     BEGINNING_MS,
     DAY_MS,
     GAPS,
-    KEYS,
     PARTITIONS,
     PAUSES_MS,
     RECORDS,
@@ -69,9 +67,6 @@ from tests.model.histories import (
     as_at_a_source,
 )
 from tests.profiles import examples, is_soak
-
-
-HASHER = KeyHasher(b"secret")
 
 
 @dataclass(frozen=True)
@@ -87,7 +82,7 @@ class Staged:
     """How many batches were not cleaned yet when it was planned."""
 
 
-class LogMachine(RuleBasedStateMachine):
+class LogMachine(Dropping, RuleBasedStateMachine):
     """Each rule does one thing to the table and to the specification."""
 
     staged: Bundle[Staged] = Bundle("staged")
@@ -290,29 +285,6 @@ class LogMachine(RuleBasedStateMachine):
         self.store.delete_records(TopicPartition(TOPIC, partition), start, new_id())
         if start != self.starts[partition]:
             self._begins_at(partition, start)
-
-    @precondition(lambda self: self.gaps)
-    @rule(partition=st.sampled_from(PARTITIONS), keys=st.sets(KEYS, min_size=1), up_to=st.integers(0, 30))
-    def drop(self, partition: int, keys: set[bytes], up_to: int) -> None:
-        """Of some keys every record goes, below the log end or below any offset."""
-        if not self.store.logs(TOPIC)[partition].is_ingested:
-            return
-        twin = self.expected[partition]
-        end_offsets = {key: min(twin.log.first_dirty_offset + up_to, twin.log.log_end_offset) for key in keys}
-        note(f"drop the records of {sorted(keys)} in {partition} below {set(end_offsets.values())}")
-        hashed = {HASHER.hash(key): offset for key, offset in end_offsets.items()}
-        dropper = Dropper(self.store, self.cleaner.engine, HASHER)
-        (result,) = dropper.drop(TOPIC, {partition: hashed}, new_id(), now_ms=self.now_ms)
-        assert bool(result.dropped) is twin.log.drop(end_offsets)
-        for records in (self.written, self.seen):
-            records[partition] = [
-                record
-                for record in records[partition]
-                if record.key is None or record.offset >= end_offsets.get(record.key, 0)
-            ]
-        self.changes[partition] += not result.is_empty
-        (again,) = dropper.drop(TOPIC, {partition: hashed}, new_id(), now_ms=self.now_ms)
-        assert again.is_empty
 
     @rule(sweeps=st.booleans())
     def purge(self, sweeps: bool) -> None:

@@ -1,4 +1,4 @@
-"""A search for keys through everything that lies below a topic's location: each place by itself, and what is no answer."""
+"""A search for keys through all that lies below a topic's location: each place by itself, and what is no answer."""
 
 from __future__ import annotations
 
