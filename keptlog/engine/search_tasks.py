@@ -1,9 +1,6 @@
-"""Looks many files through for keys: each file in a task, and as many tasks as there are cores.
+"""Looks many files through for keys: each file in a task, small ones bundled, a few bundles for each core.
 
     files --bundled by weight--> tasks --> findings, a file each, in the order in which they were asked for
-
-More tasks would end more evenly. But a task hashes a key once however many of its files have it, and most files of a
-log have the keys of the others: what was replaced has nearly all of them.
 
 What leaves a task is which hash was met where: no key, and nothing of a record but offsets.
 """
@@ -23,6 +20,8 @@ from keptlog.log.counted import counted
 from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
 from keptlog.storage.key_hash import KeyHasher
 
+_BUNDLES_PER_CORE = 4
+"""Enough that those which end last are small."""
 _OPENING_BYTES = 256 * 2**10
 """To open a file costs as much as to read so many bytes."""
 
@@ -60,7 +59,9 @@ def search_files(jobs: Jobs, search: KeySearch) -> list[FileFindings]:
     """
     wanted = WantedKeys(search.hasher, tuple(sorted(search.key_hashes)))
     numbers = range(len(search.files))
-    bundles = bundled(numbers, jobs.cores, lambda number: search.files[number].size_bytes + _OPENING_BYTES)
+    bundles = bundled(
+        numbers, jobs.cores * _BUNDLES_PER_CORE, lambda number: search.files[number].size_bytes + _OPENING_BYTES
+    )
     tasks = [
         SearchTask(tuple(search.files[number] for number in bundle), wanted, search.bounds_of) for bundle in bundles
     ]

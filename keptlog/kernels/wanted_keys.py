@@ -4,14 +4,14 @@
     their hashes                                f0 17 9c               wanted: 9c, 44
     found                           c           9c is the first of those that are wanted: row 3, which 0
 
-A hash costs a microsecond, so each key of a row group is hashed once, and a key that the same task has met before not
-at all, as long as there is room to remember it (``_REMEMBERED_BYTES``): a log's older segments have the keys of its
-newer ones. What is found is hashed again by the plain function, so that nothing is ever taken for a key that it is not.
+A hash costs a microsecond, so each key of a row group is hashed once. To remember keys from one row group to the next
+costs as much as it saves. What is found is hashed again by the plain function, so that nothing is ever taken for a key
+that it is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,9 +33,6 @@ FOUND_SCHEMA = pa.schema(
     ]
 )
 """A row a record: where it stands in its row group, and which of the wanted hashes its key has."""
-_REMEMBERED_BYTES = 128 * 2**20
-_OBJECT_BYTES = 100
-"""What a Python object of a key and its place in a set cost besides its bytes."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +44,15 @@ class WantedKeys:
     """Each once; found keys are told by their place in it."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class KeyFinder:
-    """Looks for wanted keys in one column after another; of one task, for it remembers the keys that are none."""
+    """Looks for wanted keys in one column after another."""
 
     wanted: WantedKeys
-    _number_of: Mapping[bytes, int] = field(init=False, repr=False)
-    _others: set[bytes] = field(default_factory=set, repr=False)
-    _others_bytes: int = 0
+    _number_of: dict[bytes, int] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._number_of = {key_hash: number for number, key_hash in enumerate(self.wanted.key_hashes)}
+        self._number_of.update({key_hash: number for number, key_hash in enumerate(self.wanted.key_hashes)})
 
     def which(self, keys: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """Of each key (binary) the number of its hash among the wanted ones, or null; null if none of them is wanted.
@@ -65,21 +60,19 @@ class KeyFinder:
         Raises:
             InvariantViolated: the two ways to hash a key differ.
         """
-        distinct = pc.unique(keys).to_pylist()
-        unknown = [key for key in distinct if key is not None and key not in self._others]
-        found: dict[bytes, int] = {}
-        for key, key_hash in zip(unknown, self.wanted.hasher.hashes(unknown), strict=True):
-            number = self._number_of.get(key_hash)
-            if number is not None:
-                found[key] = number
+        distinct = pc.unique(keys).drop_null().to_pylist()
+        number_of = self._number_of
+        hashes = self.wanted.hasher.hashes(distinct)
+        found = {
+            key: number_of[key_hash] for key, key_hash in zip(distinct, hashes, strict=True) if key_hash in number_of
+        }
         for key, number in found.items():
             if self.wanted.hasher.hash(key) != self.wanted.key_hashes[number]:
                 raise InvariantViolated("two ways to hash a key differ; nothing was changed, please report this")
-        self._remember(unknown, found)
         if not found:
             return None
         rows = pc.index_in(keys, value_set=pa.array(list(found), keys.type))
-        return pa.chunked_array([pc.take(pa.array(list(found.values()), pa.int64()), rows)])
+        return pc.take(pa.array(list(found.values()), pa.int64()), rows)
 
     def found_in(self, opened: SegmentFile, row_group: int) -> pa.Table:
         """The records of wanted keys in a row group, of ``FOUND_SCHEMA``; of a segment without hits only keys are read.
@@ -97,14 +90,6 @@ class KeyFinder:
             columns[name] = records[name] if name in there else pa.nulls(records.num_rows)
         has_value = records["value"].is_valid() if "value" in there else np.ones(records.num_rows, dtype=bool)
         return pa.table(columns | {"has_value": has_value}).cast(FOUND_SCHEMA)
-
-    def _remember(self, keys: Iterable[bytes], found: Mapping[bytes, int]) -> None:
-        for key in keys:
-            if self._others_bytes >= _REMEMBERED_BYTES:
-                return
-            if key not in found:
-                self._others.add(key)
-                self._others_bytes += len(key) + _OBJECT_BYTES
 
 
 def as_binary(keys: pa.ChunkedArray) -> pa.ChunkedArray:
