@@ -61,8 +61,8 @@ class Bench:
             dice = random.Random(copy)
             order = list(range(self.keys))
             dice.shuffle(order)
-            folder = self.folder / f"copy-{copy}"
-            writer = SegmentWriter(TableFiles(), lambda base, to=folder: str(to / f"{base:020d}.parquet"), 64 * 2**20)
+            path_for = f"{self.folder}/copy-{copy}/{{:020d}}.parquet".format
+            writer = SegmentWriter(TableFiles(), path_for, 64 * 2**20)
             for first in range(0, self.keys, _ROWS):
                 some = order[first : first + _ROWS]
                 values = (dice.randbytes(100) + bytes(100) for _ in some)

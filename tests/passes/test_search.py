@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -132,7 +133,7 @@ def in_bounds_of_a_manifest(searched: Searched) -> None:
     path = searched.folder / "data" / "partition=0" / "theirs.parquet"
     schema = pq.read_schema(next((searched.folder / "data").rglob("*.parquet")))
     table = searched.table()
-    rows = {"partition": [0], "offset": [0], "timestamp": [0], "timestamp_type": [0]}
+    rows: dict[str, list[Any]] = {"partition": [0], "offset": [0], "timestamp": [0], "timestamp_type": [0]}
     rows |= {"key": [WANTED.encode()], "value": [None], "headers": [[]], "delete_horizon": [None]}
     pq.write_table(pa.table([pa.array(rows[field.name], field.type) for field in schema], schema=schema), path)
     with table.transaction() as change:
