@@ -68,7 +68,7 @@ def test_a_topic_whose_purge_fails_is_named_and_all_others_are_purged(
 def test_a_topic_whose_files_are_damaged_stops_no_purge_behind_it(
     cleaned: LogStore, caplog: pytest.LogCaptureFixture, what: str, content: bytes
 ) -> None:
-    table = cleaned._load("b")
+    table = cleaned.load_table("b")
     snapshot = table.current_snapshot()
     assert snapshot
     paths = {

@@ -46,13 +46,13 @@ def home(tmp_path: Path) -> Path:
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that were read since."""
     read: list[str] = []
-    really = LogStore._load
+    really = LogStore.load_table
 
     def counted(store: LogStore, topic: str) -> Table:
         read.append(topic)
         return really(store, topic)
 
-    monkeypatch.setattr(LogStore, "_load", counted)
+    monkeypatch.setattr(LogStore, "load_table", counted)
     return read
 
 

@@ -218,14 +218,14 @@ def test_a_segment_that_the_disk_has_no_room_for_is_told_and_leaves_no_file(
         monkeypatch.setattr(TableFiles, "open_output", open_without_room)
         return load(topic)
 
-    load = store._committer.catalog.load_table
+    load = store.committer.catalog.load_table
     if is_shifted:
         loads = [load, overtake]
 
         def load_next(name: Any) -> Any:
             return loads.pop(0)(name)
 
-        monkeypatch.setattr(store._committer.catalog, "load_table", load_next)
+        monkeypatch.setattr(store.committer.catalog, "load_table", load_next)
     else:
         monkeypatch.setattr(TableFiles, "open_output", open_without_room)
     with pytest.raises(StorageUnavailable, match=r"the disk of /\S+ is full; nothing landed"):

@@ -345,7 +345,7 @@ def test_a_rollback_between_check_and_commit_refuses_the_append(home: Path) -> N
     """The commit names the snapshot that was looked at; the next round looks again."""
     store = store_at(home)
     first = table_of(home).history()[0].snapshot_id
-    real = store._committer.catalog
+    real = store.committer.catalog
     commit = real.commit_table
     rolled: list[bool] = []
 
