@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from pyiceberg.table import Table
@@ -72,6 +72,9 @@ class AppendResult:
         return sum(each.segments for each in self.partitions)
 
 
+Beside = Callable[[Table, Sequence[AppendedPartition]], Mapping[str, str]]
+
+
 @dataclass
 class Append:
     """One batch on its way into one topic."""
@@ -83,6 +86,8 @@ class Append:
     now_ms: int
     is_new_run: bool
     """Whether its run id was made for it, so that it can't have been appended before."""
+    beside: Beside | None = None
+    """Gives properties of the topic that move in the same commit, from the table that is built on and what is added."""
 
     def append(self, table: Table, records: Iterable[NewRecord]) -> AppendResult:
         """Stage the records and commit them.
@@ -158,7 +163,8 @@ class Append:
         }
         added = [data_file_of(each.partition, segment) for each in staged for segment in each.segments]
         ends = {log_end_offset(each.partition): str(each.last_offset + 1) for each in appended}
-        return FileChange(summary, ends, added).written(table)
+        others = self.beside(table, appended) if self.beside else {}
+        return FileChange(summary, ends | dict(others), added).written(table)
 
     def _repeated(self, landed: LandedChange) -> AppendResult:
         """What an earlier commit of the same run has appended."""

@@ -14,6 +14,8 @@ log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the fir
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
 log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
 log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
+log.erasures                      the file with the erasures that were asked for, as JSON; absent if there never was one
+log.erasures.open                 how many of them are open, and what is next, as JSON (``keptlog.table.erasures``)
 log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
 kafka.<name>                      the topic's own configuration, with Kafka's names; and, of what decides over deletion
                                   (``DECIDING``), what the broker settings said when the topic was made or altered
@@ -42,6 +44,8 @@ PARTITIONS = "log.partitions"
 SNAPSHOT_ID = "log.snapshot-id"
 SOURCE = "log.source"
 CONDEMNED = "log.condemned"
+ERASURES = "log.erasures"
+OPEN_ERASURES = "log.erasures.open"
 STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
 DEFAULT_PREFIX = "log.default."

@@ -1,0 +1,341 @@
+"""An erasure: a request that no record of some keys, as it stands now, is anywhere in a topic from a deadline on.
+
+    requested      somebody asked for it
+    tombstoned     it is known up to which offset records of the keys are to go: their **bound**
+    compacted      a clean has passed the bound: of the keys, the tombstones alone are live
+    unreferenced   the tombstones have expired as well, and no snapshot shows a file from before
+    deleted        after a purge, a listing shows no file from before
+    verified       every file was looked through, and none has a record of the keys below the bound
+
+The tombstone holds the key, so it must go too. What comes behind the bound is new, and nothing to this request:
+
+    offset   0   1   2   3 | 4        a's tombstone is at 3, the bound is 4; the record at 4 stays
+    key      a   b   a   a | a
+
+How the bound comes about is the request's **way**. By ``tombstone``, where records are appended: one is, at once. By
+``source``, where offsets belong to a broker: a tombstone arrives from there, some day. ``here`` drops every record below
+the log end of the moment, whatever the source still has. By ``retention``, where nothing is compacted: the bound is the
+log end of the moment, and all below it goes with its age.
+
+A state that was reached is kept, with the time at which it was first seen. What was seen of a topic at one time is a
+``ErasureLook``; what follows from it for an erasure is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log, Segment
+
+
+class ErasureWay(StrEnum):
+    """How the records of a request come to go."""
+
+    TOMBSTONE = "tombstone"
+    SOURCE = "source"
+    HERE = "here"
+    RETENTION = "retention"
+
+
+class ErasureState(StrEnum):
+    """How far an erasure is; in this order."""
+
+    REQUESTED = "requested"
+    TOMBSTONED = "tombstoned"
+    COMPACTED = "compacted"
+    UNREFERENCED = "unreferenced"
+    DELETED = "deleted"
+    VERIFIED = "verified"
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureBound:
+    """Records of one topic-partition below ``end_offset`` are to go; those from ``base_offset`` on are tombstones."""
+
+    partition: int
+    base_offset: int
+    end_offset: int
+    key_hash: str = ""
+    """As hex; empty for all keys of the request that have no bound of their own here."""
+
+    @property
+    def has_tombstones(self) -> bool:
+        return self.base_offset < self.end_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A key with records in a topic-partition, for whose deletion its source is waited."""
+
+    partition: int
+    key_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUntil:
+    """To where in a log it was looked for deletions that arrive; exclusive."""
+
+    partition: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedState:
+    """A state, and when it was first seen."""
+
+    state: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoneSince:
+    """The first snapshot that is known to show no record of the keys any more, tombstones included."""
+
+    sequence_number: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """A request as one topic remembers it. No key is in it: ``key_hashes`` are keyed hashes, as hex."""
+
+    id: str
+    way: str
+    requested_ms: int
+    deadline_ms: int | None
+    """Null: the topic promises none, and nobody gave one."""
+    reason: str
+    fingerprint: str
+    """Of the secret that the hashes are made with."""
+    key_hashes: tuple[str, ...] = field(repr=False)
+    bounds: tuple[ErasureBound, ...] = field(default=(), repr=False)
+    waiting: tuple[Waiting, ...] = field(default=(), repr=False)
+    looked: tuple[LookedUntil, ...] = ()
+    gone: GoneSince | None = None
+    reached: tuple[ReachedState, ...] = ()
+
+    @property
+    def state(self) -> ErasureState:
+        return ErasureState(self.reached[-1].state) if self.reached else ErasureState.REQUESTED
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is not ErasureState.VERIFIED
+
+    @property
+    def ended_ms(self) -> int | None:
+        """When it was verified; null while it is open."""
+        return None if self.is_open else self.reached[-1].at_ms
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Whether it is open although its deadline has passed."""
+        return self.delay_ms(now_ms) > 0
+
+    def delay_ms(self, now_ms: int) -> int:
+        """By how much an open request is later than its deadline; 0 if it is in time."""
+        if not self.is_open or self.deadline_ms is None:
+            return 0
+        return max(now_ms - self.deadline_ms, 0)
+
+    def has_reached(self, state: ErasureState) -> bool:
+        return any(each.state == state for each in self.reached)
+
+    def end_offset_of(self, partition: int, key_hash: str) -> int | None:
+        """The bound of a key in a topic-partition; null while there is none."""
+        ends = {each.key_hash: each.end_offset for each in self.bounds if each.partition == partition}
+        return ends.get(key_hash, ends.get(""))
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureLook:
+    """What was seen of a topic at one time, for all of its erasures."""
+
+    now_ms: int
+    logs: Mapping[int, Log]
+    """By partition."""
+    live_tombstones: Mapping[int, frozenset[int]]
+    """By partition, which of the offsets that were asked for are still live."""
+    current: GoneSince
+    """The current snapshot."""
+    oldest_sequence_number: int
+    """Of all snapshots that are there, tags and branches included."""
+    is_listed: bool = False
+    """Whether the storage was listed."""
+    oldest_left_ms: int | None = None
+    """When the oldest file was written that the storage has and no snapshot shows; null if there is none."""
+
+
+def reached(erasure: Erasure, state: ErasureState, at_ms: int) -> Erasure:
+    """The erasure in a state that it was not in before."""
+    return replace(erasure, reached=(*erasure.reached, ReachedState(state, at_ms)))
+
+
+def bound(erasure: Erasure, bounds: Iterable[ErasureBound], at_ms: int) -> Erasure:
+    """The erasure once all of its bounds are known."""
+    return reached(replace(erasure, bounds=tuple(bounds), waiting=()), ErasureState.TOMBSTONED, at_ms)
+
+
+def further(one: Erasure, other: Erasure) -> Erasure:
+    """Of the same request as two looks have found it, the one that is further; the first if neither is."""
+    return max(one, other, key=_distance)
+
+
+def _distance(erasure: Erasure) -> tuple[int, bool, int, int, int]:
+    looked = sum(each.end_offset for each in erasure.looked)
+    return (
+        len(erasure.reached),
+        erasure.gone is not None,
+        len(erasure.bounds),
+        -len(erasure.waiting),
+        looked,
+    )
+
+
+def advanced(erasure: Erasure, look: ErasureLook) -> Erasure:
+    """As far as it is after a look; the same if nothing has come of it. Nobody is ``verified`` by a look alone."""
+    if erasure.state is ErasureState.REQUESTED and erasure.bounds and not erasure.waiting:
+        erasure = reached(erasure, ErasureState.TOMBSTONED, look.now_ms)
+    if erasure.state is ErasureState.TOMBSTONED and is_compacted(erasure, look):
+        erasure = reached(erasure, ErasureState.COMPACTED, look.now_ms)
+    if erasure.state is not ErasureState.COMPACTED and erasure.state is not ErasureState.UNREFERENCED:
+        return erasure
+    if erasure.gone is None and not _live_tombstones(erasure, look):
+        erasure = replace(erasure, gone=look.current)
+    if erasure.gone is None:
+        return erasure
+    if erasure.state is ErasureState.COMPACTED and look.oldest_sequence_number >= erasure.gone.sequence_number:
+        erasure = reached(erasure, ErasureState.UNREFERENCED, look.now_ms)
+    if erasure.state is ErasureState.UNREFERENCED and look.is_listed and not is_left_behind(erasure, look):
+        erasure = reached(erasure, ErasureState.DELETED, look.now_ms)
+    return erasure
+
+
+def is_compacted(erasure: Erasure, look: ErasureLook) -> bool:
+    """Whether a clean has passed every bound; by retention, whether all segments below it have gone."""
+    if erasure.way == ErasureWay.HERE:
+        return False  # the pass that drops says so itself
+    if erasure.way == ErasureWay.RETENTION:
+        return all(_first_base(look.logs[each.partition]) >= each.end_offset for each in erasure.bounds)
+    first_dirty = {n: sections_of(log, look.now_ms).first_dirty_offset for n, log in look.logs.items()}
+    return all(first_dirty[each.partition] >= each.end_offset for each in erasure.bounds if each.has_tombstones)
+
+
+def is_left_behind(erasure: Erasure, look: ErasureLook) -> bool:
+    """Whether storage has a file from before the records were gone that no snapshot shows."""
+    if erasure.gone is None:
+        return True
+    return look.oldest_left_ms is not None and look.oldest_left_ms <= erasure.gone.at_ms
+
+
+def tombstones_of(erasures: Iterable[Erasure]) -> dict[int, list[tuple[int, int]]]:
+    """By partition, the offset ranges of tombstones that are waited for to expire; ends are exclusive."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for erasure in erasures:
+        if erasure.state is ErasureState.VERIFIED or erasure.gone:
+            continue
+        for bound in erasure.bounds:
+            if bound.has_tombstones:
+                ranges.setdefault(bound.partition, []).append((bound.base_offset, bound.end_offset))
+    return ranges
+
+
+def next_ms(erasure: Erasure, logs: Mapping[int, Log], now_ms: int) -> int | None:
+    """The earliest time at which its next state can be reached, past if it waits for a pass; null if only data can."""
+    at_ms = erasure.reached[-1].at_ms if erasure.reached else erasure.requested_ms
+    delay_ms = max((log.config.file_delete_delay_ms for log in logs.values()), default=0)
+    match erasure.state:
+        case ErasureState.REQUESTED:
+            return None if erasure.waiting or not erasure.bounds else at_ms
+        case ErasureState.TOMBSTONED:
+            return max([at_ms, *_passed_ms(erasure, logs, now_ms)])
+        case ErasureState.COMPACTED if erasure.gone is None:
+            return max([at_ms, *_horizons_ms(erasure, logs, at_ms)])
+        case ErasureState.COMPACTED:
+            return max(at_ms, erasure.gone.at_ms + delay_ms) if erasure.gone else at_ms
+        case ErasureState.UNREFERENCED | ErasureState.DELETED:
+            return at_ms
+        case ErasureState.VERIFIED:
+            return None
+
+
+def cleanable_ms(log: Log, end_offset: int, now_ms: int) -> int:
+    """When a clean can first pass an offset, if nothing more is appended; past if it can now."""
+    sections = sections_of(log, now_ms)
+    moments = [0]
+    if sections.active and sections.active[0].base_offset < end_offset:
+        moments.append(sections.active[0].first_timestamp_ms + log.config.max_segment_ms + 1)
+    if log.config.min_compaction_lag_ms > 0:
+        young = [each for each in sections.dirty if each.base_offset < end_offset]
+        moments += [each.largest_timestamp_ms + log.config.min_compaction_lag_ms for each in young]
+    return max(moments)
+
+
+def _passed_ms(erasure: Erasure, logs: Mapping[int, Log], now_ms: int) -> list[int]:
+    if erasure.way == ErasureWay.RETENTION:
+        return [
+            segment.largest_timestamp_ms + max(logs[bound.partition].config.retention_ms, 0)
+            for bound in erasure.bounds
+            for segment in logs[bound.partition].segments
+            if segment.base_offset < bound.end_offset
+        ]
+    with_tombstones = [bound for bound in erasure.bounds if bound.has_tombstones and bound.partition in logs]
+    return [cleanable_ms(logs[bound.partition], bound.end_offset, now_ms) for bound in with_tombstones]
+
+
+def _horizons_ms(erasure: Erasure, logs: Mapping[int, Log], compacted_ms: int) -> list[int]:
+    """When the tombstones expire; where no segment says so, ``delete.retention.ms`` after the clean was seen."""
+    horizons = []
+    for bound in erasure.bounds:
+        log = logs.get(bound.partition)
+        if log is None or not bound.has_tombstones:
+            continue
+        known = [each.earliest_delete_horizon_ms for each in covering(log, bound) if each.earliest_delete_horizon_ms]
+        horizons.append(max(known, default=compacted_ms + log.config.delete_retention_ms))
+    return horizons
+
+
+def covering(log: Log, bound: ErasureBound) -> Sequence[Segment]:
+    """The live segments that may hold the tombstones of a bound."""
+    return [
+        each
+        for each in log.segments
+        if each.base_offset < bound.end_offset and each.last_offset >= bound.base_offset and each.tombstone_count
+    ]
+
+
+def _live_tombstones(erasure: Erasure, look: ErasureLook) -> bool:
+    return any(
+        bound.base_offset <= offset < bound.end_offset
+        for bound in erasure.bounds
+        if bound.has_tombstones
+        for offset in look.live_tombstones.get(bound.partition, ())
+    )
+
+
+def _first_base(log: Log) -> int:
+    return log.segments[0].base_offset if log.segments else log.log_end_offset
+
+
+@dataclass(frozen=True, slots=True)
+class OpenErasures:
+    """What can be told of a topic's erasures without reading any of them."""
+
+    count: int = 0
+    earliest_deadline_ms: int | None = None
+    next_ms: int | None = None
+    """When the clock alone can first bring one of them on; null if only data or a pass can."""
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Whether at least one is open although its deadline has passed."""
+        return self.earliest_deadline_ms is not None and self.earliest_deadline_ms < now_ms
+
+
+def open_erasures(erasures: Iterable[Erasure], logs: Mapping[int, Log], now_ms: int) -> OpenErasures:
+    """The summary of a topic's erasures."""
+    still_open = [each for each in erasures if each.is_open]
+    deadlines = [each.deadline_ms for each in still_open if each.deadline_ms is not None]
+    moments = [moment for each in still_open if (moment := next_ms(each, logs, now_ms)) is not None]
+    return OpenErasures(len(still_open), min(deadlines, default=None), min(moments, default=None))

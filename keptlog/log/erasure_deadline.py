@@ -1,0 +1,165 @@
+"""By when an erasure can be done, by when it is promised, and what stands in its way.
+
+    requested      segment closes, min lag         delete.retention.ms          file.delete.delay.ms
+        |---------------- cleaned at the earliest ------- tombstone goes ------- files go --------|  possible
+        |-- max.compaction.lag.ms --|--- delete.retention.ms ---|--- 2 x (delay + purge interval) -|  promised
+
+The key stands in its tombstone, so ``delete.retention.ms`` counts. Old files are purged after the clean and again after
+the tombstone has expired: each takes the delay, and a purge comes within its interval.
+
+A topic without ``max.compaction.lag.ms`` promises nothing, and so does one whose records nothing removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.config import TopicConfig
+from keptlog.log.erasure import ErasureWay, cleanable_ms
+from keptlog.log.iso_time import has_date, iso_time, next_time
+from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log
+from keptlog.log.setting import LONG_MAX
+
+PURGE_INTERVAL_MS = 86_400_000
+"""The default of ``keptlog.purge.interval.ms``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """What makes a deadline impossible, or unsure, and what could be done about it."""
+
+    what: str
+    until_ms: int | None
+    """When it stops by itself; null if it does not."""
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.remedy}"
+
+
+def default_deadline_ms(
+    config: TopicConfig, way: ErasureWay, now_ms: int, purge_interval_ms: int = PURGE_INTERVAL_MS
+) -> int | None:
+    """By when a topic promises that a request of now is done; null if it promises nothing."""
+    purges_ms = 2 * (config.file_delete_delay_ms + purge_interval_ms)
+    match way:
+        case ErasureWay.HERE:
+            lasts_ms = 0
+        case ErasureWay.RETENTION:
+            lasts_ms = config.retention_ms if config.retention_ms >= 0 else LONG_MAX
+        case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
+            lasts_ms = config.max_compaction_lag_ms
+            lasts_ms += config.delete_retention_ms + watermarks_ms(config)
+    deadline_ms = now_ms + lasts_ms + purges_ms
+    return deadline_ms if has_date(deadline_ms) else None
+
+
+def earliest_ms(logs: Iterable[Log], way: ErasureWay, now_ms: int) -> int:
+    """When a request of now can be done at the earliest, if nothing more is appended, over these logs."""
+    moments = [now_ms]
+    for log in logs:
+        config = log.config
+        match way:
+            case ErasureWay.HERE:
+                done_ms = now_ms
+            case ErasureWay.RETENTION:
+                largest_ms = max((each.largest_timestamp_ms for each in log.segments), default=now_ms)
+                done_ms = max(now_ms, largest_ms + max(config.retention_ms, 0))
+            case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
+                done_ms = _cleaned_ms(log, now_ms) + config.delete_retention_ms + watermarks_ms(config)
+        moments.append(done_ms + config.file_delete_delay_ms)
+    return max(moments)
+
+
+def impossible(logs: Iterable[Log], way: ErasureWay, now_ms: int, deadline_ms: int | None) -> list[Hindrance]:
+    """Why a deadline can't be kept as things are; each with what could be done. Empty if nothing is in its way."""
+    logs = list(logs)
+    found = [
+        Hindrance(
+            f"{log.topic_partition} is uncleanable since {iso_time(log.uncleanable.since_ms)}",
+            None,
+            f"mend what its last clean failed of: {log.uncleanable.reason}",
+        )
+        for log in logs
+        if log.uncleanable and way not in {ErasureWay.HERE, ErasureWay.RETENTION}
+    ]
+    earliest = earliest_ms(logs, way, now_ms)
+    if deadline_ms is None or earliest <= deadline_ms:
+        return found
+    found += [each for log in logs for each in _steps(log, way, now_ms)]
+    found.append(
+        Hindrance(
+            f"it can be done {next_time(earliest)} at the earliest, which is behind the deadline {iso_time(deadline_ms)}",
+            earliest,
+            "lower what stands above with keptlog topic alter, or give a later --by",
+        )
+    )
+    return found
+
+
+def refuse_endless(topic: str, config: TopicConfig, way: ErasureWay) -> None:
+    """Refuse a request by retention where retention never takes anything.
+
+    Raises:
+        InvalidConfig: with what could be done.
+    """
+    if way is ErasureWay.RETENTION and config.retention_ms < 0:
+        raise InvalidConfig(
+            f"topic {topic}: cleanup.policy=delete alone, where a tombstone removes nothing, and retention.ms=-1, so "
+            f"that nothing ever goes: delete its records (keptlog delete-records), set retention.ms, or have it "
+            f"compacted (keptlog topic alter {topic} --config cleanup.policy=compact,delete)"
+        )
+
+
+def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:
+    """Why a topic promises no deadline."""
+    if way is ErasureWay.RETENTION:
+        return "retention.ms has no end"
+    return "max.compaction.lag.ms is not set, so nothing says when a clean comes: set it, or give --by"
+
+
+def watermarks_ms(config: TopicConfig) -> int:
+    """How long the watermark of a deleted key, which holds the key, outlives its tombstone."""
+    return config.keptlog_watermark_retention_ms if config.strategy.has_versions else 0
+
+
+def _cleaned_ms(log: Log, now_ms: int) -> int:
+    """When a tombstone that is appended now can be cleaned."""
+    return max(now_ms + log.config.min_compaction_lag_ms, _closes_ms(log, now_ms))
+
+
+def _closes_ms(log: Log, now_ms: int) -> int:
+    """When the segment is closed that an append of now becomes part of, if nothing more comes."""
+    has_active = bool(sections_of(log, now_ms).active)
+    if has_active:
+        return max(cleanable_ms(log, log.log_end_offset, now_ms), now_ms)
+    return now_ms + log.config.max_segment_ms + 1
+
+
+def _steps(log: Log, way: ErasureWay, now_ms: int) -> Sequence[Hindrance]:
+    """What takes time on the way, as far as it takes any."""
+    config, name = log.config, log.topic_partition
+    if way is ErasureWay.HERE:
+        return ()
+    if way is ErasureWay.RETENTION:
+        text = f"{name} keeps records for retention.ms={config.retention_ms}"
+        return (Hindrance(text, earliest_ms([log], way, now_ms), "lower it, or delete records (delete-records)"),)
+    closes_ms, cleaned_ms = _closes_ms(log, now_ms), _cleaned_ms(log, now_ms)
+    found = []
+    if config.min_compaction_lag_ms:
+        text = f"{name} touches no record before min.compaction.lag.ms={config.min_compaction_lag_ms}"
+        found.append(Hindrance(text, now_ms + config.min_compaction_lag_ms, "lower it"))
+    if closes_ms > now_ms:
+        which = "segment.ms" if config.segment_ms <= config.max_compaction_lag_ms else "max.compaction.lag.ms"
+        text = f"the active segment of {name} is closed {next_time(closes_ms)} ({which}={config.max_segment_ms})"
+        found.append(Hindrance(text, closes_ms, f"lower {which}; it is closed sooner if it gets full"))
+    if config.delete_retention_ms:
+        text = f"{name} keeps the tombstone, which holds the key, for delete.retention.ms={config.delete_retention_ms}"
+        found.append(Hindrance(text, cleaned_ms + config.delete_retention_ms, "lower it"))
+    if watermarks_ms(config):
+        text = f"{name} remembers deleted keys for keptlog.watermark.retention.ms={watermarks_ms(config)} besides"
+        found.append(Hindrance(text, cleaned_ms + config.delete_retention_ms + watermarks_ms(config), "lower it"))
+    return found

@@ -1,0 +1,137 @@
+"""What is asked of an eraser, and what it answers: requests, proposals, results. Nothing here holds a key in its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from keptlog.errors import KeptlogError
+from keptlog.log.erasure import Erasure, ErasureWay
+from keptlog.log.erasure_deadline import Hindrance
+from keptlog.log.search import FileFindings, SearchedFile
+from keptlog.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureRequest:
+    """That no record of these keys, as the topics stand now, is anywhere in them from the deadline on.
+
+    Keys are given as they are or as keyed hashes (``Eraser.hash_of``); a key that is given as its hash is looked for in
+    the topic. The same id asks for nothing twice.
+    """
+
+    id: str
+    topics: Sequence[str]
+    keys: Sequence[bytes] = field(default=(), repr=False)
+    key_hashes: Sequence[bytes] = field(default=(), repr=False)
+    deadline_ms: int | None = None
+    """Null for what each topic promises by itself."""
+    reason: str = ""
+    is_here: bool = False
+    """Ingested topics: drop the records here, whatever the source still has."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicProposal:
+    """What a request would do to one topic."""
+
+    topic: str
+    way: ErasureWay
+    deadline_ms: int | None
+    """Null if nobody gave one and the topic promises none; ``no_promise`` says why."""
+    no_promise: str | None
+    earliest_ms: int
+    """When it can be done at the earliest, if nothing more is appended."""
+    hindrances: tuple[Hindrance, ...]
+    """What makes the deadline impossible, or unsure."""
+    is_repeated: bool = False
+    """Whether the topic has this request already; then nothing would be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureProposal:
+    """What a request would do; nothing was changed."""
+
+    request: ErasureRequest
+    key_count: int
+    topics: Mapping[str, TopicProposal]
+    failed: Mapping[str, KeptlogError]
+    """Topic to the reason why it can't be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureResult:
+    """What a request has done."""
+
+    id: str
+    erasures: Mapping[str, Erasure]
+    """By topic, as the register has them now."""
+    repeated: frozenset[str]
+    """The topics that had the request already."""
+    failed: Mapping[str, KeptlogError]
+    """Topic to the error: nothing was done there, and the same request again does it. Or, if it is among ``erasures``
+    too, it is asked for, and what was to follow at once failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureRow:
+    """An erasure in one topic, as it was found just now."""
+
+    topic: str
+    erasure: Erasure
+    next_ms: int | None = None
+    """The earliest time of its next state, past if it waits for a pass; null if only data can bring it on."""
+    blocked: tuple[str, ...] = ()
+    """What keeps it from its next state, besides time: each with what to do."""
+
+    @property
+    def id(self) -> str:
+        return self.erasure.id
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureList:
+    """Erasures of some topics, by topic and age."""
+
+    rows: tuple[ErasureRow, ...]
+    failed: Mapping[str, KeptlogError]
+    """Topic to the reason why its erasures are not known, or could not be brought on."""
+
+    def overdue(self, now_ms: int) -> list[ErasureRow]:
+        """Those whose deadline has passed."""
+        return [row for row in self.rows if row.erasure.is_overdue(now_ms)]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureProof:
+    """What was found when an erasure was verified: what its receipt is made of."""
+
+    topic: str
+    topic_id: str
+    erasure: Erasure
+    searched: tuple[FileFindings, ...] = field(repr=False)
+    """Every file below the topic's location, each without a record of the keys below the bound."""
+    verified_ms: int
+
+
+class SearchFiles(Protocol):
+    """Looks files through for keys: ``Engine.search`` on Spark."""
+
+    def __call__(
+        self, files: Sequence[SearchedFile], key_hashes: frozenset[bytes], run_id: str
+    ) -> Sequence[FileFindings]:
+        """What was found in each file, in their order; a file that can't be read is a finding."""
+
+
+class DropRecords(Protocol):
+    """Drops records of keys from an ingested topic, in one commit of its own: ``Engine.drop`` on Spark and a swap."""
+
+    def __call__(
+        self, topic: str, end_offsets: Mapping[int, Mapping[bytes, int]], run_id: str, now_ms: int, progress: Progress
+    ) -> object:
+        """By partition, keyed hash to the offset below which its records go. Done again, it finds nothing to do."""
+
+
+Seal = Callable[[ErasureProof], object]
+"""Makes a receipt of a proof, once for each topic and request."""

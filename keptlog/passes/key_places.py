@@ -1,0 +1,126 @@
+"""Where in a topic the records of some keys are: in which logs, up to which offset, with which version.
+
+Whoever appends a tombstone has to know. A key is usually in one log alone, but who appends may choose another; and where
+records have versions, a tombstone only wins with one that is not below theirs. The segments are read one after the
+other, their keys and what tells a version, nothing else.
+
+Keys may be known by their keyed hashes alone. Then every key that is met is hashed, once for each row group. Where a
+topic is large, ``search`` says first which segments are worth it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.log.search import SearchedFile
+from keptlog.log.segment import Log, Segment
+from keptlog.log.strategy import Strategy
+from keptlog.passes.erasure_request import SearchFiles
+from keptlog.storage.files import Files
+from keptlog.storage.key_hash import KeyHasher
+from keptlog.storage.segment_reader import SegmentFile, open_segment
+from keptlog.storage.versions import version_columns, with_versions
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlace:
+    """The records of one key in one topic-partition."""
+
+    key: bytes = field(repr=False)
+    partition: int
+    highest_version: int | None = None
+    """Null if no record has one."""
+    tombstone_offset: int | None = None
+    """Of the last tombstone; null if there is none."""
+    value_offset: int | None = None
+    """Of the last record that is none."""
+
+
+@dataclass(frozen=True)
+class KeyPlaces:
+    """Looks for the records of some keys in logs."""
+
+    files: Files
+    hasher: KeyHasher
+    keys: frozenset[bytes] = field(repr=False)
+    key_hashes: frozenset[bytes] = field(repr=False)
+    """Of keys that are known by nothing else."""
+    strategy: Strategy = field(default_factory=Strategy)
+
+    def find(self, logs: Iterable[Log], since: Mapping[int, int], segments: frozenset[str] | None) -> list[KeyPlace]:
+        """The keys that are in these logs, from the offsets ``since`` on, in these segments (null for all).
+
+        Raises:
+            FileNotFoundError: a segment was replaced and purged meanwhile; look anew.
+            LogCorrupt: one is damaged.
+        """
+        found: dict[tuple[int, bytes], KeyPlace] = {}
+        for log in logs:
+            partition = log.topic_partition.partition
+            from_offset = since.get(partition, 0)
+            for segment in log.segments:
+                if segment.last_offset >= from_offset and (segments is None or segment.path in segments):
+                    self._look_through(segment, partition, from_offset, found)
+        return list(found.values())
+
+    def segments_with(self, logs: Iterable[Log], search: SearchFiles, run_id: str) -> frozenset[str]:
+        """The live segments that have a record of one of the keys, or could not be looked through."""
+        segments = [segment for log in logs for segment in log.segments]
+        wanted = self.key_hashes.union(self.hasher.hashes(self.keys))
+        files = [SearchedFile(segment.path, segment.size_bytes) for segment in segments]
+        findings = search(files, wanted, run_id)
+        return frozenset(each.file.path for each in findings if not each.is_clear)
+
+    def _look_through(
+        self, segment: Segment, partition: int, from_offset: int, found: dict[tuple[int, bytes], KeyPlace]
+    ) -> None:
+        with open_segment(self.files, segment) as file:
+            for number in range(len(file.row_groups)):
+                keys = file.read(number, ["key"])["key"].combine_chunks()
+                is_wanted = self._is_wanted(keys)
+                if pc.any(is_wanted).as_py():
+                    for place in self._places(file, number, is_wanted, from_offset):
+                        at = partition, place.key
+                        there = found.get(at)
+                        found[at] = _both(there, place) if there else replace(place, partition=partition)
+
+    def _is_wanted(self, keys: pa.Array) -> pa.Array:
+        is_wanted = pc.is_in(keys, value_set=pa.array(sorted(self.keys), pa.binary()))
+        if self.key_hashes:
+            distinct = keys.unique().drop_null()
+            hashed = self.hasher.hashes(distinct.to_pylist())
+            known = pa.array([each in self.key_hashes for each in hashed], pa.bool_())
+            is_wanted = pc.or_(is_wanted, pc.is_in(keys, value_set=distinct.filter(known)))
+        return pc.and_(is_wanted, keys.is_valid())
+
+    def _places(self, file: SegmentFile, number: int, is_wanted: pa.Array, from_offset: int) -> Sequence[KeyPlace]:
+        columns = ["key", "offset", "value", *version_columns(self.strategy)]
+        records = file.read(number, columns).filter(is_wanted)
+        records = records.filter(pc.greater_equal(records["offset"], from_offset))
+        if self.strategy.has_versions:
+            records = with_versions(records, self.strategy)
+        versions = records["version"].to_pylist() if self.strategy.has_versions else [None] * records.num_rows
+        is_tombstone = np.asarray(records["value"].is_null().to_numpy(), dtype=bool)
+        rows = zip(records["key"].to_pylist(), records["offset"].to_pylist(), versions, is_tombstone, strict=True)
+        return [
+            KeyPlace(key, -1, version, offset if is_deletion else None, None if is_deletion else offset)
+            for key, offset, version, is_deletion in rows
+        ]
+
+
+def _both(one: KeyPlace, other: KeyPlace) -> KeyPlace:
+    return replace(
+        one,
+        highest_version=_higher(one.highest_version, other.highest_version),
+        tombstone_offset=_higher(one.tombstone_offset, other.tombstone_offset),
+        value_offset=_higher(one.value_offset, other.value_offset),
+    )
+
+
+def _higher(one: int | None, other: int | None) -> int | None:
+    return max((each for each in (one, other) if each is not None), default=None)

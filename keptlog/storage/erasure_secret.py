@@ -1,0 +1,102 @@
+"""The secret under which keys are hashed, and where it is kept.
+
+    KEPTLOG_ERASURE_SECRET         the secret itself, for those who keep theirs in a vault
+    KEPTLOG_ERASURE_SECRET_FILE    a file with it
+    <home>/erasure.secret          else; made when it is first needed, readable by its owner alone
+
+It is at least 32 bytes, written as hex. Who has it can try whether a hash is that of a key he guesses, so it never goes
+into a table. Who loses it can't tell any more whether an erasure is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.storage.key_hash import KeyHasher
+
+SECRET_FILE = "erasure.secret"
+_VARIABLE = "KEPTLOG_ERASURE_SECRET"
+_FILE_VARIABLE = "KEPTLOG_ERASURE_SECRET_FILE"
+_BYTES = 32
+_FORM = f"a secret is at least {2 * _BYTES} hex digits"
+
+
+def load_hasher(home: Path, environment: Mapping[str, str], new_secret: Callable[[], bytes]) -> KeyHasher:
+    """What hashes keys in this home; its secret is made if there is none, of 32 bytes that nobody can guess.
+
+    Raises:
+        InvalidConfig: what is given is no secret, or the file that is named is not there.
+        StorageUnavailable: a file can't be read or written.
+    """
+    given = environment.get(_VARIABLE)
+    if given:
+        return KeyHasher(_secret(given, _VARIABLE, "set it to the secret that this home's erasures were made with"))
+    named = environment.get(_FILE_VARIABLE)
+    path = Path(named) if named else home / SECRET_FILE
+    if not named and not path.exists():
+        _reaching(path, lambda: _make(path, new_secret()))
+    remedy = "put it back from a backup: without it nobody can tell whether an erasure is done"
+    return KeyHasher(_secret(_reaching(path, lambda: _read(path, named)), str(path), remedy))
+
+
+def require_secret(hasher: KeyHasher, fingerprint: str, where: str) -> None:
+    """Refuse to compare hashes that were made with another secret: nothing would ever be found.
+
+    Raises:
+        InvalidConfig: naming both by their fingerprints.
+    """
+    if hasher.fingerprint != fingerprint:
+        raise InvalidConfig(
+            f"{where} was made with the erasure secret of fingerprint {fingerprint}, the one here has "
+            f"{hasher.fingerprint}: give the right one ({_FILE_VARIABLE}, {_VARIABLE}, or {SECRET_FILE} in the home)"
+        )
+
+
+def _secret(text: str, where: str, remedy: str) -> bytes:
+    try:
+        secret = bytes.fromhex(text.strip())
+    except ValueError:
+        secret = b""
+    if len(secret) < _BYTES:
+        raise InvalidConfig(f"{where} holds no erasure secret ({_FORM}); {remedy}")
+    return secret
+
+
+def _read(path: Path, named: str | None) -> str:
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        if named is None:
+            raise
+        raise InvalidConfig(f"{_FILE_VARIABLE}={named}: there is no such file; {_FORM}") from None
+
+
+def _make(path: Path, secret: bytes) -> None:
+    """Of several processes one makes it, and the others find it whole: it is linked to its name once it is written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{KeyHasher(secret).fingerprint}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secret.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(part, path)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _reaching(path: Path, act: Callable[[], str | None]) -> str:
+    try:
+        return act() or ""
+    except OSError as error:
+        raise StorageUnavailable(f"{path} can't be had ({error.strerror}): let it be read and written") from error

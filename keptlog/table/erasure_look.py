@@ -1,0 +1,64 @@
+"""What a topic's table and storage tell of how far its erasures are; nothing is decided here (``keptlog.log.erasure``).
+
+A snapshot that is older than the one in which the records were gone may still show them. Which of those are there, and
+who keeps them, stands in the table. What no snapshot shows is found by a listing alone.
+"""
+
+from __future__ import annotations
+
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from keptlog.log.erasure import GoneSince
+from keptlog.log.search import SearchedFile
+from keptlog.storage.files import StoredFile
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import receipt_folder
+from keptlog.table.references import all_references, comparable_forms
+
+
+def current_snapshot_of(table: Table) -> GoneSince:
+    """The current snapshot; that of a topic without any is as old as can be."""
+    current = table.current_snapshot()
+    return GoneSince(current.sequence_number or 0, current.timestamp_ms) if current else GoneSince(0, 0)
+
+
+def oldest_sequence_number(table: Table) -> int:
+    """Of all snapshots that are there, whoever keeps them."""
+    return min((snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots), default=0)
+
+
+def keepers(table: Table, sequence_number: int) -> list[str]:
+    """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted."""
+    by_id = {snapshot.snapshot_id: snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots}
+    return sorted(
+        f"{reference.snapshot_ref_type.value} {name}"
+        for name, reference in table.metadata.refs.items()
+        if name != MAIN_BRANCH and by_id.get(reference.snapshot_id, sequence_number) < sequence_number
+    )
+
+
+def left_files(listed: list[StoredFile], table: Table) -> list[StoredFile]:
+    """Of files that were listed before the table was loaded, those that may hold records and that no snapshot shows.
+
+    Raises:
+        LogCorrupt: a snapshot can't be read.
+    """
+    metadata = f"{table.location()}/metadata/"
+    needed = all_references(table).keys()
+    forms = comparable_forms(file.path for file in listed)
+    return [file for file in listed if forms[file.path] not in needed and not file.path.startswith(metadata)]
+
+
+def listed_files(files: TableFiles, table: Table) -> list[SearchedFile]:
+    """Every file below a topic's location, to be looked through."""
+    metadata, own = f"{table.location()}/metadata/", receipt_folder(table.location())
+    return [
+        SearchedFile(
+            file.path,
+            file.size_bytes,
+            is_metadata=file.path.startswith(metadata)
+            and (file.path.startswith((own, f"{metadata}gc/")) or file.path.endswith(".metadata.json")),
+        )
+        for file in files.list(table.location())
+    ]

@@ -1,0 +1,250 @@
+"""The erasures of a topic: one file that a property names, written anew as a whole with each change.
+
+    log.erasures         {"file": "5f2c….json", "crc32": 301…}            metadata/receipts/erasures/5f2c….json
+    log.erasures.open    {"count": 2, "earliest_deadline_ms": …}          so that whoever only looks reads no file
+
+Both move in commits that produce a snapshot. So two changes at once don't lose one another: the second is made again
+from what the first has left. A request by tombstone is in the commit that appends the tombstones, and there is never
+one without the other.
+
+A file that no table names is left by whoever was killed. Where it lies no purge sweeps, an older keptlog's neither; so
+each change deletes the one that it replaces, and what is old and not named. What has ended is remembered for a while,
+and then its receipt alone tells of it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyiceberg.table import Table
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.erasure import Erasure, ErasureBound, OpenErasures, bound, further
+from keptlog.log.record import NewRecord
+from keptlog.storage.files import StoredFile
+from keptlog.table.append import Append, AppendedPartition, log_end_offsets
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import receipt_folder
+from keptlog.table.lineage import COMMIT_ID, require_own
+from keptlog.table.manifests import FileChange
+from keptlog.table.partition_writers import SegmentPaths
+from keptlog.table.staged import discard, discarded_if_refused
+from keptlog.table.state import ERASURES, OPEN_ERASURES
+from keptlog.table.stored_json import from_json, to_json
+from keptlog.table.topics import Topic, load_topic_table
+
+ENDED_MEMORY_MS = 30 * 24 * 3_600_000
+"""How long an erasure is told of after it was verified."""
+_LEFT_BEHIND_MS = 24 * 3_600_000
+"""A file that no table names, and that no change can still be about to name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedFile:
+    """What the property says."""
+
+    file: str
+    crc32: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Register:
+    """The content of the file."""
+
+    erasures: tuple[Erasure, ...]
+
+
+def read_open(topic: str, properties: Mapping[str, str]) -> OpenErasures:
+    """The summary of a topic's erasures, from its properties alone.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    text = properties.get(OPEN_ERASURES)
+    if not text:
+        return OpenErasures()
+    where, remedy = f"topic {topic}: property {OPEN_ERASURES}", "remove it, and keptlog erasure list writes it anew"
+    return from_json(OpenErasures, text, where, "summary of erasures", remedy)
+
+
+def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
+    """All erasures that a topic remembers, oldest first.
+
+    Raises:
+        LogCorrupt: the file is gone or damaged. It is gone as well if a commit came since the table was loaded.
+    """
+    topic, text = table.name()[-1], table.properties.get(ERASURES)
+    if not text:
+        return ()
+    remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
+    named = from_json(_NamedFile, text, f"topic {topic}: property {ERASURES}", "name of a file", remedy)
+    path = _folder(table) + named.file
+    mend = "put it back from a copy of the storage; until then nobody can tell which erasures are open"
+    try:
+        content = files.read_bytes(path)
+    except FileNotFoundError:
+        raise LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}") from None
+    if zlib.crc32(content) != named.crc32:
+        raise LogCorrupt(f"topic {topic}: its erasures {path} are not as they were written; {mend}")
+    return from_json(_Register, content.decode(errors="replace"), path, "list of erasures", mend).erasures
+
+
+@dataclass
+class RegisterChange:
+    """One change of one topic's erasures, on its way to be live."""
+
+    topic: Topic
+    committer: Committer
+    files: TableFiles
+    new_id: Callable[[], str]
+    now_ms: int
+    _written: list[str] = field(default_factory=list)
+    """Files of all attempts."""
+    _replaced: list[str] = field(default_factory=list)
+
+    def append(self, erasure: Erasure, tombstones: Sequence[NewRecord], next_ms: int, require: Require) -> Erasure:
+        """Append tombstones and remember the request that they are of, in one commit; once for each request.
+
+        ``require`` says of the log ends that the tombstones would get whether they are still right.
+
+        Raises:
+            StalePlan: what ``require`` refuses, or others kept committing first; nothing landed.
+            KeptlogError: as an append.
+        """
+        run_id = run_id_of(erasure.id)
+
+        def beside(table: Table, appended: Sequence[AppendedPartition]) -> Mapping[str, str]:
+            ends = log_end_offsets(self.topic, table.properties)
+            require(ends)
+            at = {each.partition: (each.base_offset, each.last_offset + 1) for each in appended}
+            bounds = [ErasureBound(number, *at.get(number, (end, end))) for number, end in ends.items()]
+            requested = bound(erasure, bounds, self.now_ms)
+            known = read_erasures(self.files, table)
+            return self._properties(table, _with(known, requested), self._earlier(table, next_ms))
+
+        paths = SegmentPaths(self.topic.data_location, run_id, self.new_id)
+        batch = Append(self.topic, self.committer, self.files, paths, self.now_ms, is_new_run=False, beside=beside)
+        with discarded_if_refused(self.files, lambda: self._written):
+            batch.append(self._table(), tombstones)
+        return self._landed(erasure.id)
+
+    def request(self, erasure: Erasure, next_ms: int | None) -> Erasure:
+        """Remember a request that appends nothing; once for each request. Without bounds it gets those of the log ends.
+
+        Raises:
+            KeptlogError: from the commit.
+        """
+
+        def changed(table: Table, known: tuple[Erasure, ...]) -> Sequence[Erasure]:
+            if any(each.id == erasure.id for each in known):
+                return known
+            requested = erasure
+            if not erasure.waiting and not erasure.bounds:
+                ends = log_end_offsets(self.topic, table.properties)
+                bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
+                requested = bound(erasure, bounds, self.now_ms)
+            return _with(known, requested)
+
+        self._change(run_id_of(erasure.id), changed, lambda table: self._earlier(table, next_ms), since=0)
+        return self._landed(erasure.id)
+
+    def update(self, updated: Mapping[str, Erasure], next_ms: int | None) -> None:
+        """Bring erasures on to what was found out about them; nothing is committed if nothing is new.
+
+        What another look has found out meanwhile is kept where it is further.
+        """
+
+        def changed(_table: Table, known: tuple[Erasure, ...]) -> Sequence[Erasure]:
+            return tuple(further(each, updated.get(each.id, each)) for each in known)
+
+        self._change(f"erasures-{self.new_id()}", changed, lambda _: next_ms, since=None)
+
+    def _change(
+        self, run_id: str, changed: Changed, next_ms: Callable[[Table], int | None], *, since: int | None
+    ) -> None:
+        def prepare(table: Table) -> Land | None:
+            require_own(table)
+            known = read_erasures(self.files, table)
+            wanted = self._remembered(changed(table, known))
+            if wanted == known:
+                return None
+            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "erase"}
+            return FileChange(summary, self._properties(table, wanted, next_ms(table))).written(table)
+
+        with discarded_if_refused(self.files, lambda: self._written):
+            self.committer.commit(Change(self.topic.name, self.topic.id, run_id, since), prepare)
+        self._settle(self._table())
+
+    def _earlier(self, table: Table, at_ms: int | None) -> int | None:
+        """When something can first be brought on: of what is open already, or of what comes to it."""
+        moments = (read_open(self.topic.name, table.properties).next_ms, at_ms)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _landed(self, erasure_id: str) -> Erasure:
+        table = self._table()
+        self._settle(table)
+        for erasure in read_erasures(self.files, table):
+            if erasure.id == erasure_id:
+                return erasure
+        raise LogCorrupt(
+            f"topic {self.topic.name}: request {erasure_id} has landed, and is not among its erasures any more: it was "
+            "forgotten after it had ended, or a repair has undone it; ask again under another id"
+        )
+
+    def _table(self) -> Table:
+        return load_topic_table(self.committer.catalog, self.topic.name)
+
+    def _remembered(self, erasures: Sequence[Erasure]) -> tuple[Erasure, ...]:
+        """Without those that ended long ago."""
+        oldest_ms = self.now_ms - ENDED_MEMORY_MS
+        return tuple(each for each in erasures if each.ended_ms is None or each.ended_ms > oldest_ms)
+
+    def _properties(self, table: Table, erasures: Sequence[Erasure], next_ms: int | None) -> dict[str, str]:
+        """Write the file, and give what names it."""
+        erasures = self._remembered(erasures)
+        content = to_json(_Register(tuple(erasures))).encode()
+        name = f"{self.new_id()}.json"
+        self._written.append(_folder(table) + name)
+        self.files.write_bytes(self._written[-1], content)
+        before = table.properties.get(ERASURES)
+        if before:
+            self._replaced.append(_folder(table) + from_json(_NamedFile, before, ERASURES, "name of a file", "").file)
+        still_open = [each for each in erasures if each.is_open]
+        deadlines = [each.deadline_ms for each in still_open if each.deadline_ms is not None]
+        summary = OpenErasures(len(still_open), min(deadlines, default=None), next_ms if still_open else None)
+        return {ERASURES: to_json(_NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
+
+    def _settle(self, table: Table) -> None:
+        """Delete what the table does not name: of attempts that did not land, what was replaced, what was left behind."""
+        text = table.properties.get(ERASURES)
+        named = _folder(table) + from_json(_NamedFile, text, ERASURES, "name of a file", "").file if text else None
+        mine = [*self._written, *self._replaced] if self._written else []
+        left = [file.path for file in self._old_files(table)] if self._written else []
+        discard(self.files, [path for path in dict.fromkeys([*mine, *left]) if path != named])
+        self._written.clear()
+        self._replaced.clear()
+
+    def _old_files(self, table: Table) -> list[StoredFile]:
+        listed = list(self.files.list(_folder(table)))
+        newest_ms = max((file.modified_ms for file in listed), default=0)
+        return [file for file in listed if file.modified_ms < newest_ms - _LEFT_BEHIND_MS]
+
+
+Require = Callable[[Mapping[int, int]], None]
+Changed = Callable[[Table, tuple[Erasure, ...]], Sequence[Erasure]]
+
+
+def run_id_of(erasure_id: str) -> str:
+    """The run id of a request's commit: apart from those of appends, so that one word may name both."""
+    return f"erase-{erasure_id}"
+
+
+def _folder(table: Table) -> str:
+    return f"{receipt_folder(table.location())}erasures/"
+
+
+def _with(known: tuple[Erasure, ...], requested: Erasure) -> tuple[Erasure, ...]:
+    return (*(each for each in known if each.id != requested.id), requested)
