@@ -13,11 +13,13 @@ How a real broker is reached is said the same way, under librdkafka's names: a `
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -29,6 +31,7 @@ from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.erase import Eraser
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.purge import Purger
 from keptlog.passes.repair import Repairer, RepairProposal
@@ -37,6 +40,7 @@ from keptlog.passes.verify import CheckResult, verify_named
 from keptlog.settings import BROKER_FILE, broker_settings, home_folder, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.session import start_session
+from keptlog.storage.erasure_secret import load_hasher
 from keptlog.storage.throttle import Throttle
 from keptlog.table.append import AppendResult
 from keptlog.table.cache import TopicCache
@@ -201,6 +205,13 @@ class Home:
     def purger(self) -> Purger:
         """What deletes the files of this home that were replaced."""
         return Purger(self.store)
+
+    @property
+    def eraser(self) -> Eraser:
+        """What erases keys from this home's topics, by their deadline."""
+        hasher = partial(load_hasher, self.path, os.environ, lambda: secrets.token_bytes(32))
+        engine = spark_engine(spark_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
+        return Eraser(self.store, engine, hasher, new_id)
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""

@@ -43,6 +43,8 @@ _COMMANDS = {
     "retain": "keptlog.cli.retention:retain",
     "delete-records": "keptlog.cli.retention:delete_records",
     "purge": "keptlog.cli.passes:purge",
+    "erase": "keptlog.cli.erase:erase",
+    "erasure": "keptlog.cli.erase:erasure",
     "repair": "keptlog.cli.repair:repair",
     "spark-server": "keptlog.cli.spark_server:spark_server",
 }

@@ -13,9 +13,9 @@ The tombstone holds the key, so it must go too. What comes behind the bound is n
     key      a   b   a   a | a
 
 How the bound comes about is the request's **way**. By ``tombstone``, where records are appended: one is, at once. By
-``source``, where offsets belong to a broker: a tombstone arrives from there, some day. ``here`` drops every record below
-the log end of the moment, whatever the source still has. By ``retention``, where nothing is compacted: the bound is the
-log end of the moment, and all below it goes with its age.
+``source``, where offsets belong to a broker: a tombstone arrives from there, some day. ``here`` drops every record
+below the log end of the moment, whatever the source still has. By ``retention``, where nothing is compacted: the bound
+is the log end of the moment, and all below it goes with its age.
 
 A state that was reached is kept, with the time at which it was first seen. What was seen of a topic at one time is a
 ``ErasureLook``; what follows from it for an erasure is decided here and nowhere else.

@@ -92,7 +92,7 @@ def impossible(logs: Iterable[Log], way: ErasureWay, now_ms: int, deadline_ms: i
     found += [each for log in logs for each in _steps(log, way, now_ms)]
     found.append(
         Hindrance(
-            f"it can be done {next_time(earliest)} at the earliest, which is behind the deadline {iso_time(deadline_ms)}",
+            f"it can be done {next_time(earliest)} at the earliest, behind the deadline {iso_time(deadline_ms)}",
             earliest,
             "lower what stands above with keptlog topic alter, or give a later --by",
         )
@@ -114,7 +114,7 @@ def refuse_endless(topic: str, config: TopicConfig, way: ErasureWay) -> None:
         )
 
 
-def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:
+def why_no_promise(way: ErasureWay) -> str:
     """Why a topic promises no deadline."""
     if way is ErasureWay.RETENTION:
         return "retention.ms has no end"
@@ -145,7 +145,7 @@ def _steps(log: Log, way: ErasureWay, now_ms: int) -> Sequence[Hindrance]:
     if way is ErasureWay.HERE:
         return ()
     if way is ErasureWay.RETENTION:
-        text = f"{name} keeps records for retention.ms={config.retention_ms}"
+        text = f"what {name} has stays for retention.ms={config.retention_ms}"
         return (Hindrance(text, earliest_ms([log], way, now_ms), "lower it, or delete records (delete-records)"),)
     closes_ms, cleaned_ms = _closes_ms(log, now_ms), _cleaned_ms(log, now_ms)
     found = []

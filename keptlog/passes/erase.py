@@ -1,8 +1,8 @@
 """Erasure: what is asked for, brought on, and told, topic by topic (``keptlog.log.erasure`` says what that is).
 
-    proposed --> asked for: one commit a topic --> brought on by cleans and purges --> looked at, again and again --> verified
-      |                                                                                 |
-      data; changes nothing                                              ``advance`` commits what is new
+    proposed --> asked for: one commit a topic --> brought on by cleans and purges --> verified
+      |                                               |
+      data; changes nothing                           looked at, again and again: ``advance`` commits what is new
 
 Topics are asked one by one. One that is broken is named, the others get theirs, and the same request again does what is
 left. ``advance`` never cleans or purges anything itself: it sees how far those have come, and for ingested topics
@@ -11,27 +11,34 @@ whether a deletion has arrived from the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic, first_line
-from keptlog.log.erasure import Erasure, ErasureState
+from keptlog.engine.engine import Engine
+from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+from keptlog.log.counted import counted
+from keptlog.log.erasure import Erasure, ErasureState, ErasureWay, reached
 from keptlog.log.erasure_deadline import PURGE_INTERVAL_MS
+from keptlog.log.iso_time import iso_time
 from keptlog.log.run_id import valid_run_id
+from keptlog.passes.drop import Dropper
+from keptlog.passes.erase_look import TopicLook
+from keptlog.passes.erase_topic import TopicErasure
+from keptlog.passes.erase_verify import Verification
 from keptlog.passes.erasure_request import (
-    DropRecords,
     ErasureList,
     ErasureProposal,
     ErasureRequest,
     ErasureResult,
     ErasureRow,
     Seal,
-    SearchFiles,
     TopicProposal,
 )
 from keptlog.progress import Progress, silent
 from keptlog.storage.key_hash import KeyHasher
-from keptlog.table.reach import one_line
+from keptlog.table.erasure_look import current_snapshot_of, read_register
+from keptlog.table.erasures import RegisterChange
+from keptlog.table.state import ERASURES, read_open_erasures
 from keptlog.table.store import LogStore
 
 
@@ -43,46 +50,68 @@ class Eraser:
     """
 
     store: LogStore
+    engine: Engine
+    """Looks files through, and drops records; nothing else starts Spark."""
     load_hasher: Callable[[], KeyHasher]
     new_id: Callable[[], str]
-    search: SearchFiles | None = None
-    """Null: live segments are looked through in this process, and nothing can be verified."""
-    drop: DropRecords | None = None
-    """Null: nothing can be dropped ``--here``."""
     seal: Seal | None = None
+    """Makes the receipt of an erasure that is verified."""
     purge_interval_ms: int = PURGE_INTERVAL_MS
 
     def hash_of(self, key: bytes) -> str:
         """The keyed hash of a key, as hex: what may stand in a run's configuration in place of the key."""
-        raise NotImplementedError
+        return self.load_hasher().hash(key).hex()
 
     def propose(self, request: ErasureRequest, *, now_ms: int) -> ErasureProposal:
-        """What a request would do; changes nothing.
+        """What a request would do; changes nothing but that the home's secret is made if there is none.
 
         Raises:
-            InvalidConfig: it has no keys, a deadline that has passed, or a reason with a key in it.
+            InvalidConfig: it has no topics or keys, a deadline that has passed, or a reason with a key in it.
             UnknownTopic: there is no such topic.
         """
-        raise NotImplementedError
+        self._require_sound(request, now_ms)
+        hasher = self.load_hasher()
+        topics: dict[str, TopicProposal] = {}
+        failed: dict[str, KeptlogError] = {}
+        for topic in dict.fromkeys(request.topics):
+            try:
+                topics[topic] = self._erasure(request, topic, hasher, now_ms).propose()
+            except KeptlogError as error:
+                failed[topic] = error
+        key_count = len({*request.key_hashes, *hasher.hashes(request.keys)})
+        return ErasureProposal(request, key_count, topics, failed)
 
     def request(self, proposal: ErasureProposal, *, now_ms: int, progress: Progress = silent) -> ErasureResult:
-        """Ask for it: in each topic one commit, with its tombstones if it takes any. Again with the same id is harmless.
+        """Ask for it: in each topic one commit, with its tombstones if it takes any. The same id again does no harm.
 
         Raises:
             InvalidConfig: the home is a copy, or was moved.
         """
-        raise NotImplementedError
+        self.store.require_writable()
+        request, hasher = proposal.request, self.load_hasher()
+        erasures: dict[str, Erasure] = {}
+        failed = dict(proposal.failed)
+        for topic, proposed in proposal.topics.items():
+            progress(f"erasing {counted(proposal.key_count, 'key')} from {topic}")
+            try:
+                erasures[topic] = self._erasure(request, topic, hasher, now_ms).ask(proposed)
+                if proposed.way is ErasureWay.HERE:
+                    erasures[topic] = self._dropped(topic, erasures[topic], now_ms, progress)
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+                failed[topic] = _reason(topic, error)
+        repeated = frozenset(topic for topic, each in proposal.topics.items() if each.is_repeated)
+        return ErasureResult(request.id, erasures, repeated, failed)
 
     def advance(self, topics: Iterable[str] = (), *, now_ms: int) -> ErasureList:
         """Look how far the open erasures of these topics are, all if none is named, and remember it.
 
         A topic without open erasures costs a look at its properties.
         """
-        raise NotImplementedError
+        return self._looked_at(topics, now_ms, with_ended=False)
 
     def list(self, topics: Iterable[str] = (), *, now_ms: int) -> ErasureList:
         """All erasures of these topics that are remembered, the open ones as far as they are now."""
-        raise NotImplementedError
+        return self._looked_at(topics, now_ms, with_ended=True)
 
     def verify(
         self, ids: Iterable[str] = (), topics: Iterable[str] = (), *, now_ms: int, progress: Progress = silent
@@ -90,6 +119,130 @@ class Eraser:
         """Look through every file of the topics whose erasures are ``deleted``, and end those of which nothing is left.
 
         Raises:
-            InvalidConfig: no such request; there is nothing to look through files with.
+            InvalidConfig: no such request; the home is a copy, or was moved.
         """
-        raise NotImplementedError
+        self.store.require_writable()
+        ids = list(ids)
+        found = self.list(topics, now_ms=now_ms)
+        refuse_unknown_ids(ids, found)
+        rows = list(found.rows)
+        failed = dict(found.failed)
+        by_topic: dict[str, list[int]] = {}
+        for index, row in enumerate(rows):
+            if row.erasure.state is ErasureState.DELETED and (not ids or row.id in ids):
+                by_topic.setdefault(row.topic, []).append(index)
+        for topic, indices in by_topic.items():
+            try:
+                progress(f"looking through the files of {topic}")
+                verification = Verification(self.store, topic, self.load_hasher(), self.engine, now_ms, self.seal)
+                done = verification.verify([rows[index] for index in indices], f"verify-{self.new_id()}")
+                self._remember(topic, [row.erasure for row in done], now_ms)
+                for index, row in zip(indices, done, strict=True):
+                    rows[index] = row
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+                failed[topic] = _reason(topic, error)
+        return ErasureList(tuple(rows), failed)
+
+    def _require_sound(self, request: ErasureRequest, now_ms: int) -> None:
+        valid_run_id(request.id)
+        if not request.keys and not request.key_hashes:
+            raise InvalidConfig("there is no key to erase: give one")
+        if not request.topics:
+            raise InvalidConfig("there is no topic to erase from: name one")
+        if request.deadline_ms is not None and request.deadline_ms <= now_ms:
+            raise InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
+        if any(key and key in request.reason.encode() for key in request.keys):
+            raise InvalidConfig("the reason has a key in it, and would be stored: say it without")
+        known = set(self.store.topics())
+        for topic in request.topics:
+            if topic not in known:
+                raise UnknownTopic(f"there is no topic {topic!r}: see keptlog topic list; nothing was asked for")
+
+    def _erasure(self, request: ErasureRequest, topic: str, hasher: KeyHasher, now_ms: int) -> TopicErasure:
+        described = self.store.describe_topic(topic)
+        return TopicErasure(
+            self.store, request, hasher, described, self.new_id, now_ms, self.purge_interval_ms, self.engine
+        )
+
+    def _dropped(self, topic: str, erasure: Erasure, now_ms: int, progress: Progress) -> Erasure:
+        """The erasure once its records are dropped; again it finds nothing to drop."""
+        if erasure.has_reached(ErasureState.COMPACTED):
+            return erasure
+        hashes = [bytes.fromhex(each) for each in erasure.key_hashes]
+        ends = {each.partition: dict.fromkeys(hashes, each.end_offset) for each in erasure.bounds}
+        dropper = Dropper(self.store, self.engine, self.load_hasher())
+        dropper.drop(topic, ends, erasure.id, now_ms=now_ms, progress=progress)
+        done = replace(
+            reached(erasure, ErasureState.COMPACTED, now_ms), gone=current_snapshot_of(self.store.load_table(topic))
+        )
+        self._remember(topic, [done], now_ms)
+        return done
+
+    def _looked_at(self, topics: Iterable[str], now_ms: int, *, with_ended: bool) -> ErasureList:
+        named, known = list(dict.fromkeys(topics)), self.store.topics()
+        for topic in named:
+            if topic not in known:
+                raise UnknownTopic(f"there is no topic {topic!r}: see keptlog topic list")
+        rows: list[ErasureRow] = []
+        failed: dict[str, KeptlogError] = {}
+        for topic in named or known:
+            try:
+                rows += self._rows(topic, now_ms, failed, with_ended=with_ended)
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+                # Without names, a topic that was deleted just now is simply not there.
+                if named or not isinstance(error, UnknownTopic):
+                    failed[topic] = _reason(topic, error)
+        return ErasureList(tuple(rows), failed)
+
+    def _rows(
+        self, topic: str, now_ms: int, failed: dict[str, KeptlogError], *, with_ended: bool
+    ) -> Sequence[ErasureRow]:
+        properties = self.store.load_table(topic).properties
+        if not properties.get(ERASURES) or not (with_ended or read_open_erasures(topic, properties).count):
+            return ()
+        known = read_register(self.store.files, lambda: self.store.load_table(topic))
+        still_open = [each for each in known if each.is_open]
+        looked: Mapping[str, ErasureRow] = {}
+        try:
+            if still_open:
+                waits = any(each.waiting for each in still_open)
+                look = TopicLook(self.store, topic, now_ms, self.load_hasher() if waits else None)
+                looked = {row.id: row for row in look.look(still_open)}
+                if any(looked[each.id].erasure != each for each in still_open) and not self.store.read_only:
+                    self._remember(topic, [row.erasure for row in looked.values()], now_ms, list(looked.values()))
+        except KeptlogError as error:
+            # What is remembered is told, also of a topic that can't be looked at now.
+            failed[topic] = error
+        rows = [looked.get(each.id) or ErasureRow(topic, each) for each in known]
+        return rows if with_ended else [row for row in rows if row.id in {each.id for each in still_open}]
+
+    def _remember(
+        self, topic: str, erasures: Sequence[Erasure], now_ms: int, all_rows: Sequence[ErasureRow] = ()
+    ) -> None:
+        """Commit what is new; with the rows of all open erasures it is known when there is next something to do."""
+        described = self.store.describe_topic(topic)
+        change = RegisterChange(described, self.store.committer, self.store.files, self.new_id, now_ms)
+        moments = [row.next_ms for row in all_rows if row.next_ms is not None and row.erasure.is_open]
+        by_id = {each.id: each for each in erasures}
+        change.update(by_id, min(moments, default=None) if all_rows else now_ms, is_whole=bool(all_rows))
+
+
+def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
+    """Refuse an id that no topic knows.
+
+    Raises:
+        InvalidConfig: the first such id.
+    """
+    known = {row.id for row in found.rows}
+    for each in ids:
+        if each not in known:
+            raise InvalidConfig(f"there is no erasure {each!r}: see keptlog erasure list")
+
+
+def _reason(topic: str, error: Exception) -> KeptlogError:
+    """The error as callers know it; one that nobody has thought of says which topic it was, and no more."""
+    if isinstance(error, KeptlogError):
+        return error
+    # What nobody has thought of may have a key in its text.
+    kind = type(error).__name__
+    return KeptlogError(f"topic {topic}: stopped at a {kind}; ask again with the same id, and report it if it stays")

@@ -1,16 +1,14 @@
-"""What is asked of an eraser, and what it answers: requests, proposals, results. Nothing here holds a key in its text."""
+"""What is asked of an eraser, and what it answers: requests, proposals, results. No text of them holds a key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from keptlog.errors import KeptlogError
 from keptlog.log.erasure import Erasure, ErasureWay
 from keptlog.log.erasure_deadline import Hindrance
-from keptlog.log.search import FileFindings, SearchedFile
-from keptlog.progress import Progress
+from keptlog.log.search import FileFindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +111,6 @@ class ErasureProof:
     searched: tuple[FileFindings, ...] = field(repr=False)
     """Every file below the topic's location, each without a record of the keys below the bound."""
     verified_ms: int
-
-
-class SearchFiles(Protocol):
-    """Looks files through for keys: ``Engine.search`` on Spark."""
-
-    def __call__(
-        self, files: Sequence[SearchedFile], key_hashes: frozenset[bytes], run_id: str
-    ) -> Sequence[FileFindings]:
-        """What was found in each file, in their order; a file that can't be read is a finding."""
-
-
-class DropRecords(Protocol):
-    """Drops records of keys from an ingested topic, in one commit of its own: ``Engine.drop`` on Spark and a swap."""
-
-    def __call__(
-        self, topic: str, end_offsets: Mapping[int, Mapping[bytes, int]], run_id: str, now_ms: int, progress: Progress
-    ) -> object:
-        """By partition, keyed hash to the offset below which its records go. Done again, it finds nothing to do."""
 
 
 Seal = Callable[[ErasureProof], object]

@@ -1,11 +1,11 @@
 """Where in a topic the records of some keys are: in which logs, up to which offset, with which version.
 
-Whoever appends a tombstone has to know. A key is usually in one log alone, but who appends may choose another; and where
-records have versions, a tombstone only wins with one that is not below theirs. The segments are read one after the
-other, their keys and what tells a version, nothing else.
+Whoever appends a tombstone has to know. A key is usually in one log alone, but who appends may choose another; and
+where records have versions, a tombstone only wins with one that is not below theirs. The segments are read one after
+the other, their keys and, where one of these is met, what tells a version.
 
 Keys may be known by their keyed hashes alone. Then every key that is met is hashed, once for each row group. Where a
-topic is large, ``search`` says first which segments are worth it.
+topic is large, a search on Spark tells first which segments are worth it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.log.search import SearchedFile
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import Strategy
-from keptlog.passes.erasure_request import SearchFiles
 from keptlog.storage.files import Files
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.storage.segment_reader import SegmentFile, open_segment
@@ -67,14 +65,6 @@ class KeyPlaces:
                 if segment.last_offset >= from_offset and (segments is None or segment.path in segments):
                     self._look_through(segment, partition, from_offset, found)
         return list(found.values())
-
-    def segments_with(self, logs: Iterable[Log], search: SearchFiles, run_id: str) -> frozenset[str]:
-        """The live segments that have a record of one of the keys, or could not be looked through."""
-        segments = [segment for log in logs for segment in log.segments]
-        wanted = self.key_hashes.union(self.hasher.hashes(self.keys))
-        files = [SearchedFile(segment.path, segment.size_bytes) for segment in segments]
-        findings = search(files, wanted, run_id)
-        return frozenset(each.file.path for each in findings if not each.is_clear)
 
     def _look_through(
         self, segment: Segment, partition: int, from_offset: int, found: dict[tuple[int, bytes], KeyPlace]

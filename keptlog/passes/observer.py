@@ -27,6 +27,7 @@ from typing import Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
+from keptlog.log.erasure import OpenErasures
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -62,6 +63,8 @@ class Overview:
     """Name to the reason why its logs can't be had."""
     locations: Mapping[str, str] = field(default_factory=dict)
     """Topic to the metadata location at which it was observed."""
+    erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
+    """Topic to what is open of the erasures that were asked for."""
     behind: int = 0
     """How many topics have changed, or come, and are still to be read."""
 
@@ -90,6 +93,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         {name: last for observed in topics.values() for name, last in observed.last_passes.items()},
         named.unreadable,
         {topic: observed.location for topic, observed in topics.items()},
+        {topic: observed.erasures for topic, observed in topics.items()},
     )
 
 
@@ -117,6 +121,7 @@ class _Topic:
     assessments: list[Assessment] = field(default_factory=list)
     last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
     unreadable: KeptlogError | None = None
+    erasures: OpenErasures = field(default_factory=OpenErasures)
 
 
 @dataclass
@@ -182,7 +187,8 @@ class Observer:
             observed = self.store.observe(topic, location)
         except KeptlogError as error:
             return _Topic(location, unreadable=error)
-        return _Topic(observed.location, [assess(log, now_ms) for log in observed.logs], observed.last_passes)
+        judged = [assess(log, now_ms) for log in observed.logs]
+        return _Topic(observed.location, judged, observed.last_passes, erasures=observed.erasures)
 
     def _overview(self, now_ms: int, *, behind: int) -> Overview:
         seen = dict(sorted(self._seen.items()))
@@ -192,6 +198,7 @@ class Observer:
             {name: last for topic in seen.values() for name, last in topic.last_passes.items()},
             {name: topic.unreadable for name, topic in seen.items() if topic.unreadable},
             {name: topic.location for name, topic in seen.items()},
+            {name: topic.erasures for name, topic in seen.items() if not topic.unreadable},
             behind,
         )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.storage.key_hash import KeyHasher
 
-SECRET_FILE = "erasure.secret"
+SECRET_FILE = "erasure.secret"  # noqa: S105  # its name
 _VARIABLE = "KEPTLOG_ERASURE_SECRET"
 _FILE_VARIABLE = "KEPTLOG_ERASURE_SECRET_FILE"
 _BYTES = 32

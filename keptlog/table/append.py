@@ -86,6 +86,8 @@ class Append:
     now_ms: int
     is_new_run: bool
     """Whether its run id was made for it, so that it can't have been appended before."""
+    purpose: str = ""
+    """Tells it from an append of the same run id that is for something else."""
     beside: Beside | None = None
     """Gives properties of the topic that move in the same commit, from the table that is built on and what is added."""
 
@@ -98,7 +100,8 @@ class Append:
             StalePlan, StorageUnavailable: the commit did not land; what was staged is gone again.
             CommitStateUnknown: nobody knows whether it landed, so what was staged stays.
         """
-        change = Change(self.topic.name, self.topic.id, valid_run_id(self.paths.run_id), None if self.is_new_run else 0)
+        valid_run_id(self.paths.run_id)
+        change = Change(self.topic.name, self.topic.id, self._commit_id, None if self.is_new_run else 0)
         with reaching(f"topic {self.topic.name} can't be read"):
             earlier = self.committer.find(change, table)
         if earlier:
@@ -110,6 +113,10 @@ class Append:
         if not staged:
             return AppendResult(self.topic.name, (), self.paths.run_id)
         return self._commit(replace(change, since=table.last_sequence_number), staged)
+
+    @property
+    def _commit_id(self) -> str:
+        return f"{self.paths.run_id}/{self.purpose}" if self.purpose else self.paths.run_id
 
     def _commit(self, change: Change, staged: list[StagedPartition]) -> AppendResult:
         was_sent = False
@@ -157,7 +164,7 @@ class Append:
         appended = _appended(staged)
         summary = {
             RUN_ID: self.paths.run_id,
-            COMMIT_ID: self.paths.run_id,
+            COMMIT_ID: self._commit_id,
             OPERATION: "append",
             APPENDED: json.dumps([asdict(each) for each in appended]),
         }

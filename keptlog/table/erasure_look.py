@@ -6,14 +6,16 @@ who keeps them, stands in the table. What no snapshot shows is found by a listin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from keptlog.log.erasure import GoneSince
-from keptlog.log.search import SearchedFile
+from keptlog.log.erasure import Erasure, GoneSince
 from keptlog.storage.files import StoredFile
+from keptlog.table.erasures import read_erasures
 from keptlog.table.files import TableFiles
-from keptlog.table.journal import receipt_folder
+from keptlog.table.metadata_reading import looked_at
 from keptlog.table.references import all_references, comparable_forms
 
 
@@ -50,15 +52,10 @@ def left_files(listed: list[StoredFile], table: Table) -> list[StoredFile]:
     return [file for file in listed if forms[file.path] not in needed and not file.path.startswith(metadata)]
 
 
-def listed_files(files: TableFiles, table: Table) -> list[SearchedFile]:
-    """Every file below a topic's location, to be looked through."""
-    metadata, own = f"{table.location()}/metadata/", receipt_folder(table.location())
-    return [
-        SearchedFile(
-            file.path,
-            file.size_bytes,
-            is_metadata=file.path.startswith(metadata)
-            and (file.path.startswith((own, f"{metadata}gc/")) or file.path.endswith(".metadata.json")),
-        )
-        for file in files.list(table.location())
-    ]
+def read_register(files: TableFiles, load: Callable[[], Table]) -> tuple[Erasure, ...]:
+    """The erasures of a topic as they are now, oldest first.
+
+    Raises:
+        LogCorrupt: they are damaged, or gone.
+    """
+    return looked_at(load, lambda table: read_erasures(files, table))

@@ -32,12 +32,14 @@ from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.staged import discard, discarded_if_refused
-from keptlog.table.state import ERASURES, OPEN_ERASURES
+from keptlog.table.state import ERASURES, OPEN_ERASURES, read_open_erasures
 from keptlog.table.stored_json import from_json, to_json
 from keptlog.table.topics import Topic, load_topic_table
 
 ENDED_MEMORY_MS = 30 * 24 * 3_600_000
 """How long an erasure is told of after it was verified."""
+_PURPOSE = "erase"
+"""Tells the commit of a request from that of an append with the same run id."""
 _LEFT_BEHIND_MS = 24 * 3_600_000
 """A file that no table names, and that no change can still be about to name."""
 
@@ -55,19 +57,6 @@ class _Register:
     """The content of the file."""
 
     erasures: tuple[Erasure, ...]
-
-
-def read_open(topic: str, properties: Mapping[str, str]) -> OpenErasures:
-    """The summary of a topic's erasures, from its properties alone.
-
-    Raises:
-        LogCorrupt: what is stored is something else.
-    """
-    text = properties.get(OPEN_ERASURES)
-    if not text:
-        return OpenErasures()
-    where, remedy = f"topic {topic}: property {OPEN_ERASURES}", "remove it, and keptlog erasure list writes it anew"
-    return from_json(OpenErasures, text, where, "summary of erasures", remedy)
 
 
 def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
@@ -114,7 +103,10 @@ class RegisterChange:
             StalePlan: what ``require`` refuses, or others kept committing first; nothing landed.
             KeptlogError: as an append.
         """
-        run_id = run_id_of(erasure.id)
+        before = self._table()
+        # The register remembers it longer than snapshots do.
+        if any(each.id == erasure.id for each in read_erasures(self.files, before)):
+            return self._landed(erasure.id)
 
         def beside(table: Table, appended: Sequence[AppendedPartition]) -> Mapping[str, str]:
             ends = log_end_offsets(self.topic, table.properties)
@@ -125,10 +117,19 @@ class RegisterChange:
             known = read_erasures(self.files, table)
             return self._properties(table, _with(known, requested), self._earlier(table, next_ms))
 
-        paths = SegmentPaths(self.topic.data_location, run_id, self.new_id)
-        batch = Append(self.topic, self.committer, self.files, paths, self.now_ms, is_new_run=False, beside=beside)
+        paths = SegmentPaths(self.topic.data_location, erasure.id, self.new_id)
+        batch = Append(
+            self.topic,
+            self.committer,
+            self.files,
+            paths,
+            self.now_ms,
+            is_new_run=False,
+            purpose=_PURPOSE,
+            beside=beside,
+        )
         with discarded_if_refused(self.files, lambda: self._written):
-            batch.append(self._table(), tombstones)
+            batch.append(before, tombstones)
         return self._landed(erasure.id)
 
     def request(self, erasure: Erasure, next_ms: int | None) -> Erasure:
@@ -148,39 +149,47 @@ class RegisterChange:
                 requested = bound(erasure, bounds, self.now_ms)
             return _with(known, requested)
 
-        self._change(run_id_of(erasure.id), changed, lambda table: self._earlier(table, next_ms), since=0)
+        self._change(f"{erasure.id}/{_PURPOSE}", changed, lambda table: self._earlier(table, next_ms), since=0)
         return self._landed(erasure.id)
 
-    def update(self, updated: Mapping[str, Erasure], next_ms: int | None) -> None:
+    def update(self, updated: Mapping[str, Erasure], next_ms: int | None, *, is_whole: bool) -> None:
         """Bring erasures on to what was found out about them; nothing is committed if nothing is new.
 
-        What another look has found out meanwhile is kept where it is further.
+        What another look has found out meanwhile is kept where it is further. ``next_ms`` is that of all open erasures
+        if ``is_whole``, else of some.
         """
 
         def changed(_table: Table, known: tuple[Erasure, ...]) -> Sequence[Erasure]:
             return tuple(further(each, updated.get(each.id, each)) for each in known)
 
-        self._change(f"erasures-{self.new_id()}", changed, lambda _: next_ms, since=None)
+        self._change(
+            f"erasures-{self.new_id()}",
+            changed,
+            lambda table: next_ms if is_whole else self._earlier(table, next_ms),
+            since=None,
+        )
 
     def _change(
-        self, run_id: str, changed: Changed, next_ms: Callable[[Table], int | None], *, since: int | None
+        self, commit_id: str, changed: Changed, next_ms: Callable[[Table], int | None], *, since: int | None
     ) -> None:
+        change = Change(self.topic.name, self.topic.id, commit_id, since)
+
         def prepare(table: Table) -> Land | None:
             require_own(table)
             known = read_erasures(self.files, table)
             wanted = self._remembered(changed(table, known))
             if wanted == known:
                 return None
-            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "erase"}
+            summary = {RUN_ID: change.run_id, COMMIT_ID: commit_id, OPERATION: "erase"}
             return FileChange(summary, self._properties(table, wanted, next_ms(table))).written(table)
 
         with discarded_if_refused(self.files, lambda: self._written):
-            self.committer.commit(Change(self.topic.name, self.topic.id, run_id, since), prepare)
+            self.committer.commit(change, prepare)
         self._settle(self._table())
 
     def _earlier(self, table: Table, at_ms: int | None) -> int | None:
         """When something can first be brought on: of what is open already, or of what comes to it."""
-        moments = (read_open(self.topic.name, table.properties).next_ms, at_ms)
+        moments = (read_open_erasures(self.topic.name, table.properties).next_ms, at_ms)
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _landed(self, erasure_id: str) -> Erasure:
@@ -218,7 +227,7 @@ class RegisterChange:
         return {ERASURES: to_json(_NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
 
     def _settle(self, table: Table) -> None:
-        """Delete what the table does not name: of attempts that did not land, what was replaced, what was left behind."""
+        """Delete what the table does not name: attempts that did not land, what was replaced, what was left behind."""
         text = table.properties.get(ERASURES)
         named = _folder(table) + from_json(_NamedFile, text, ERASURES, "name of a file", "").file if text else None
         mine = [*self._written, *self._replaced] if self._written else []
@@ -235,11 +244,6 @@ class RegisterChange:
 
 Require = Callable[[Mapping[int, int]], None]
 Changed = Callable[[Table, tuple[Erasure, ...]], Sequence[Erasure]]
-
-
-def run_id_of(erasure_id: str) -> str:
-    """The run id of a request's commit: apart from those of appends, so that one word may name both."""
-    return f"erase-{erasure_id}"
 
 
 def _folder(table: Table) -> str:

@@ -7,17 +7,26 @@ aside as a ``StoredTopic`` and be judged later, with the broker settings of then
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.config import TopicConfig, known_settings
 from keptlog.log.counted import counted
+from keptlog.log.erasure import OpenErasures
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.format import format_of
-from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, SOURCE, LogState, partition_count, read_last_pass
+from keptlog.table.state import (
+    CONFIG_PREFIX,
+    DEFAULT_PREFIX,
+    SOURCE,
+    LogState,
+    partition_count,
+    read_last_pass,
+    read_open_erasures,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,8 @@ class StoredTopic:
         """
         config = config_of(self.topic, self.properties, broker_settings)
         logs = logs_from(self.topic, self.properties, self.segments, config)
-        return ObservedTopic(self.location, tuple(logs), last_passes_of(self.topic, self.properties))
+        last_passes = last_passes_of(self.topic, self.properties)
+        return ObservedTopic(self.location, tuple(logs), last_passes, read_open_erasures(self.topic, self.properties))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,8 @@ class ObservedTopic:
     """One for each partition."""
     last_passes: Mapping[TopicPartition, LastPass]
     """What the last clean of each log cost; logs that were never cleaned are not in it."""
+    erasures: OpenErasures = field(default_factory=OpenErasures)
+    """What is open of those that were asked for."""
 
 
 def raw_config(properties: Mapping[str, str]) -> dict[str, str]:

@@ -34,6 +34,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.erasure import OpenErasures
 from keptlog.log.metrics import LastPass
 from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.uncleanable import Uncleanable
@@ -131,6 +132,19 @@ def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) ->
     if not text:
         return None
     return from_json(LastPass, text, f"topic {topic}: property {name}", "record of a clean", "remove it")
+
+
+def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasures:
+    """The summary of a topic's erasures, of which no file has to be read.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    text = properties.get(OPEN_ERASURES)
+    if not text:
+        return OpenErasures()
+    where, remedy = f"topic {topic}: property {OPEN_ERASURES}", "remove it, and the next request writes it anew"
+    return from_json(OpenErasures, text, where, "summary of erasures", remedy)
 
 
 def source_to_json(source: SourceIdentity, before: str | None) -> str:

@@ -1,0 +1,352 @@
+"""``keptlog erase`` and ``keptlog erasure``: ask that keys be erased from topics by a time, and see how far that is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from keptlog.cli.erase_keys import FORMATS, given_keys
+from keptlog.cli.output import (
+    EXIT_FAILED,
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    print_json,
+    print_table,
+    progress_to_stderr,
+    quiet_option,
+    run_id_option,
+)
+from keptlog.errors import InvalidConfig
+from keptlog.home import new_id, open_home
+from keptlog.log.counted import counted
+from keptlog.log.erasure import Erasure, ErasureWay
+from keptlog.log.iso_time import iso_time, time_from
+from keptlog.passes.erase import refuse_unknown_ids
+from keptlog.passes.erasure_request import (
+    ErasureList,
+    ErasureProposal,
+    ErasureRequest,
+    ErasureResult,
+    ErasureRow,
+    TopicProposal,
+)
+
+_WAYS = {
+    ErasureWay.TOMBSTONE: "a tombstone of each key is appended at once; cleans remove the records, then the tombstones",
+    ErasureWay.SOURCE: "it waits until the source deletes the keys: delete them there, or give --here",
+    ErasureWay.HERE: "every record of the keys is dropped here, whatever the source has; later ones count as new",
+    ErasureWay.RETENTION: "it is not compacted, so a tombstone would remove nothing: the records go with their age",
+}
+
+
+@click.command(short_help="Ask that all records of some keys be erased from topics by a time.")
+@click.argument("topics", metavar="TOPIC...", nargs=-1)
+@click.option("--key", "texts", multiple=True, metavar="TEXT", help="A key. May be repeated.")
+@click.option("--key-hex", "hexes", multiple=True, metavar="HEX", help="A key as hex. May be repeated.")
+@click.option("--key-base64", "base64s", multiple=True, metavar="BASE64", help="A key as base64. May be repeated.")
+@click.option("--key-hash", "hashes", multiple=True, metavar="HASH", help="A key by its keyed hash. May be repeated.")
+@click.option("--keys", "path", metavar="FILE", help="A file of keys, one a line; - is standard input.")
+@click.option("--keys-format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of --keys.")
+@click.option("--by", metavar="TIME", help="The deadline: 2026-12-01T00:00Z, or 30d. By default what a topic promises.")
+@click.option("--reason", default="", metavar="TEXT", help="Stored with the request, and shown; no key in it.")
+@click.option("--here", "is_here", is_flag=True, help="Ingested topics: drop the records here at once.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--hash", "only_hash", is_flag=True, help="Only print the keyed hashes of the keys; no TOPIC.")
+@run_id_option
+@json_option
+@quiet_option
+def erase(  # noqa: PLR0913
+    topics: Sequence[str],
+    texts: Sequence[str],
+    hexes: Sequence[str],
+    base64s: Sequence[str],
+    hashes: Sequence[str],
+    *,
+    path: str | None,
+    form: str,
+    by: str | None,
+    reason: str,
+    is_here: bool,
+    yes: bool,
+    dry_run: bool,
+    only_hash: bool,
+    run_id: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Ask that no record of the keys, as the TOPICs stand now, is anywhere in them from the deadline on.
+
+    \b
+    keptlog erase users orders --key user-7 --by 30d --reason "request 4711"
+    keptlog erase users --keys leavers.txt --yes
+
+    Keys are not stored: a topic remembers their keyed hashes, made with the secret in the home (erasure.secret, or
+    KEPTLOG_ERASURE_SECRET). What is on a command line may be seen by others: --keys - reads from standard input.
+
+    With --run-id a request can be repeated. `keptlog erasure list` tells how far it is, `erasure verify` proves it.
+    """
+    now_ms = clock_ms()
+    options = (("text", texts), ("hex", hexes), ("base64", base64s), ("hash", hashes))
+    keys = given_keys(options, path, form)
+    home = open_home()
+    if only_hash:
+        _print_hashes([home.eraser.hash_of(key) for key in keys.keys], topics, as_json=as_json)
+        return
+    request = ErasureRequest(
+        id=run_id or new_id(),
+        topics=topics,
+        keys=keys.keys,
+        key_hashes=keys.key_hashes,
+        deadline_ms=time_from(by, now_ms) if by else None,
+        reason=reason,
+        is_here=is_here,
+    )
+    proposal = home.eraser.propose(request, now_ms=now_ms)
+    if dry_run or not as_json:
+        _print_proposal(proposal, as_json=as_json)
+    if dry_run:
+        exit_if_failed(proposal.failed)
+        return
+    if not yes:
+        _confirm(proposal, is_stdin_taken=path == "-")
+    result = home.eraser.request(proposal, now_ms=now_ms, progress=progress_to_stderr(quiet=quiet))
+    _print_result(result, as_json=as_json)
+    exit_if_failed(result.failed)
+
+
+@click.group()
+def erasure() -> None:
+    """See how far erasures are, and prove that nothing is left."""
+
+
+@erasure.command("list")
+@click.argument("topics", metavar="[TOPIC]...", nargs=-1)
+@json_option
+def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
+    """List the erasures of all topics, or of these: how far each is, by when it is to be done, and what keeps it.
+
+    What was found out is remembered. Exit code 1 if one is overdue.
+    """
+    now_ms = clock_ms()
+    _print_list(open_home().eraser.list(topics, now_ms=now_ms), now_ms, as_json=as_json)
+
+
+@erasure.command()
+@click.argument("erasure_id", metavar="ID")
+@json_option
+def show(erasure_id: str, *, as_json: bool) -> None:
+    """Show one erasure in all its topics: each state with its time, its bounds and the hashes of its keys."""
+    now_ms = clock_ms()
+    found = open_home().eraser.list(now_ms=now_ms)
+    if not found.failed:
+        refuse_unknown_ids([erasure_id], found)
+    rows = [row for row in found.rows if row.id == erasure_id]
+    if as_json:
+        print_json([_row(row, now_ms) | _details(row.erasure) for row in rows])
+    else:
+        for row in rows:
+            for line in _shown_lines(row, now_ms):
+                click.echo(line)
+    exit_if_failed(found.failed)
+    if any(row.erasure.is_overdue(now_ms) for row in rows):
+        sys.exit(EXIT_FAILED)
+
+
+@erasure.command()
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@json_option
+@quiet_option
+def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
+    """Look through every file for the keys of these erasures, or of all that are deleted, on Spark.
+
+    An erasure of which nothing is found is verified, and has ended. One that is not as far yet is told, and left. Exit
+    code 1 if a record was found, a file could not be looked through, or an erasure is overdue.
+    """
+    now_ms = clock_ms()
+    found = open_home().eraser.verify(ids, now_ms=now_ms, progress=progress_to_stderr(quiet=quiet))
+    rows = tuple(row for row in found.rows if not ids or row.id in ids)
+    _print_list(ErasureList(rows, found.failed), now_ms, as_json=as_json)
+    if any(row.blocked for row in rows):
+        sys.exit(EXIT_FAILED)
+
+
+def _confirm(proposal: ErasureProposal, *, is_stdin_taken: bool) -> None:
+    if all(each.is_repeated for each in proposal.topics.values()):
+        return
+    if is_stdin_taken:
+        raise InvalidConfig("--keys - takes standard input, so nobody can be asked: give --yes")
+    click.confirm(f"erase {counted(proposal.key_count, 'key')} for good?", abort=True, err=True)
+
+
+def _print_hashes(hashes: Sequence[str], topics: Sequence[str], *, as_json: bool) -> None:
+    if topics:
+        raise InvalidConfig("--hash only prints hashes, which are the same for all topics: leave TOPIC out")
+    if not hashes:
+        raise InvalidConfig("there is no key to hash: give one")
+    if as_json:
+        print_json(hashes)
+    else:
+        click.echo("\n".join(hashes))
+
+
+def _print_proposal(proposal: ErasureProposal, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_proposal_row(proposal))
+        return
+    for line in _proposal_lines(proposal):
+        click.echo(line)
+
+
+def _proposal_lines(proposal: ErasureProposal) -> list[str]:
+    lines = [f"request {proposal.request.id}: {counted(proposal.key_count, 'key')}"]
+    for each in proposal.topics.values():
+        if each.is_repeated:
+            lines.append(f"  {each.topic}: has this request already")
+            continue
+        lines.append(f"  {each.topic}: {_WAYS[each.way]}")
+        lines.append(f"    deadline: {_deadline(each)}; done {iso_time(each.earliest_ms)} at the earliest")
+        lines += [f"    {'IMPOSSIBLE: ' if _is_too_late(each) else ''}{hindrance}" for hindrance in each.hindrances]
+    return lines
+
+
+def _deadline(proposed: TopicProposal) -> str:
+    if proposed.deadline_ms is None:
+        return f"none, {proposed.no_promise}"
+    return iso_time(proposed.deadline_ms)
+
+
+def _is_too_late(proposed: TopicProposal) -> bool:
+    return proposed.deadline_ms is not None and proposed.earliest_ms > proposed.deadline_ms
+
+
+def _proposal_row(proposal: ErasureProposal) -> dict[str, object]:
+    return {
+        "id": proposal.request.id,
+        "keys": proposal.key_count,
+        "topics": {
+            name: {
+                "way": each.way.value,
+                "deadline": None if each.deadline_ms is None else iso_time(each.deadline_ms),
+                "no_promise": each.no_promise,
+                "earliest": iso_time(each.earliest_ms),
+                "is_impossible": _is_too_late(each),
+                "hindrances": [
+                    {
+                        "what": hindrance.what,
+                        "until": None if hindrance.until_ms is None else iso_time(hindrance.until_ms),
+                        "remedy": hindrance.remedy,
+                    }
+                    for hindrance in each.hindrances
+                ],
+                "is_repeated": each.is_repeated,
+            }
+            for name, each in proposal.topics.items()
+        },
+        "failed": {name: str(error) for name, error in proposal.failed.items()},
+    }
+
+
+def _print_result(result: ErasureResult, *, as_json: bool) -> None:
+    if as_json:
+        topics = {
+            name: {"state": each.state.value, "way": each.way, "deadline": _time(each.deadline_ms)}
+            | {"is_repeated": name in result.repeated}
+            for name, each in result.erasures.items()
+        }
+        failed = {name: str(error) for name, error in result.failed.items()}
+        print_json({"id": result.id, "topics": topics, "failed": failed})
+        return
+    for name, each in result.erasures.items():
+        again = " before" if name in result.repeated else ""
+        click.echo(f"{name}: asked for{again}, {each.state}")
+    click.echo(f"keptlog erasure show {result.id} tells how far it is")
+
+
+def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
+    if as_json:
+        unreadable = {name: str(error) for name, error in found.failed.items()}
+        print_json({"erasures": [_row(row, now_ms) for row in found.rows], "unreadable": unreadable})
+    else:
+        rows = [
+            {
+                "id": row.id,
+                "topic": row.topic,
+                "keys": len(row.erasure.key_hashes),
+                "state": row.erasure.state.value,
+                "since": iso_time(row.erasure.reached[-1].at_ms),
+                "next": _next(row, now_ms),
+                "deadline": _time(row.erasure.deadline_ms),
+                "overdue": "OVERDUE" if row.erasure.is_overdue(now_ms) else None,
+            }
+            for row in found.rows
+        ]
+        print_table(rows, empty="not all topics can be read" if found.failed else "no erasures")
+        for row in found.rows:
+            for text in row.blocked:
+                click.echo(f"{row.id} in {row.topic}: {text}")
+    exit_if_failed(found.failed)
+    if found.overdue(now_ms):
+        sys.exit(EXIT_FAILED)
+
+
+def _next(row: ErasureRow, now_ms: int) -> str | None:
+    if not row.erasure.is_open or row.next_ms is None:
+        return None
+    return "with a pass" if row.next_ms <= now_ms else iso_time(row.next_ms)
+
+
+def _row(row: ErasureRow, now_ms: int) -> dict[str, object]:
+    erasure = row.erasure
+    return {
+        "id": row.id,
+        "topic": row.topic,
+        "keys": len(erasure.key_hashes),
+        "way": erasure.way,
+        "state": erasure.state.value,
+        "states": {each.state: iso_time(each.at_ms) for each in erasure.reached},
+        "next": None if row.next_ms is None or not erasure.is_open else iso_time(row.next_ms),
+        "deadline": _time(erasure.deadline_ms),
+        "is_overdue": erasure.is_overdue(now_ms),
+        "delay_ms": erasure.delay_ms(now_ms),
+        "blocked": list(row.blocked),
+        "reason": erasure.reason,
+    }
+
+
+def _details(erasure: Erasure) -> dict[str, object]:
+    return {
+        "key_hashes": list(erasure.key_hashes),
+        "secret_fingerprint": erasure.fingerprint,
+        "bounds": [
+            {"partition": each.partition, "end_offset": each.end_offset, "key_hash": each.key_hash or None}
+            for each in erasure.bounds
+        ],
+    }
+
+
+def _shown_lines(row: ErasureRow, now_ms: int) -> list[str]:
+    erasure = row.erasure
+    lines = [f"{row.id} in {row.topic}: {counted(len(erasure.key_hashes), 'key')}, by {erasure.way}, {erasure.state}"]
+    lines += [f"  {each.state:<13}{iso_time(each.at_ms)}" for each in erasure.reached]
+    if upcoming := _next(row, now_ms):
+        lines.append(f"  next         {upcoming}")
+    overdue = " OVERDUE" if erasure.is_overdue(now_ms) else ""
+    lines.append(f"  deadline     {_time(erasure.deadline_ms) or 'none'}{overdue}")
+    if erasure.reason:
+        lines.append(f"  reason       {erasure.reason}")
+    lines += [
+        f"  bound        {row.topic}-{each.partition} below offset {each.end_offset}"
+        + (f" for {each.key_hash}" if each.key_hash else "")
+        for each in erasure.bounds
+    ]
+    lines += [f"  key          {each}" for each in erasure.key_hashes]
+    lines += [f"  blocked      {text}" for text in row.blocked]
+    return lines
+
+
+def _time(time_ms: int | None) -> str | None:
+    return None if time_ms is None else iso_time(time_ms)

@@ -1,0 +1,215 @@
+"""How far the erasures of one topic are: everything that is known without looking files through for keys.
+
+    table        which snapshots are there, and who keeps them           no file is read
+    logs         how far cleans have come                                manifests
+    segments     which tombstones are still live                         offsets, of the segments that may have them
+    storage      what no snapshot shows any more                         a listing, if one is waited for
+    arrivals     deletions from a source                                 keys, of what came since the last look
+
+Each is looked at only if an erasure waits for it. What follows is decided in ``keptlog.log.erasure``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from keptlog.log.counted import counted
+from keptlog.log.erasure import (
+    Erasure,
+    ErasureBound,
+    ErasureLook,
+    ErasureState,
+    ErasureWay,
+    LookedUntil,
+    advanced,
+    is_compacted,
+    is_left_behind,
+    next_ms,
+    tombstones_of,
+)
+from keptlog.log.iso_time import iso_time
+from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log
+from keptlog.passes.erase_topic import first_look
+from keptlog.passes.erasure_request import ErasureRow
+from keptlog.passes.key_places import KeyPlace, KeyPlaces
+from keptlog.storage.erasure_secret import require_secret
+from keptlog.storage.files import StoredFile
+from keptlog.storage.key_hash import KeyHasher
+from keptlog.storage.segment_reader import open_segment
+from keptlog.table.erasure_look import current_snapshot_of, keepers, left_files, oldest_sequence_number
+from keptlog.table.reach import reaching
+from keptlog.table.store import LogStore
+
+_SHOWN = 3
+
+
+@dataclass
+class TopicLook:
+    """A look at one topic, for all of its open erasures."""
+
+    store: LogStore
+    topic: str
+    now_ms: int
+    hasher: KeyHasher | None = None
+    """Needed where deletions may arrive from a source."""
+
+    def look(self, erasures: Sequence[Erasure]) -> list[ErasureRow]:
+        """Each erasure as far as it is now, and what keeps it.
+
+        Raises:
+            KeptlogError: the topic can't be read.
+        """
+        logs = {log.topic_partition.partition: log for log in self.store.logs(self.topic)}
+        arrived = [self._arrived(each, list(logs.values())) for each in erasures]
+        seen, left = self._seen(arrived, logs)
+        found = [advanced(each, seen) if each.is_open else each for each in arrived]
+        if any(self._waits_for_files(each) for each in found) and not seen.is_listed:
+            seen, left = self._listed(seen)
+            found = [advanced(each, seen) if each.is_open else each for each in found]
+        return [
+            ErasureRow(self.topic, each, next_ms(each, logs, self.now_ms), tuple(self._blocked(each, seen, left)))
+            for each in found
+        ]
+
+    def _seen(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> tuple[ErasureLook, Sequence[StoredFile]]:
+        table = self.store.load_table(self.topic)
+        seen = ErasureLook(
+            now_ms=self.now_ms,
+            logs=logs,
+            live_tombstones={},
+            current=current_snapshot_of(table),
+            oldest_sequence_number=oldest_sequence_number(table),
+        )
+        compacted = [each for each in erasures if each.state is ErasureState.COMPACTED or _is_compacted(each, seen)]
+        seen = replace(seen, live_tombstones=self._live_tombstones(compacted, logs))
+        return self._listed(seen) if any(map(self._waits_for_files, erasures)) else (seen, ())
+
+    def _waits_for_files(self, erasure: Erasure) -> bool:
+        return erasure.state is ErasureState.UNREFERENCED
+
+    def _listed(self, seen: ErasureLook) -> tuple[ErasureLook, Sequence[StoredFile]]:
+        """The same look with a listing. It is made before the table is loaded: what is committed later is not in it."""
+        with reaching(f"topic {self.topic} can't be listed"):
+            listed = list(self.store.files.list(self.store.load_table(self.topic).location()))
+            left = left_files(listed, self.store.load_table(self.topic))
+        oldest_ms = min((file.modified_ms for file in left), default=None)
+        return replace(seen, is_listed=True, oldest_left_ms=oldest_ms), left
+
+    def _live_tombstones(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> dict[int, frozenset[int]]:
+        """Of tombstones that are to expire, the offsets of those that are live; each segment is read once."""
+        found: dict[int, frozenset[int]] = {}
+        for partition, ranges in tombstones_of(erasures).items():
+            live: set[int] = set()
+            ends = np.array(sorted(ranges), np.int64)
+            for segment in logs[partition].segments if partition in logs else ():
+                near = ends[(ends[:, 0] <= segment.last_offset) & (ends[:, 1] > segment.base_offset)]
+                if not segment.tombstone_count or not len(near):
+                    continue
+                with reaching(f"segment {segment.path} can't be read"), open_segment(self.store.files, segment) as file:
+                    for number in range(len(file.row_groups)):
+                        offsets = file.read(number, ["offset"])["offset"].to_numpy()
+                        for base, end in near:
+                            live.update(map(int, offsets[(offsets >= base) & (offsets < end)]))
+            found[partition] = frozenset(live)
+        return found
+
+    def _arrived(self, erasure: Erasure, logs: Sequence[Log]) -> Erasure:
+        """A request by source after a look at what came since, which may hold the deletions that it waits for."""
+        hasher = self.hasher
+        if erasure.way != ErasureWay.SOURCE or not erasure.waiting or hasher is None:
+            return erasure
+        require_secret(hasher, erasure.fingerprint, f"topic {self.topic}: request {erasure.id}")
+        looked = {each.partition: each.end_offset for each in erasure.looked}
+        numbers = {each.partition for each in erasure.waiting}
+        waited = [log for log in logs if log.topic_partition.partition in numbers]
+        if all(looked.get(log.topic_partition.partition) == log.log_end_offset for log in waited):
+            return erasure
+        hashes = frozenset(bytes.fromhex(each.key_hash) for each in erasure.waiting)
+        places = KeyPlaces(self.store.files, hasher, frozenset(), hashes)
+        if any(self._is_cleaned_behind(log, looked) for log in waited):
+            # A deletion may have arrived, been cleaned and expired since: then nothing is left of the key at all.
+            return _looked_anew(erasure, logs, places.find(logs, {}, None), hasher, self.now_ms)
+        return _looked_on(erasure, waited, _hashed(places.find(waited, looked, None), hasher))
+
+    def _is_cleaned_behind(self, log: Log, looked: Mapping[int, int]) -> bool:
+        until = looked.get(log.topic_partition.partition, 0)
+        return sections_of(log, self.now_ms).first_dirty_offset > until
+
+    def _blocked(self, erasure: Erasure, seen: ErasureLook, left: Sequence[StoredFile]) -> list[str]:
+        """What keeps an erasure from its next state, besides time."""
+        match erasure.state:
+            case ErasureState.REQUESTED if erasure.way == ErasureWay.SOURCE and erasure.waiting:
+                keys = len({each.key_hash for each in erasure.waiting})
+                return [f"waits for the source to delete {counted(keys, 'key')}: delete there, or erase --here"]
+            case ErasureState.TOMBSTONED if erasure.way == ErasureWay.HERE:
+                return ["the pass that drops the records has not ended: ask again with the same id"]
+            case ErasureState.TOMBSTONED | ErasureState.COMPACTED if erasure.gone is None:
+                partitions = {each.partition for each in erasure.bounds if each.has_tombstones}
+                return [
+                    f"{log.topic_partition} is uncleanable: {log.uncleanable.reason}"
+                    for number, log in seen.logs.items()
+                    if number in partitions and log.uncleanable
+                ]
+            case ErasureState.COMPACTED if erasure.gone:
+                table = self.store.load_table(self.topic)
+                names = keepers(table, erasure.gone.sequence_number)
+                return [f"{name} keeps a snapshot from before: drop the {name}" for name in names]
+            case ErasureState.UNREFERENCED if is_left_behind(erasure, seen):
+                return self._left_behind(erasure, left)
+            case _:
+                return []
+
+    def _left_behind(self, erasure: Erasure, left: Sequence[StoredFile]) -> list[str]:
+        since_ms = erasure.gone.at_ms if erasure.gone else 0
+        old = sorted((file for file in left if file.modified_ms <= since_ms), key=lambda file: file.modified_ms)
+        shown = ", ".join(file.path for file in old[:_SHOWN])
+        more = f" and {len(old) - _SHOWN} more" if len(old) > _SHOWN else ""
+        oldest = f", the oldest of {iso_time(old[0].modified_ms)}" if old else ""
+        return [
+            f"{counted(len(old), 'file')} from before that no snapshot shows{oldest}: a purge deletes them once they "
+            f"are older than the grace ({shown}{more})"
+        ]
+
+
+def _looked_on(erasure: Erasure, logs: Sequence[Log], places: Sequence[tuple[KeyPlace, str]]) -> Erasure:
+    """An erasure after a look at what came since the last one."""
+    bounds = list(erasure.bounds)
+    for place, key_hash in places:
+        if place.tombstone_offset is not None:
+            bounds.append(ErasureBound(place.partition, place.tombstone_offset, place.tombstone_offset + 1, key_hash))
+    answered = {(each.partition, each.key_hash) for each in bounds}
+    waiting = tuple(each for each in erasure.waiting if (each.partition, each.key_hash) not in answered)
+    looked = {each.partition: each.end_offset for each in erasure.looked}
+    looked |= {log.topic_partition.partition: log.log_end_offset for log in logs}
+    until = tuple(LookedUntil(*each) for each in sorted(looked.items()))
+    return replace(erasure, bounds=tuple(bounds), waiting=waiting, looked=until)
+
+
+def _looked_anew(
+    erasure: Erasure, logs: Sequence[Log], places: Sequence[KeyPlace], hasher: KeyHasher, now_ms: int
+) -> Erasure:
+    """As if it were asked for now, of the keys that are waited for; the bounds that are known stay.
+
+    What is waited for and is not there any more was deleted at its source: it has its bound where the log ends now.
+    """
+    waited = {(each.partition, each.key_hash) for each in erasure.waiting}
+    there = [(place, key_hash) for place, key_hash in _hashed(places, hasher) if (place.partition, key_hash) in waited]
+    seen = first_look(replace(erasure, bounds=(), waiting=()), logs, [place for place, _ in there], hasher, now_ms)
+    ends = {log.topic_partition.partition: log.log_end_offset for log in logs}
+    gone = waited - {(place.partition, key_hash) for place, key_hash in there}
+    new = [each for each in seen.bounds if each.key_hash]
+    new += [ErasureBound(number, ends[number], ends[number], key_hash) for number, key_hash in sorted(gone)]
+    return replace(erasure, bounds=(*erasure.bounds, *new), waiting=seen.waiting, looked=seen.looked)
+
+
+def _hashed(places: Sequence[KeyPlace], hasher: KeyHasher) -> list[tuple[KeyPlace, str]]:
+    hashes = hasher.hashes(place.key for place in places)
+    return [(place, key_hash.hex()) for place, key_hash in zip(places, hashes, strict=True)]
+
+
+def _is_compacted(erasure: Erasure, seen: ErasureLook) -> bool:
+    return erasure.state is ErasureState.TOMBSTONED and is_compacted(erasure, seen)

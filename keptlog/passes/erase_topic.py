@@ -1,0 +1,288 @@
+"""One request in one topic: which way it goes, what is in its way, and how it is asked for.
+
+    records are appended    a tombstone of each key, behind all of its records and of no lower version than theirs
+    ... and not compacted   by retention: a tombstone would remove nothing
+    records are ingested    what its source deletes; or, here, a pass that drops them
+
+A tombstone is right only as long as nothing of its key was appended since the log was read. By offset that can't be
+otherwise. Where records have versions the log ends are compared with those that were read, in the commit, and the log
+is read again if they have moved.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from keptlog.engine.engine import Engine
+from keptlog.engine.search_tasks import KeySearch
+from keptlog.errors import InvalidConfig, StalePlan
+from keptlog.log.erasure import (
+    Erasure,
+    ErasureBound,
+    ErasureState,
+    ErasureWay,
+    LookedUntil,
+    ReachedState,
+    Waiting,
+    bound,
+)
+from keptlog.log.erasure_deadline import (
+    Hindrance,
+    default_deadline_ms,
+    earliest_ms,
+    impossible,
+    refuse_endless,
+    why_no_promise,
+)
+from keptlog.log.iso_time import iso_time
+from keptlog.log.partitioner import partition_for_key
+from keptlog.log.record import NewRecord
+from keptlog.log.search import SearchedFile
+from keptlog.log.segment import Log, total_bytes
+from keptlog.log.strategy import StrategyKind
+from keptlog.passes.erasure_request import ErasureRequest, TopicProposal
+from keptlog.passes.key_places import KeyPlace, KeyPlaces
+from keptlog.storage.erasure_secret import require_secret
+from keptlog.storage.key_hash import KeyHasher
+from keptlog.table.erasure_look import keepers, read_register
+from keptlog.table.erasures import RegisterChange
+from keptlog.table.store import LogStore
+from keptlog.table.topics import Topic
+
+MOST_READS = 20
+"""How often a log is read again because somebody else has appended to it meanwhile."""
+LARGE_BYTES = 2**30
+"""From this size on it is worth the start of Spark to learn which segments have the keys."""
+_LONG = struct.Struct(">q")
+
+
+@dataclass(frozen=True)
+class TopicErasure:
+    """A request on its way into one topic."""
+
+    store: LogStore
+    request: ErasureRequest
+    hasher: KeyHasher
+    topic: Topic
+    new_id: Callable[[], str]
+    now_ms: int
+    purge_interval_ms: int
+    engine: Engine
+
+    def propose(self) -> TopicProposal:
+        """What would be done.
+
+        Raises:
+            InvalidConfig: it can't be done in this topic; says what could be.
+            KeptlogError: the topic can't be read.
+        """
+        logs = self.store.logs(self.topic.name)
+        known = read_register(self.store.files, lambda: self.store.load_table(self.topic.name))
+        repeated = next((each for each in known if each.id == self.request.id), None)
+        if repeated:
+            self._require_same(repeated)
+        for each in known:
+            if each.is_open:
+                require_secret(self.hasher, each.fingerprint, f"topic {self.topic.name}: request {each.id}")
+        way = ErasureWay(repeated.way) if repeated else self._way(logs)
+        config = self.topic.config
+        deadline_ms = self.request.deadline_ms
+        no_promise = None
+        if deadline_ms is None:
+            deadline_ms = default_deadline_ms(config, way, self.now_ms, self.purge_interval_ms)
+            no_promise = why_no_promise(way) if deadline_ms is None else None
+        if repeated:
+            deadline_ms = repeated.deadline_ms
+        return TopicProposal(
+            topic=self.topic.name,
+            way=way,
+            deadline_ms=deadline_ms,
+            no_promise=no_promise,
+            earliest_ms=earliest_ms(logs, way, self.now_ms),
+            hindrances=tuple(impossible(logs, way, self.now_ms, deadline_ms) + self._kept()),
+            is_repeated=repeated is not None,
+        )
+
+    def ask(self, proposal: TopicProposal) -> Erasure:
+        """Ask for it, in one commit; the same again gives what is known of it.
+
+        Raises:
+            StalePlan: others kept appending first; nothing landed.
+            KeptlogError: the topic can't be read, or the commit did not land.
+        """
+        erasure = Erasure(
+            id=self.request.id,
+            way=proposal.way.value,
+            requested_ms=self.now_ms,
+            deadline_ms=proposal.deadline_ms,
+            reason=self.request.reason,
+            fingerprint=self.hasher.fingerprint,
+            key_hashes=self.key_hashes,
+            reached=(ReachedState(ErasureState.REQUESTED.value, self.now_ms),),
+        )
+        match proposal.way:
+            case ErasureWay.TOMBSTONE:
+                landed = self._with_tombstones(erasure, proposal)
+            case ErasureWay.SOURCE:
+                landed = self._change.request(self._seen_at_source(erasure), self.now_ms)
+            case ErasureWay.HERE | ErasureWay.RETENTION:
+                landed = self._change.request(erasure, self.now_ms)
+        self._require_same(landed)
+        return landed
+
+    @property
+    def key_hashes(self) -> tuple[str, ...]:
+        """Of all keys, sorted, as hex."""
+        hashes = {*self.request.key_hashes, *self.hasher.hashes(self.request.keys)}
+        return tuple(sorted(each.hex() for each in hashes))
+
+    @property
+    def _change(self) -> RegisterChange:
+        return RegisterChange(self.topic, self.store.committer, self.store.files, self.new_id, self.now_ms)
+
+    def _way(self, logs: Sequence[Log]) -> ErasureWay:
+        topic, config = self.topic.name, self.topic.config
+        is_ingested = any(log.is_ingested for log in logs)
+        if self.request.is_here:
+            if not is_ingested:
+                raise InvalidConfig(
+                    f"topic {topic} has no source, so nothing is dropped --here: leave it out, and tombstones are "
+                    "appended, which do the same"
+                )
+            return ErasureWay.HERE
+        if not config.is_compacted:
+            refuse_endless(topic, config, ErasureWay.RETENTION)
+            return ErasureWay.RETENTION
+        return ErasureWay.SOURCE if is_ingested else ErasureWay.TOMBSTONE
+
+    def _require_same(self, erasure: Erasure) -> None:
+        require_secret(self.hasher, erasure.fingerprint, f"topic {self.topic.name}: request {erasure.id}")
+        if erasure.key_hashes != self.key_hashes:
+            raise InvalidConfig(
+                f"topic {self.topic.name}: request {erasure.id} was made for other keys; give this one another id"
+            )
+
+    def _kept(self) -> list[Hindrance]:
+        """Tags and branches that keep what there is now, whatever becomes of it."""
+        table = self.store.load_table(self.topic.name)
+        return [
+            Hindrance(f"{each} keeps what {self.topic.name} has now", None, f"drop the {each}")
+            for each in keepers(table, table.last_sequence_number + 1)
+        ]
+
+    def _places(self, logs: Sequence[Log]) -> list[KeyPlace]:
+        places = KeyPlaces(
+            self.store.files,
+            self.hasher,
+            frozenset(self.request.keys),
+            frozenset(self.request.key_hashes),
+            self.topic.config.strategy,
+        )
+        return places.find(logs, {}, self._segments_with_keys(logs))
+
+    def _segments_with_keys(self, logs: Sequence[Log]) -> frozenset[str] | None:
+        """The live segments that have one of the keys, or could not be looked through; null where that is not asked."""
+        segments = [segment for log in logs for segment in log.segments]
+        if total_bytes(segments) < LARGE_BYTES:
+            return None
+        wanted = frozenset(bytes.fromhex(each) for each in self.key_hashes)
+        files = [SearchedFile(segment.path, segment.size_bytes) for segment in segments]
+        findings = self.engine.search(KeySearch(files, wanted, self.hasher), self.request.id)
+        return frozenset(each.file.path for each in findings if not each.is_clear)
+
+    def _with_tombstones(self, erasure: Erasure, proposal: TopicProposal) -> Erasure:
+        next_ms = proposal.earliest_ms - self.topic.config.delete_retention_ms - self.topic.config.file_delete_delay_ms
+        for _ in range(MOST_READS):
+            logs = self.store.logs(self.topic.name)
+            read_to = {log.topic_partition.partition: log.log_end_offset for log in logs}
+            try:
+                places = [] if self._is_told_by_key(logs) else self._places(logs)
+            except FileNotFoundError:
+                continue  # a clean and a purge were faster
+            tombstones = self._tombstones(places)
+            if not tombstones:
+                return self._change.request(erasure, next_ms)
+            has_moved = False
+
+            def require(ends: Mapping[int, int], read_to: Mapping[int, int] = read_to) -> None:
+                nonlocal has_moved
+                has_moved = self.topic.config.strategy.has_versions and ends != read_to
+                if has_moved:
+                    raise StalePlan(f"topic {self.topic.name}: records were appended while it was read; read again")
+
+            try:
+                return self._change.append(erasure, tombstones, next_ms, require)
+            except StalePlan:
+                if not has_moved:
+                    raise
+        raise StalePlan(
+            f"topic {self.topic.name}: it changed {MOST_READS} times while it was read for the keys' versions; nothing "
+            "landed, ask again with the same id"
+        )
+
+    def _is_told_by_key(self, logs: Sequence[Log]) -> bool:
+        """Whether the key alone tells where its tombstone goes, and of which version it is: nothing has to be read."""
+        return len(logs) == 1 and not self.request.key_hashes and not self.topic.config.strategy.has_versions
+
+    def _tombstones(self, places: Sequence[KeyPlace]) -> list[NewRecord]:
+        """One for each log that has the key; for a key that is nowhere, one where its records would be."""
+        wanted = [(place.key, place.partition, place.highest_version) for place in places]
+        found = {place.key for place in places}
+        partitions = self.topic.partitions
+        wanted += [(key, partition_for_key(key, partitions), None) for key in self.request.keys if key not in found]
+        return [self._tombstone(*each) for each in sorted(set(wanted), key=lambda each: (each[1], each[0]))]
+
+    def _tombstone(self, key: bytes, partition: int, version: int | None) -> NewRecord:
+        """It wins: of two records of one version the later one is the latest."""
+        strategy, config = self.topic.config.strategy, self.topic.config
+        timestamp_ms, headers = self.now_ms, ()
+        if strategy.kind is StrategyKind.HEADER and version is not None:
+            return NewRecord(key, None, timestamp_ms, partition, ((strategy.header, _LONG.pack(version)),))
+        if strategy.kind is StrategyKind.TIMESTAMP and version is not None and version > self.now_ms:
+            where = f"topic {self.topic.name}: a key's newest record is of {iso_time(version)}, after the clock"
+            if config.message_timestamp_type != "CreateTime":
+                raise InvalidConfig(
+                    f"{where}, and with message.timestamp.type=LogAppendTime no tombstone can be newer: ask again then"
+                )
+            if version - self.now_ms > config.message_timestamp_after_max_ms:
+                raise InvalidConfig(
+                    f"{where}, and a tombstone of that time is refused by message.timestamp.after.max.ms="
+                    f"{config.message_timestamp_after_max_ms}: raise that for the request, or ask again later"
+                )
+            timestamp_ms = version
+        return NewRecord(key, None, timestamp_ms, partition, headers)
+
+    def _seen_at_source(self, erasure: Erasure) -> Erasure:
+        """What is known of an ingested topic's keys at once: deletions may have arrived before the request."""
+        for _ in range(MOST_READS):
+            logs = self.store.logs(self.topic.name)
+            try:
+                places = self._places(logs)
+            except FileNotFoundError:
+                continue
+            return first_look(erasure, logs, places, self.hasher, self.now_ms)
+        raise StalePlan(f"topic {self.topic.name}: it changed {MOST_READS} times while it was read; ask again")
+
+
+def first_look(
+    erasure: Erasure, logs: Sequence[Log], places: Sequence[KeyPlace], hasher: KeyHasher, now_ms: int
+) -> Erasure:
+    """An erasure by source after the whole of its logs was read: which keys are deleted already, which are waited for.
+
+    A key without records in a log has its bound there at the log end: what comes of it from now on is new.
+    """
+    ends = {log.topic_partition.partition: log.log_end_offset for log in logs}
+    hashes = [each.hex() for each in hasher.hashes(place.key for place in places)]
+    bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
+    waiting = []
+    for place, key_hash in zip(places, hashes, strict=True):
+        deleted, value = place.tombstone_offset, place.value_offset
+        if deleted is not None and (value is None or deleted > value):
+            bounds.append(ErasureBound(place.partition, deleted, deleted + 1, key_hash))
+        else:
+            waiting.append(Waiting(place.partition, key_hash))
+    looked = tuple(LookedUntil(number, end) for number, end in ends.items())
+    seen = replace(erasure, looked=looked)
+    return replace(seen, bounds=tuple(bounds), waiting=tuple(waiting)) if waiting else bound(seen, bounds, now_ms)
