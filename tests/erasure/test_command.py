@@ -1,0 +1,149 @@
+"""``keptlog erase`` and ``keptlog erasure``: what is told before, asked for, shown and refused."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.log.iso_time import iso_time
+from tests.cli.conftest import Run, home, keptlog, lines
+from tests.erasure.world import DAY_MS, HOUR_MS, World
+from tests.table.foreign import table_of
+
+__all__ = ["home", "keptlog", "lines"]
+CREATE = ("--config", "cleanup.policy=compact", "--config", "max.compaction.lag.ms=3600000")
+
+
+@pytest.fixture
+def users(keptlog: Run, lines: Any) -> Run:
+    keptlog("topic", "create", "users", *CREATE)
+    keptlog("append", "users", "--file", lines({"key": "user-7@here", "value": "x"}))
+    return keptlog
+
+
+def test_it_tells_what_will_happen_and_does_it_only_when_it_may(users: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = users("erase", "users", "--key", "user-7@here", "--dry-run", "--run-id", "r1", "--by", "1h")
+    assert told.code == 0
+    assert "request r1: 1 key" in told.out
+    assert "users: a tombstone of each key is appended at once" in told.out
+    assert "IMPOSSIBLE: users-0 keeps the tombstone" in told.out
+    assert users("erasure", "list").out == "no erasures\n"
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    asked = users("erase", "users", "--key", "user-7@here")
+    assert (asked.code, "erase 1 key for good?" in asked.err) == (130, True)
+    assert users("erasure", "list").out == "no erasures\n"
+
+    done = users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1", "--reason", "ticket 5")
+    assert (done.code, "users: asked for, tombstoned" in done.out) == (0, True)
+    assert [record["value"] for record in users("read", "users").json_lines] == ["x", None]
+    again = users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1")
+    assert (again.code, "users: asked for before" in again.out) == (0, True)
+    outputs = [told, asked, done, again, users("erasure", "list"), users("erasure", "show", "r1")]
+    assert [each for each in outputs if "user-7@here" in each.out + each.err] == []
+
+
+def test_show_and_list_tell_states_deadline_and_hashes(users: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1", "--by", "2d", "--reason", "ticket 5")
+    (listed,) = users("erasure", "list", "users", "--json").json["erasures"]
+    assert (listed["id"], listed["keys"], listed["state"], listed["is_overdue"]) == ("r1", 1, "tombstoned", False)
+    assert list(listed["states"]) == ["requested", "tombstoned"]
+    (shown,) = users("erasure", "show", "r1", "--json").json
+    assert shown["key_hashes"] == users("erase", "--hash", "--key", "user-7@here", "--json").json
+    assert shown["bounds"] == [{"partition": 0, "end_offset": 2, "key_hash": None}]
+    assert "reason       ticket 5" in users("erasure", "show", "r1").out
+    nothing = users("erasure", "show", "r2")
+    assert (nothing.code, nothing.err) == (2, "keptlog: there is no erasure 'r2': see keptlog erasure list\n")
+
+    world_ms = World(Path()).now_ms + 3 * DAY_MS
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(world_ms))
+    late = users("erasure", "list")
+    assert (late.code, "OVERDUE" in late.out) == (1, True)
+    assert users("erasure", "show", "r1").code == 1
+    assert users("erasure", "verify", "--quiet").code == 1
+
+
+@pytest.mark.parametrize("form", ["text", "hex", "base64", "hash"])
+def test_keys_come_from_a_file_in_every_format(users: Run, tmp_path: Path, form: str) -> None:
+    key = b"user-7@here"
+    texts = {"text": key.decode(), "hex": key.hex(), "base64": base64.b64encode(key).decode()}
+    texts["hash"] = users("erase", "--hash", "--key", key.decode()).out.strip()
+    path = tmp_path / "keys.txt"
+    path.write_text(texts[form] + "\r\n" + texts[form] + "\n")
+    done = users("erase", "users", "--keys", str(path), "--keys-format", form, "--yes", "--json", "--quiet")
+    assert (done.code, done.json["topics"]["users"]["state"]) == (0, "tombstoned")
+    tombstones = [record["key"] for record in users("read", "users").json_lines if record["value"] is None]
+    assert tombstones == ["user-7@here"]
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "said"),
+    [
+        ("text", b"", "has no keys: write one a line"),
+        ("text", b"user-7@here\n\nb\n", "line 2 is empty: a key has at least one byte"),
+        ("text", b"a\n\xff\xfe\n", "line 2 is not UTF-8: write keys that are no text as hex or base64"),
+        ("hex", b"6b\nuser-7@here\n", "line 2 is not a key as hex"),
+        ("base64", b"user-7@here", "line 1 is not a key as base64"),
+        ("hash", b"6b6b", "line 1 is not the hash of a key (64 hex digits"),
+    ],
+)
+def test_a_bad_file_of_keys_is_one_line_without_a_key(
+    users: Run, tmp_path: Path, form: str, content: bytes, said: str
+) -> None:
+    path = tmp_path / "keys.txt"
+    path.write_bytes(content)
+    refused = users("erase", "users", "--keys", str(path), "--keys-format", form, "--yes")
+    assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+    assert said in refused.err
+    assert "user-7@here" not in refused.err
+    assert users("erasure", "list").out == "no erasures\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("users", "--keys", "nowhere.txt"), "--keys nowhere.txt can't be read: No such file"),
+        (("users",), "there is no key to erase: give one"),
+        (("--key", "k"), "there is no topic to erase from: name one"),
+        (("nothing", "--key", "k"), "there is no topic 'nothing'"),
+        (("users", "--key", "k", "--by", "soon"), "'soon' is no time: write 2026-12-01T00:00Z"),
+        (("users", "--key", "k", "--by", "2001-01-01"), "the deadline 2001-01-01T00:00:00.000Z has passed"),
+        (("users", "--key", "k", "--hash"), "--hash only prints hashes"),
+        (("users", "--key-hex", "xyz"), "--key-hex is not a key as hex"),
+        (("users", "--key", ""), "--key is empty"),
+    ],
+)
+def test_what_can_t_be_accepted_is_one_line_and_exit_2(users: Run, arguments: tuple[str, ...], said: str) -> None:
+    refused = users("erase", *arguments, "--yes")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert said in refused.err
+
+
+def test_one_broken_topic_is_exit_1_and_the_others_get_theirs(users: Run, home: Path) -> None:
+    users("topic", "create", "b", *CREATE)
+    broken = {"log.p0.log-end-offset": "many"}
+    table_of(home, "b").transaction().set_properties(broken).commit_transaction()
+    done = users("erase", "users", "b", "--key", "k-12345678", "--yes", "--json", "--quiet")
+    assert done.code == 1
+    assert (list(done.json["topics"]), list(done.json["failed"])) == (["users"], ["b"])
+    assert done.err.startswith("keptlog: ")
+
+
+def test_times_are_dates_or_durations(users: Run) -> None:
+    now_ms = World(Path()).now_ms
+    for by, expected_ms in (("30d", now_ms + 30 * DAY_MS), ("12h", now_ms + 12 * HOUR_MS)):
+        told = users("erase", "users", "--key", "k", "--by", by, "--dry-run", "--json").json["topics"]["users"]
+        assert told["deadline"][:13] in {iso_time(expected_ms)[:13], iso_time(expected_ms + HOUR_MS)[:13]}
+    told = users("erase", "users", "--key", "k", "--by", "2099-12-01T00:00+01:00", "--dry-run", "--json").json
+    assert told["topics"]["users"]["deadline"] == "2099-11-30T23:00:00.000Z"
+
+
+def test_json_holds_no_key(users: Run) -> None:
+    done = users("erase", "users", "--key", "user-7@here", "--yes", "--json", "--quiet", "--run-id", "r1")
+    shown = [done.json, users("erasure", "show", "r1", "--json").json, users("erasure", "list", "--json").json]
+    assert "user-7@here" not in json.dumps(shown)

@@ -1,0 +1,76 @@
+"""The secret under which keys are hashed: made once, by whoever is first, kept to itself, and told when it is wrong."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.storage.erasure_secret import load_hasher, require_secret
+
+
+def made(home: Path, environment: dict[str, str] | None = None) -> bytes:
+    return load_hasher(home, environment or {}, lambda: os.urandom(32)).secret
+
+
+def test_it_is_made_at_first_use_for_its_owner_alone_and_stays(tmp_path: Path) -> None:
+    secret = made(tmp_path / "home")
+    path = tmp_path / "home" / "erasure.secret"
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_text()) == (0o600, secret.hex() + "\n")
+    assert made(tmp_path / "home") == secret
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_of_many_at_once_one_makes_it(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        secrets = set(pool.map(lambda _: made(tmp_path / "home"), range(64)))
+    assert len(secrets) == 1
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["erasure.secret"]
+
+
+def test_the_environment_wins_and_no_file_is_made(tmp_path: Path) -> None:
+    given = tmp_path / "vault"
+    given.write_text("cd" * 40 + "\n")
+    assert made(tmp_path / "home", {"KEPTLOG_ERASURE_SECRET": "ab" * 32}) == b"\xab" * 32
+    assert made(tmp_path / "home", {"KEPTLOG_ERASURE_SECRET_FILE": str(given)}) == b"\xcd" * 40
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("content", ["", "abc", "ab" * 31, "xy" * 32, "\x00\xff" * 40])
+def test_what_is_no_secret_is_told_in_one_line_without_its_content(tmp_path: Path, content: str) -> None:
+    (tmp_path / "erasure.secret").write_bytes(content.encode("latin-1"))
+    with pytest.raises(InvalidConfig) as refused:
+        made(tmp_path)
+    text = str(refused.value)
+    assert text.startswith(f"{tmp_path}/erasure.secret holds no erasure secret")
+    assert "\n" not in text
+    assert not content or content not in text
+
+
+def test_a_file_that_is_named_and_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="there is no such file"):
+        made(tmp_path, {"KEPTLOG_ERASURE_SECRET_FILE": str(tmp_path / "nothing")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_its_place_is_out_of_reach(tmp_path: Path) -> None:
+    (tmp_path / "erasure.secret").mkdir()
+    with pytest.raises(StorageUnavailable, match="can't be had"):
+        made(tmp_path)
+
+
+def test_another_secret_is_refused_by_both_fingerprints_and_shows_nothing_of_itself(tmp_path: Path) -> None:
+    one = load_hasher(tmp_path, {}, lambda: os.urandom(32))
+    other = load_hasher(tmp_path, {"KEPTLOG_ERASURE_SECRET": "ab" * 32}, lambda: b"")
+    require_secret(one, one.fingerprint, "request r1")
+    with pytest.raises(InvalidConfig) as refused:
+        require_secret(other, one.fingerprint, "request r1")
+    assert one.fingerprint in str(refused.value)
+    assert other.fingerprint in str(refused.value)
+    assert one.secret.hex() not in repr(one) + str(refused.value)
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  # made here

@@ -1,0 +1,132 @@
+"""Ingested topics: the source's deletion is waited for, wherever it arrives, or the records are dropped here."""
+
+from __future__ import annotations
+
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.erasure import ErasureState
+from keptlog.passes.names import named_logs
+from keptlog.passes.retain import Retainer
+from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World, new_id
+
+
+def test_a_request_waits_for_the_deletion_that_arrives(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    row = world.row()
+    assert (row.erasure.state, row.next_ms) == ("requested", None)
+    assert row.blocked == ("waits for the source to delete 1 key: delete there, or erase --here",)
+    world.ingest({2: (OTHER, b"2")}, 3)
+    assert world.row().erasure.looked[0].end_offset == 3
+    world.ingest({3: (KEY, None), 4: (KEY, b"came back")}, 5)
+    erasure = world.erasure()
+    assert (erasure.state, erasure.end_offset_of(0, erasure.key_hashes[0])) == ("tombstoned", 4)
+    assert world.to_deleted().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+    assert [record for record in world.records() if record[1] == KEY] == [(4, KEY, b"came back")]
+
+
+def test_a_deletion_that_came_before_the_request_counts(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (KEY, None)}, 2)
+    world.ask()
+    assert world.erasure().state == "tombstoned"
+
+
+def test_a_deletion_that_came_and_has_expired_between_two_looks_counts(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ingest({2: (KEY, None)}, 3)
+    for _ in range(3):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    assert [key for _, key, _ in world.records()] == [OTHER]
+    assert world.erasure().has_reached(ErasureState.TOMBSTONED)
+
+
+def test_a_key_that_is_not_there_is_not_waited_for(world: World) -> None:
+    world.create()
+    world.ingest({0: (OTHER, b"1")}, 1)
+    world.ask(KEY)
+    assert world.erasure().state != "requested"
+
+
+def test_of_several_keys_all_are_waited_for(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask(KEY, OTHER)
+    world.ingest({2: (KEY, None)}, 3)
+    assert world.row().blocked == ("waits for the source to delete 1 key: delete there, or erase --here",)
+    world.ingest({3: (OTHER, None)}, 4)
+    erasure = world.erasure()
+    assert erasure.state == "tombstoned"
+    assert sorted(erasure.end_offset_of(0, each) or 0 for each in erasure.key_hashes) == [3, 4]
+
+
+def test_here_drops_every_record_below_the_log_end_of_the_moment(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    result = world.ask(is_here=True)
+    assert dict(result.failed) == {}
+    assert result.erasures["users"].state == "compacted"
+    assert world.records() == [(1, OTHER, b"1")]
+    world.ingest({2: (KEY, b"new")}, 3)
+    world.later(1000)
+    world.purge()
+    assert world.erasure().state == "deleted"
+    assert world.verified().erasure.state == "verified"
+    assert world.records() == [(1, OTHER, b"1"), (2, KEY, b"new")]
+
+
+def test_here_that_was_killed_before_its_drop_goes_on_with_the_same_request(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE)}, 1)
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("keptlog.passes.drop.Dropper.drop", die)
+        with pytest.raises(KeyboardInterrupt):
+            world.ask(is_here=True)
+    row = world.row()
+    assert (row.erasure.state, len(row.blocked)) == ("tombstoned", 1)
+    world.ingest({1: (KEY, b"new")}, 2)
+    world.ask(is_here=True)
+    assert world.erasure().state == "compacted"
+    assert world.records() == [(1, KEY, b"new")]
+
+
+def test_here_is_refused_where_records_are_appended(world: World) -> None:
+    world.create()
+    failed = world.ask(is_here=True).failed
+    assert isinstance(failed["users"], InvalidConfig)
+    assert "has no source" in str(failed["users"])
+
+
+def test_a_topic_that_is_not_compacted_is_erased_by_its_retention(world: World) -> None:
+    world.create(**{"cleanup.policy": "delete", "retention.ms": str(24 * HOUR_MS)})
+    world.append((KEY, VALUE))
+    world.ask()
+    assert world.records() == [(0, KEY, VALUE)]  # a tombstone would do nothing
+    assert world.erasure().way == "retention"
+    world.later(25 * HOUR_MS)
+    retained = Retainer(world.store).retain(named_logs(world.store, ["users"]), new_id(), now_ms=world.now_ms)
+    assert len(retained.committed) == 1
+    world.later(1000)
+    world.purge()
+    assert world.erasure().state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
+def test_where_retention_never_takes_anything_a_request_is_refused_with_what_could_be_done(world: World) -> None:
+    world.create(**{"cleanup.policy": "delete", "retention.ms": "-1"})
+    world.append((KEY, VALUE))
+    said = str(world.ask().failed["users"])
+    assert "delete-records" in said
+    assert "cleanup.policy=compact,delete" in said
