@@ -99,5 +99,5 @@ def _counts(hit: KeyHits, erasure: Erasure) -> bool:
         return False
     if hit.partition is None or hit.lowest_offset is None:
         return True
-    end_offset = erasure.end_offset_of(hit.partition, hit.key_hash.hex())
-    return end_offset is None or hit.lowest_offset < end_offset
+    # A partition without a bound was added later, and all that it has is new.
+    return hit.lowest_offset < (erasure.end_offset_of(hit.partition, hit.key_hash.hex()) or 0)

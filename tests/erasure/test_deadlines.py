@@ -18,19 +18,19 @@ def proposed(world: World, **how: object) -> TopicProposal:
 
 
 def test_the_promise_is_the_lag_the_tombstone_and_two_purges(world: World) -> None:
-    world.create(**{"file.delete.delay.ms": "1000"})
+    world.create(settings={"file.delete.delay.ms": "1000"})
     assert proposed(world).deadline_ms == world.now_ms + HOUR_MS + HOUR_MS + PURGES_MS + 2000
 
 
 def test_a_topic_without_a_maximum_lag_promises_nothing_and_says_so(world: World) -> None:
-    world.create(**{"max.compaction.lag.ms": str(2**63 - 1)})
+    world.create(settings={"max.compaction.lag.ms": str(2**63 - 1)})
     found = proposed(world)
     assert (found.deadline_ms, found.hindrances) == (None, ())
     assert "max.compaction.lag.ms is not set" in str(found.no_promise)
 
 
 def test_a_topic_with_versions_promises_its_watermarks_besides(world: World) -> None:
-    world.create(**{"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(5 * HOUR_MS)})
+    world.create(settings={"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(5 * HOUR_MS)})
     assert proposed(world).deadline_ms == world.now_ms + 7 * HOUR_MS + PURGES_MS
 
 
@@ -38,7 +38,7 @@ def test_here_and_by_retention_promise_what_they_take(world: World) -> None:
     world.create()
     world.ingest({0: (KEY, VALUE)}, 1)
     assert proposed(world, is_here=True).deadline_ms == world.now_ms + PURGES_MS
-    world.create("old", **{"cleanup.policy": "delete", "retention.ms": str(HOUR_MS)})
+    world.create("old", {"cleanup.policy": "delete", "retention.ms": str(HOUR_MS)})
     request = ErasureRequest("r1", ("old",), (KEY,))
     found = world.eraser.propose(request, now_ms=world.now_ms).topics["old"]
     assert (found.way, found.deadline_ms) == (ErasureWay.RETENTION, world.now_ms + HOUR_MS + PURGES_MS)
@@ -61,7 +61,7 @@ def test_a_deadline_that_can_be_kept_has_nothing_in_its_way(world: World) -> Non
 def test_what_makes_a_deadline_impossible_is_told_with_what_could_be_done(
     world: World, settings: dict[str, str], name: str, until_hours: float
 ) -> None:
-    world.create(**settings)
+    world.create(settings=settings)
     found = proposed(world, deadline_ms=world.now_ms + HOUR_MS // 4)
     (told,) = [each for each in found.hindrances if name in each.what]
     assert told.until_ms == pytest.approx(world.now_ms + until_hours * HOUR_MS, abs=2)

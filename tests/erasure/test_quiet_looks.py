@@ -9,6 +9,7 @@ import pytest
 
 from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.passes.observer import Observer
+from keptlog.storage.segment_reader import open_segment
 from keptlog.table.erasures import RegisterChange
 from keptlog.table.files import TableFiles
 from keptlog.table.state import ERASURES, OPEN_ERASURES, read_open_erasures
@@ -92,21 +93,19 @@ def test_topics_without_open_requests_are_not_read_to_bring_them_on(
 def test_each_live_segment_is_read_once_for_all_requests_that_wait_for_its_tombstones(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keptlog.passes import erase_look  # noqa: PLC0415
-
     world.create()
     for number in range(5):
         world.ask(b"key-%08d" % number, id=f"r{number}")
     world.later(2 * 3_600_000)
     world.clean()
     opened: list[str] = []
-    real = erase_look.open_segment
+    real = open_segment
 
     def counted(files: Any, segment: Any) -> Any:
         opened.append(segment.path)
         return real(files, segment)
 
-    monkeypatch.setattr(erase_look, "open_segment", counted)
+    monkeypatch.setattr("keptlog.passes.erase_look.open_segment", counted)
     rows = world.eraser.advance(now_ms=world.now_ms).rows
     assert {row.erasure.state for row in rows} == {ErasureState.COMPACTED}
     assert len(opened) == len(world.store.logs("users")[0].segments) == 1

@@ -162,7 +162,7 @@ def test_a_broken_topic_costs_only_itself_and_the_same_request_does_the_rest(wor
     assert "many" in str(result.failed["b"])
     table_of(world.home, "b").transaction().set_properties({end: "1"}).commit_transaction()
     again = world.ask(topics=("a", "b", "c"))
-    assert (again.repeated, dict(again.failed)) == ({"a", "c"}, {})
+    assert (sorted(again.repeated), list(again.failed)) == (["a", "c"], [])
     assert [tombstones(world, topic) for topic in "abc"] == [[KEY]] * 3
 
 

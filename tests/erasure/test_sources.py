@@ -6,9 +6,12 @@ import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.erasure import ErasureState
+from keptlog.log.record import Record
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World, new_id
+from tests.table.stores import staged
 
 
 def test_a_request_waits_for_the_deletion_that_arrives(world: World) -> None:
@@ -110,7 +113,7 @@ def test_here_is_refused_where_records_are_appended(world: World) -> None:
 
 
 def test_a_topic_that_is_not_compacted_is_erased_by_its_retention(world: World) -> None:
-    world.create(**{"cleanup.policy": "delete", "retention.ms": str(24 * HOUR_MS)})
+    world.create(settings={"cleanup.policy": "delete", "retention.ms": str(24 * HOUR_MS)})
     world.append((KEY, VALUE))
     world.ask()
     assert world.records() == [(0, KEY, VALUE)]  # a tombstone would do nothing
@@ -125,8 +128,21 @@ def test_a_topic_that_is_not_compacted_is_erased_by_its_retention(world: World) 
 
 
 def test_where_retention_never_takes_anything_a_request_is_refused_with_what_could_be_done(world: World) -> None:
-    world.create(**{"cleanup.policy": "delete", "retention.ms": "-1"})
+    world.create(settings={"cleanup.policy": "delete", "retention.ms": "-1"})
     world.append((KEY, VALUE))
     said = str(world.ask().failed["users"])
     assert "delete-records" in said
     assert "cleanup.policy=compact,delete" in said
+
+
+def test_a_partition_that_was_added_later_has_only_new_records(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE)}, 1)
+    world.ask(is_here=True)
+    store = world.store
+    arrived = Arrival(OffsetRange(1, None, 0, 1), tuple(staged(store, "users", 1, [Record(0, KEY, b"new", 0)])))
+    store.ingest("users", [arrived], SourceIdentity("there"), 2, new_id())
+    world.later(1000)
+    world.purge()
+    assert world.erasure().state == "deleted"
+    assert world.verified().erasure.state == "verified"

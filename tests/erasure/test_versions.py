@@ -21,7 +21,7 @@ def versioned(version: int, key: bytes = KEY, value: bytes | None = VALUE) -> Ne
 
 @pytest.mark.parametrize("version", [-5, 7, 2**63 - 1])
 def test_by_header_the_tombstone_has_the_highest_version_and_wins(world: World, version: int) -> None:
-    world.create(**BY_HEADER)
+    world.create(settings=BY_HEADER)
     world.append_records([versioned(version), versioned(version - 1), versioned(3, OTHER)])
     world.ask()
     world.later(2 * HOUR_MS)
@@ -30,7 +30,7 @@ def test_by_header_the_tombstone_has_the_highest_version_and_wins(world: World, 
 
 
 def test_by_timestamp_the_tombstone_is_as_late_as_the_latest_record(world: World) -> None:
-    world.create(**BY_TIMESTAMP)
+    world.create(settings=BY_TIMESTAMP)
     world.append_records([NewRecord(KEY, VALUE, world.now_ms + HOUR_MS // 2, 0)])
     world.ask()
     world.later(3 * HOUR_MS)
@@ -39,7 +39,7 @@ def test_by_timestamp_the_tombstone_is_as_late_as_the_latest_record(world: World
 
 
 def test_a_record_after_the_clock_that_no_tombstone_can_beat_is_told(world: World) -> None:
-    world.create(**BY_TIMESTAMP, **{"message.timestamp.after.max.ms": str(10 * HOUR_MS)})
+    world.create(settings=BY_TIMESTAMP | {"message.timestamp.after.max.ms": str(10 * HOUR_MS)})
     world.append_records([NewRecord(KEY, VALUE, world.now_ms + 2 * HOUR_MS, 0)])
     world.store.alter_topic("users", {"message.timestamp.after.max.ms": str(HOUR_MS)})
     error = world.ask().failed["users"]
@@ -53,7 +53,7 @@ def test_a_record_after_the_clock_that_no_tombstone_can_beat_is_told(world: Worl
 def test_a_higher_version_that_comes_while_the_log_is_read_is_seen(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.create(**BY_HEADER)
+    world.create(settings=BY_HEADER)
     world.append_records([versioned(1)])
     real, reads = KeyPlaces.find, []
 
@@ -73,7 +73,7 @@ def test_a_higher_version_that_comes_while_the_log_is_read_is_seen(
 
 
 def test_the_watermark_of_the_key_keeps_a_request_open_and_is_named(world: World) -> None:
-    world.create(**BY_HEADER, **{"keptlog.watermark.retention.ms": str(48 * HOUR_MS)})
+    world.create(settings=BY_HEADER | {"keptlog.watermark.retention.ms": str(48 * HOUR_MS)})
     world.append_records([versioned(1), versioned(1, OTHER)])
     world.ask()
     assert world.to_deleted().erasure.state == "deleted"

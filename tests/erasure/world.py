@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -62,9 +62,8 @@ class World:
         loading = partial(load_hasher, self.home, {}, lambda: SECRET)
         return Eraser(store, in_process_engine(store.files), loading, new_id, self.proofs.append)
 
-    def create(self, topic: str = "users", partitions: int = 1, **settings: str) -> None:
-        config = SETTINGS | {name.replace("_", "."): value for name, value in settings.items()}
-        self.store.create_topic(topic, partitions, config)
+    def create(self, topic: str = "users", settings: Mapping[str, str] | None = None, *, partitions: int = 1) -> None:
+        self.store.create_topic(topic, partitions, SETTINGS | dict(settings or {}))
 
     def append(self, *pairs: tuple[bytes, bytes | None], topic: str = "users", partition: int = 0) -> None:
         self.append_records([NewRecord(k, v, self.now_ms, partition) for k, v in pairs], topic)
@@ -143,6 +142,3 @@ class World:
 
 def new_id() -> str:
     return uuid.uuid4().hex
-
-
-Change = Callable[[World], None]
