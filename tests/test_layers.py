@@ -51,6 +51,8 @@ DOWN = "Inside the library, imports only go down"
 PURE = "The rules of the log need nothing but Python"
 KERNELS = "The kernels take and give Arrow, and know neither table nor Spark"
 ENGINE = "The engine is driven through its protocol, and knows neither table nor Spark"
+RECEIPTS = "Receipts are checked by whoever has their files, without a home"
+CRYPTOGRAPHY = "Only keptlog.receipts imports cryptography"
 PASSES = "The passes decide, and leave Spark, Iceberg, Dagster and the command line to others"
 ICEBERG = "Only keptlog.table imports PyIceberg"
 SPARK = "Only keptlog.spark imports PySpark"
@@ -65,6 +67,11 @@ WRONG_IMPORTS = [
     ("keptlog/log/plan.py", "from keptlog.storage import schema", DOWN),
     ("keptlog/storage/schema.py", "import pyiceberg", ICEBERG),
     ("keptlog/storage/schema.py", "import keptlog.kernels.judge", DOWN),
+    ("keptlog/storage/schema.py", "import keptlog.receipts.receipt", DOWN),
+    ("keptlog/storage/schema.py", "import cryptography", CRYPTOGRAPHY),
+    ("keptlog/receipts/receipt.py", "import keptlog.storage.files", DOWN),
+    ("keptlog/receipts/receipt.py", "import pyarrow", RECEIPTS),
+    ("keptlog/receipts/receipt.py", "import pyiceberg", RECEIPTS),
     ("keptlog/kafka_client/settings.py", "import keptlog.engine.tasks", DOWN),
     ("keptlog/kernels/judge.py", "import pyspark", KERNELS),
     ("keptlog/kernels/judge.py", "import pyiceberg", KERNELS),

@@ -1,0 +1,11 @@
+"""Receipts: what keptlog says that it has done, signed, each naming the one before it.
+
+    receipt.py     a draft, a receipt, and the one way to write it as bytes
+    signing.py     Ed25519: a key that signs, and the public half that tells whether it did
+    key_files.py   where the keys lie, and who makes them
+    chain.py       whether some files are a whole chain: names what is missing, damaged, swapped or of another key
+    telling.py     a receipt in people's words
+
+Whoever holds the files of a chain and a public key needs nothing else of keptlog: no home, no catalog, no network. So
+nothing here imports what opens one. Where the chain of a home lies is the business of ``keptlog.table.receipt_chain``.
+"""
