@@ -1,0 +1,127 @@
+"""Where the keys of receipts lie, and who makes them.
+
+    <home>/receipts.key     the private key, for its owner alone: made at first use, never overwritten
+    <home>/receipts.pub     its public half, to be handed to whoever checks receipts
+    <home>/receipts-*.pub   further public keys that this home trusts: earlier ones, or those of other machines
+
+``KEPTLOG_SIGNING_KEY_FILE`` names another private key; it must be there. A key that is not that of ``receipts.pub``
+leaves its public half beside it, as ``receipts-<key id>.pub``, so that no public key is ever lost to another.
+
+Several processes at once make one key: each writes a file of its own and gives it the name, which the system does for
+the first only. So nobody ever sees half a key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.receipts.signing import PublicKey, SigningKey
+
+KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
+PRIVATE_FILE, PUBLIC_FILE = "receipts.key", "receipts.pub"
+_Key = TypeVar("_Key")
+_OF_OTHERS = 0o077
+_PUBLIC_MODE = 0o644
+
+
+def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
+    """The key that signs the receipts of a home; made now if there is none.
+
+    Raises:
+        InvalidConfig: it is damaged, can be read by others, or can't be read; says which file, and what to do.
+        StorageUnavailable: it can't be made.
+    """
+    named = environment.get(KEY_FILE_VARIABLE)
+    path = Path(named).expanduser() if named else home / PRIVATE_FILE
+    try:
+        if not named and not path.exists():
+            home.mkdir(parents=True, exist_ok=True)
+            _put(path, SigningKey.generate().to_pem())
+        key = _private_key(path, KEY_FILE_VARIABLE if named else None)
+        _leave_public_key(home, key.public)
+    except OSError as error:
+        where = error.filename or path
+        raise StorageUnavailable(f"signing key {path}: {where}: {error.strerror}; mend that and try again") from error
+    return key
+
+
+def trusted_keys(home: Path) -> list[PublicKey]:
+    """The public keys whose signatures a home takes for true: none if it never signed anything.
+
+    Raises:
+        InvalidConfig: a file is damaged or can't be read.
+    """
+    return public_keys([*home.glob(PUBLIC_FILE), *sorted(home.glob("receipts-*.pub"))])
+
+
+def public_keys(paths: Iterable[Path]) -> list[PublicKey]:
+    """The public keys in some files.
+
+    Raises:
+        InvalidConfig: one is damaged or can't be read; says which.
+    """
+    return [_read(path, PublicKey.of_pem, "public key", "ask its owner for it again") for path in paths]
+
+
+def _private_key(path: Path, variable: str | None) -> SigningKey:
+    remedy = (
+        f"let {variable} name a key of Ed25519, as openssl genpkey -algorithm ed25519 makes it"
+        if variable
+        else "put it back from a backup; if there is none, move it away and a new one is made: receipts that were "
+        f"signed with it are still checked with {path.with_name(PUBLIC_FILE)}"
+    )
+    key = _read(path, SigningKey.of_pem, "signing key", remedy)
+    mode = path.stat().st_mode & 0o777
+    if mode & _OF_OTHERS:
+        raise InvalidConfig(
+            f"signing key {path} can be read or changed by others (mode {mode:o}), who could sign in our name: "
+            f"chmod 600 {path}"
+        )
+    return key
+
+
+def _read(path: Path, of_pem: Callable[[bytes], _Key], what: str, remedy: str) -> _Key:
+    try:
+        return of_pem(path.read_bytes())
+    except OSError as error:
+        raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy}") from None
+    except ValueError as error:
+        raise InvalidConfig(f"{what} {path} is not usable, {error}: {remedy}") from None
+
+
+def _leave_public_key(home: Path, key: PublicKey) -> None:
+    """Write it where the home's other public keys are, unless it is there."""
+    for name in (PUBLIC_FILE, f"receipts-{key.key_id}.pub"):
+        path = home / name
+        if not path.exists():
+            home.mkdir(parents=True, exist_ok=True)
+            _put(path, key.to_pem(), _PUBLIC_MODE)
+        with contextlib.suppress(ValueError):
+            if PublicKey.of_pem(path.read_bytes()) == key:
+                return
+
+
+def _put(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Create a file, whole and durably, unless somebody else was faster."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "wb") as sink:
+            sink.write(content)
+            sink.flush()
+            os.fchmod(sink.fileno(), mode)
+            os.fsync(sink.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        Path(temporary).unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
