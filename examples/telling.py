@@ -140,7 +140,7 @@ def demo_home(topic: str, beside: str) -> Home:
             "expire: run it with KEPTLOG_HOME on an empty folder and no PyIceberg catalog named keptlog"
         )
     if topic in home.store.topics():
-        home.store.delete_topic(topic)
+        home.delete_topic(topic)
     return home
 
 

@@ -94,8 +94,16 @@ class Home:
         return self.store.alter_topic(name, to_set, unset)
 
     def delete_topic(self, name: str) -> int:
-        """Delete a topic and all its records for good; gives the number of files that went."""
-        return self.store.delete_topic(name)
+        """Delete a topic and all its records for good; gives the number of files that went.
+
+        Raises:
+            StorageUnavailable: some could not be deleted, or the receipt not sealed. The topic is gone, and the same
+                call again, or a purge, finishes the deletion.
+        """
+        deletion = self.store.delete_topic(name, wall_clock_ms())
+        if deletion.unfinished:
+            raise deletion.unfinished
+        return len(deletion.deleted_files)
 
     def append(
         self, topic: str, records: Iterable[NewRecord], *, now_ms: int | None = None, run_id: str | None = None

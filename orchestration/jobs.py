@@ -38,6 +38,7 @@ from keptlog.log.steps import Compact, Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import BEING_CLEANED
+from keptlog.table.drafts import Sealing
 from keptlog.table.held import held_lines
 from keptlog.table.purge import ORPHAN_GRACE_MS
 
@@ -176,9 +177,24 @@ def delete_retired_files(
             context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
         for line in held_lines(receipt.held):
             context.log.info("%s: still there: %s", topic, line)
+        for left in receipt.not_deleted:
+            context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
         for what in receipt.unreadable:
             context.log.warning("%s: could not be read: %s", topic, what)
+        _tell_sealing(context, topic, receipt.sealing)
+    for topic, deletion in result.deletions.items():
+        context.log.info("%s: %s of the deleted topic deleted", topic, counted(len(deletion.deleted_files), "file"))
+        for left in deletion.not_deleted:
+            context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
+        _tell_sealing(context, topic, deletion.sealing)
     _fail_if_any(result.failed, "not purged")
+
+
+def _tell_sealing(context: dg.OpExecutionContext, topic: str, sealing: Sealing) -> None:
+    for receipt_id in sealing.sealed:
+        context.log.info("%s: receipt %s", topic, receipt_id)
+    for receipt_id in sealing.waiting:
+        context.log.warning("%s: receipt %s waits to be sealed: %s", topic, receipt_id, sealing.why)
 
 
 @dg.job(

@@ -20,6 +20,7 @@ from keptlog.cli.output import (
     run_id_option,
     size,
 )
+from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest
 from keptlog.home import new_id, open_home
 from keptlog.home import spark_session as home_session
 from keptlog.log.broker import CLEANER_DISABLED
@@ -28,8 +29,7 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
-from keptlog.table.held import held_lines
-from keptlog.table.purge import ORPHAN_GRACE_MS, PurgeReceipt
+from keptlog.table.purge import ORPHAN_GRACE_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,13 +87,16 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
 def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None:
     """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind.
 
-    Below the table stands what may still hold values although it is not live any more, and until when. A topic of which
-    the storage knows more than this home does, or of which a live file is missing, is named and left as it is.
+    Below the table stands what may still hold values although it is not live any more, and until when; each file that
+    could not be deleted, with the reason; and the receipts of what is gone. A topic of which the storage knows more
+    than this home does, or of which a live file is missing, is named and left as it is. Deletions of topics that were
+    begun are finished.
     """
     result = open_home().purger.purge(topics, now_ms=clock_ms(), orphan_grace_ms=orphan_grace_ms)
-    deleted = {topic: _deleted(receipt) for topic, receipt in result.receipts.items()}
+    deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
     if as_json:
-        print_json({topic: deleted[topic] | _left(receipt) for topic, receipt in result.receipts.items()})
+        deletions = {topic: deletion_numbers(deletion) for topic, deletion in result.deletions.items()}
+        print_json(deletions | {topic: deleted[topic] | purge_rest(each) for topic, each in result.receipts.items()})
     else:
         print_table(
             [
@@ -109,26 +112,11 @@ def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None
             empty="nothing was purged" if result.failed else "no topics yet",
         )
         for topic, receipt in result.receipts.items():
-            for line in (*held_lines(receipt.held), *(f"could not be read: {what}" for what in receipt.unreadable)):
+            for line in purge_lines(receipt):
                 click.echo(f"{topic}: {line}")
+        for deletion in result.deletions.values():
+            print_deletion(deletion)
     exit_if_failed(result.failed)
-
-
-def _deleted(receipt: PurgeReceipt) -> dict[str, int]:
-    return {
-        "expired_snapshots": len(receipt.expired_snapshots),
-        "deleted_files": len(receipt.deleted_files),
-        "deleted_orphans": len(receipt.deleted_orphans),
-        "deleted_bytes": receipt.deleted_bytes,
-    }
-
-
-def _left(receipt: PurgeReceipt) -> dict[str, object]:
-    """What may still hold values, and what was gone past."""
-    return {
-        "held_files": [asdict(file) for file in receipt.held],
-        "unreadable": list(receipt.unreadable),
-    }
 
 
 def spark_session() -> SparkSession:

@@ -8,7 +8,8 @@ from dataclasses import asdict
 
 import click
 
-from keptlog.cli.output import exit_if_failed, json_option, no_topics, print_json, print_table
+from keptlog.cli.output import clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
+from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE
@@ -154,17 +155,22 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def delete(name: str, *, yes: bool, as_json: bool) -> None:
-    """Delete TOPIC with all its records, for good; or finish a deletion that was interrupted."""
+    """Delete TOPIC with all its records, for good; or finish a deletion that was interrupted.
+
+    A receipt of what was deleted is sealed, and those of the topic's earlier purges are; they outlive it. Files that
+    can't be deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again.
+    """
     store = open_home().store
     if name not in store.being_deleted():
         store.describe_topic(name)
     if not yes:
         click.confirm(f"delete topic {name} and all its records for good?", abort=True, err=True)
-    files = store.delete_topic(name)
+    deletion = store.delete_topic(name, clock_ms())
     if as_json:
-        print_json({"topic": name, "deleted_files": files})
+        print_json({"topic": name} | deletion_numbers(deletion))
     else:
-        click.echo(f"deleted {name}: {counted(files, 'file')}")
+        print_deletion(deletion)
+    exit_if_failed({name: deletion.unfinished} if deletion.unfinished else {})
 
 
 def _setting_row(resolved: Resolved) -> dict[str, object]:

@@ -2,18 +2,25 @@
 
 What a purge of one topic does, and why a kill in the middle of it is harmless, stands in ``keptlog.table.purge``. Here
 it is only seen to that every topic gets its turn: one whose purge fails, whatever of, is named with its reason, and the
-next purge goes on with it.
+next purge goes on with it. So is one of which a file could not be deleted; what it deleted is told all the same.
+
+Deletions of topics that were begun and not finished are finished here too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.table.purge import ORPHAN_GRACE_MS, PurgeReceipt
+from keptlog.table.deletion import Deletion, TopicDeletion
+from keptlog.table.purge import ORPHAN_GRACE_MS
+from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import one_line
+from keptlog.table.removal import not_deleted_error
 from keptlog.table.store import LogStore
+
+_TODO = "see to it that they can be, and purge again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,9 @@ class PurgeResult:
 
     receipts: dict[str, PurgeReceipt]
     failed: dict[str, KeptlogError]
-    """Topic to the error; the next purge finishes what this one has begun there."""
+    """Topic to the error; the next purge finishes what this one has begun there. It may have a receipt besides."""
+    deletions: dict[str, TopicDeletion] = field(default_factory=dict)
+    """What was done for topics whose deletion had been begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class Purger:
     store: LogStore
 
     def purge(self, topics: Iterable[str] = (), *, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeResult:
-        """Purge these topics, all if none is named.
+        """Purge these topics, all if none is named, and finish the deletions of those that are being deleted.
 
         ``now_ms`` is compared with the times of snapshots and files, which are the wall clock's; files that nothing
         refers to go once they are older than ``orphan_grace_ms``.
@@ -43,21 +52,36 @@ class Purger:
             StorageUnavailable: the catalog can't be reached.
         """
         self.store.require_writable()
-        known = self.store.topics()
+        known, leaving = self.store.topics(), self.store.being_deleted()
         named = list(dict.fromkeys(topics))
         for topic in named:
-            if topic not in known:
+            if topic not in known and topic not in leaving:
                 raise UnknownTopic(f"there is no topic {topic!r}: see keptlog topic list")
-        receipts: dict[str, PurgeReceipt] = {}
-        failed: dict[str, KeptlogError] = {}
-        for topic in named or known:
+        result = PurgeResult({}, {})
+        for topic in named or sorted({*known, *leaving}):
             try:
-                receipts[topic] = self.store.purge(topic, now_ms, orphan_grace_ms)
+                if topic in leaving:
+                    self._finish_deletion(topic, now_ms, result)
+                if topic in known:
+                    self._purge(topic, now_ms, orphan_grace_ms, result)
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
                 # Without names, a topic that was deleted just now is simply not there.
                 if named or not isinstance(error, UnknownTopic):
-                    failed[topic] = _reason(topic, error)
-        return PurgeResult(receipts, failed)
+                    result.failed[topic] = _reason(topic, error)
+        return result
+
+    def _purge(self, topic: str, now_ms: int, orphan_grace_ms: int, result: PurgeResult) -> None:
+        receipt = result.receipts[topic] = self.store.purge(topic, now_ms, orphan_grace_ms)
+        if receipt.not_deleted:
+            result.failed[topic] = not_deleted_error(topic, receipt.not_deleted, _TODO)
+
+    def _finish_deletion(self, topic: str, now_ms: int, result: PurgeResult) -> None:
+        """A topic that was made anew meanwhile is not deleted."""
+        store = self.store
+        deletion = Deletion(store.committer.catalog, store.files, topic, now_ms, store.seal).finish()
+        result.deletions[topic] = deletion
+        if deletion.unfinished:
+            result.failed[topic] = deletion.unfinished
 
 
 def _reason(topic: str, error: Exception) -> KeptlogError:

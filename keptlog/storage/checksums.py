@@ -90,6 +90,13 @@ def pages_checksum(footer: bytes) -> int | None:
     return int(footer[place : place + _DIGITS], 16)
 
 
+def checksums_text(footer: bytes) -> str | None:
+    """Both checksums as they stand in a footer, ``8d0f3a11 5be0c2d4``; null without one."""
+    place = footer.rfind(_MARK)
+    text = footer[place + len(_MARK) :][: len(_VALUE)]
+    return text.decode() if place >= 0 and text.isascii() else None
+
+
 def footer_bytes(end_of_file: bytes) -> int:
     """How long a footer is, with its length and the magic bytes, from the last bytes of its file."""
     return int.from_bytes(end_of_file[-8:-4], "little") + _LENGTH_AND_MAGIC_BYTES

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from keptlog.log.counted import counted
 from keptlog.log.segment import Segment
-from keptlog.storage.checksums import footer_bytes, pages_checksum
+from keptlog.storage.checksums import checksums_text, footer_bytes, pages_checksum
 from keptlog.storage.damage import PIECE_BYTES, damaged, decoded
 from keptlog.storage.files import Files
 
@@ -119,6 +119,18 @@ def opened_segment(source: pa.NativeFile, path: str) -> Iterator[SegmentFile]:
     pages = decoded(source, path, lambda: pages_checksum(footer))
     with decoded(source, path, lambda: _opened(source, footer)) as parquet:
         yield SegmentFile(path, source, parquet, pages)
+
+
+def stored_checksums(files: Files, path: str) -> str | None:
+    """The checksums that were written with a segment, as they stand in its footer; null where they can't be had.
+
+    One look at the file's end. They are what a receipt names it by, not what it is judged by: nothing is compared.
+    """
+    try:
+        with files.open_input(path) as source:
+            return checksums_text(_footer(source))
+    except (OSError, ValueError):
+        return None
 
 
 def _opened(source: pa.NativeFile, footer: bytes) -> pq.ParquetFile:

@@ -90,6 +90,8 @@ class Change:
     """The sequence number from which on it may have landed, 0 for ever; null if it can't have before it is sent."""
     require_fit: Callable[[Table], None] = require_own
     """Says of each fresh table whether it may be built on at all; only a repair has one of its own."""
+    remedy: str = ""
+    """What to do if nobody can say whether it landed; empty for a run that is run again with the same run id."""
 
     def __str__(self) -> str:
         """Its name in the log: its topic, and its run if it has one."""
@@ -346,10 +348,10 @@ class _Rounds:
 
     def unknown(self, why: str) -> CommitStateUnknown:
         """The error while it is in doubt."""
-        run_id = self.change.run_id
+        again = f"run again with the same run id, which finds it if it did: --run-id {self.change.run_id}"
         return CommitStateUnknown(
             f"topic {self.change.topic}: the catalog did not say whether the commit landed ({why}); "
-            f"run again with the same run id, which finds it if it did: --run-id {run_id}"
+            f"{self.change.remedy or again}"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.typedef import Record
@@ -39,6 +40,23 @@ class LiveFile:
     segment: Segment
     entry: ManifestEntry
     manifest_path: str
+
+
+class RecordRange(NamedTuple):
+    """Which records of which log are in a file; both offsets are included."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
+def offset_range(data_file: DataFile) -> RecordRange | None:
+    """What a manifest's entry tells of the records in a file; null where another program wrote it, and it doesn't."""
+    try:
+        first, last = data_file.lower_bounds[OFFSET], data_file.upper_bounds[OFFSET]
+        return RecordRange(int(data_file.partition[0]), _LONG.unpack(first)[0], _LONG.unpack(last)[0])
+    except (KeyError, IndexError, TypeError, struct.error):
+        return None
 
 
 def live_file(topic: str, entry: ManifestEntry, manifest_path: str) -> LiveFile:

@@ -1,22 +1,25 @@
 """What a purge is about to delete, written down before it does what can't be taken back: ``metadata/gc/<id>.json``.
 
-    expiry   the files of snapshots that are about to expire          written before the commit that expires them
-    sweep    orphans that a late commit could still bring in          written before the commit that condemns them
+    expiry         the files of snapshots that are about to expire    written before the commit that expires them
+    sweep          orphans                                            written before the commit that condemns them
+    topic-delete   all files of a topic that is being deleted         written before the first of them goes
 
-Whoever finds a journal carries it out: deletes what it names and nothing refers to, then the journal itself. So a
-journal that is gone has nothing left of what it named, but for files that a table refers to.
+Whoever finds a journal carries it out (``removal``): deletes what it names and nothing refers to, leaves a receipt of
+it, then deletes the journal. So a journal that is gone has nothing left of what it named, but for files that a table
+refers to. What could not be deleted is in another journal by then, which follows the first and has its name in its own.
 
-A sweep's journal is named in the table besides, in ``log.condemned``, and every commit that brings in staged files
+A sweep's journal may be named in the table besides, in ``log.condemned``, and every commit that brings in staged files
 looks there first (``condemned_paths``). Why, is told in ``keptlog.table.sweep``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
 
+from keptlog.errors import LogCorrupt
 from keptlog.table.files import TableFiles
 from keptlog.table.references import comparable_forms
 from keptlog.table.state import CONDEMNED
@@ -24,21 +27,29 @@ from keptlog.table.stored_json import from_json, to_json
 
 EXPIRY = "expiry"
 SWEEP = "sweep"
+DELETION = "topic-delete"
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedFile:
-    """A file that is off the storage. ``bytes`` is 0 where the size was not known any more."""
+    """A file that goes, or is off the storage. ``bytes`` is 0 where the size was not known any more."""
 
     path: str
     bytes: int
+    partition: int | None = None
+    """Of the records in it, as the manifests tell it; null for what is no segment, or was never live."""
+    first_offset: int | None = None
+    last_offset: int | None = None
+    crc32: str | None = None
+    """The checksums that keptlog wrote into its footer; null without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
     """What is to be deleted.
 
-    The orphans of a sweep stand in ``metadata``: a keptlog that knows no ``kind`` carries them out as well.
+    The orphans of a sweep, and all files of a topic that is being deleted, stand in ``metadata``: a keptlog that knows
+    no ``kind`` carries a sweep out as well.
     """
 
     snapshots: tuple[int, ...]
@@ -50,6 +61,11 @@ class Journal:
     def paths(self) -> list[str]:
         """All that it names."""
         return [file.path for file in self.segments + self.metadata]
+
+    def only(self, is_meant: Callable[[DeletedFile], bool]) -> Journal:
+        """The same journal with some of its files; without its snapshots if none is left."""
+        segments, metadata = (tuple(filter(is_meant, files)) for files in (self.segments, self.metadata))
+        return Journal(self.snapshots if segments or metadata else (), segments, metadata, self.kind)
 
     def and_of(self, other: Journal) -> Journal:
         """Both in one, each file once."""
@@ -66,8 +82,13 @@ def journal_folder(location: str) -> str:
     return f"{location}/metadata/gc/"
 
 
+def id_of(path: str) -> str:
+    """The id of a journal, or of the draft of a receipt, from where it lies."""
+    return path.rpartition("/")[2].removesuffix(".json")
+
+
 def receipt_folder(location: str) -> str:
-    """Where it is kept what was deleted; ends with a slash, and is never swept."""
+    """Where it is kept what was deleted, until it is sealed; ends with a slash, and is never swept."""
     return f"{location}/metadata/receipts/"
 
 
@@ -85,6 +106,22 @@ def read_journal(files: TableFiles, path: str) -> Journal:
     """
     text = files.read_bytes(path).decode(errors="replace")
     return from_json(Journal, text, path, "journal of a purge", "keptlog purge sets it aside")
+
+
+def read_journals(files: TableFiles, location: str, paths: Iterable[str]) -> tuple[dict[str, Journal], dict[str, str]]:
+    """The journals among the paths of a listing, and why the others there can't be read; both by path."""
+    journals: dict[str, Journal] = {}
+    unreadable: dict[str, str] = {}
+    for path in paths:
+        if not path.startswith(journal_folder(location)):
+            continue
+        try:
+            journals[path] = read_journal(files, path)
+        except FileNotFoundError:
+            continue
+        except LogCorrupt as error:
+            unreadable[path] = str(error)
+    return journals, unreadable
 
 
 def condemned_names(topic: str, properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,19 +9,18 @@ A clean only replaces segments; the old ones stay readable through the snapshots
 3. **Delete** the segments, manifests and manifest lists that only those snapshots had.
 4. **Sweep** what crashes and refused commits left behind (``sweep``): files that nothing refers to, older than a grace
    time, so that the staged files of a run that is still under way are spared.
+5. **Look again** what is gone, and leave receipts of that: what, when, and what else still holds values (``held``).
+   What could not be deleted is named with the reason, and tried again by the next purge (``removal``).
+6. **Seal** the receipts (``drafts``).
 
-The complication is a kill in between. What step 3 will delete is therefore written to a journal before step 2 commits,
-and every purge begins with the journals that it finds: deletes what they name and nothing refers to, if anything. A
-journal whose commit never landed names only files that are referred to, and so deletes none. One that can't be read
-costs only itself: its files are orphans then.
-
-For every journal that deleted segments a receipt is left, ``metadata/receipts/<id>.json``: what was deleted, when, and
-what else still holds values (``held``).
+The complication is a kill in between. What steps 3 and 4 will delete is therefore written to a journal before, that of
+step 3 before step 2 commits, and every purge begins with the journals that it finds: deletes what they name and nothing
+refers to, if anything. A journal whose commit never landed names only files that are referred to, and so deletes none.
+One that can't be read costs only itself: its files are orphans then.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
@@ -32,25 +31,28 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
-from keptlog.log.counted import counted
+from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
 from keptlog.table import runs
 from keptlog.table.ahead import spared_references
 from keptlog.table.commit import Change, Committer, Land
+from keptlog.table.drafts import PURGE, Seal, content_of, drafts_among, has_receipt, seal_drafts, write_draft
 from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
 from keptlog.table.held import HeldFile, held_files
 from keptlog.table.journal import (
     SWEEP,
-    DeletedFile,
     Journal,
     condemned_names,
+    id_of,
     journal_folder,
-    read_journal,
+    read_journals,
     receipt_folder,
     write_journal,
 )
 from keptlog.table.manifests import commit_without_snapshot
+from keptlog.table.named_files import NamedFiles
+from keptlog.table.purge_receipt import Account, PurgeReceipt
 from keptlog.table.references import (
     Manifests,
     References,
@@ -60,7 +62,8 @@ from keptlog.table.references import (
     live_references,
     named_references,
 )
-from keptlog.table.sweep import Fence, may_still_land
+from keptlog.table.removal import Removal
+from keptlog.table.sweep import PURGE_AGAIN, Fence, may_still_land
 from keptlog.table.topics import Topic, load_topic_table
 
 _logger = logging.getLogger(__name__)
@@ -68,28 +71,6 @@ _logger = logging.getLogger(__name__)
 
 ORPHAN_GRACE_MS = 24 * 3_600_000
 """Longer than any append or clean takes from its first staged file to its commit."""
-
-
-@dataclass(frozen=True, slots=True)
-class PurgeReceipt:
-    """What a purge did, with what an earlier one, killed on its way, had left to do."""
-
-    topic: str
-    expired_snapshots: tuple[int, ...]
-    deleted_files: tuple[DeletedFile, ...]
-    """Retired segments."""
-    deleted_metadata: tuple[DeletedFile, ...]
-    """Manifests and manifest lists."""
-    deleted_orphans: tuple[DeletedFile, ...]
-    """Files that nothing ever referred to, or no longer."""
-    held: tuple[HeldFile, ...] = ()
-    """Files that may still hold values although they are not live."""
-    unreadable: tuple[str, ...] = ()
-    """What could not be read, and was gone past: journals, metadata of expired snapshots. One line each."""
-
-    @property
-    def deleted_bytes(self) -> int:
-        return sum(file.bytes for file in self.deleted_files + self.deleted_metadata + self.deleted_orphans)
 
 
 @dataclass
@@ -104,12 +85,14 @@ class Purge:
     orphan_grace_ms: int
     run_memory_ms: int
     """How long the changes of expired snapshots are remembered (``runs``)."""
+    seal: Seal | None = None
+    """Takes the receipts into their chain; without one they stay as drafts."""
     _stored: dict[str, StoredFile] = field(default_factory=dict)
     """All files below the table's location, as they were before the table was looked at, by comparable path."""
     _spared: References = field(default_factory=References)
     """What may have landed in another catalog."""
-    _journals: dict[str, Journal] = field(default_factory=dict)
-    """Path to journal, each about to be carried out."""
+    _receipts: dict[str, str] = field(default_factory=dict)
+    """Id to path of the drafts that were written."""
     _unreadable: dict[str, None] = field(default_factory=dict)
     _looked_at: str = ""
     """Where the table's metadata was at the last look."""
@@ -141,18 +124,24 @@ class Purge:
         self._spared = spared_references(table, (file.path for file in listed), self._manifests)
         self._require_live_files(table)
         self._read_journals(table)
-        left_behind = set(self._journals)
+        left_behind = set(self._removal.journals)
         while self._expire_some():
             pass
         runs.forget(self.files, self.topic.location, self.now_ms, self.run_memory_ms)
         table = self._table()
         needed = self._needed(table, left_behind)
-        done = self._delete_journalled(needed)
-        deleted = set(comparable_forms(path for journal in done.values() for path in journal.paths).values())
-        orphans = self._sweep(table, needed, deleted)
-        held = self._held(deleted.union(comparable_forms(file.path for file in orphans).values()))
-        self._finish(done, held)
-        return self._receipt(done, orphans, held)
+        doomed = self._removal.own(lambda journal: not _is_sweep(journal), needed)
+        self._removal.delete(doomed.values())
+        doomed |= self._sweep(table, needed)
+        return self._account_for(doomed)
+
+    @cached_property
+    def _removal(self) -> Removal:
+        return Removal(self.files, self.topic.location)
+
+    @cached_property
+    def _named_files(self) -> NamedFiles:
+        return NamedFiles(self.files)
 
     def _table(self) -> Table:
         table = load_topic_table(self.committer.catalog, self.topic.name)
@@ -190,21 +179,15 @@ class Purge:
     def _read_journals(self, table: Table) -> None:
         """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
         condemned = condemned_names(self.topic.name, table.properties)
-        for file in self._stored.values():
-            if not file.path.startswith(journal_folder(self.topic.location)):
-                continue
-            try:
-                self._journals[file.path] = read_journal(self.files, file.path)
-            except FileNotFoundError:
-                continue
-            except LogCorrupt as error:
-                # A young one may still be under way to the disk; one that is condemned was written to its end.
-                is_old = self._is_old(file) or file.path.rpartition("/")[2] in condemned
-                self._pass_over(str(error))
-                if is_old:
-                    self._set_aside(file.path)
-                continue
-            _logger.info("topic %s: journal %s of an earlier purge is carried out", self.topic.name, file.path)
+        by_path = {file.path: file for file in self._stored.values()}
+        self._removal.journals, unreadable = read_journals(self.files, self.topic.location, by_path)
+        for path, why in unreadable.items():
+            self._pass_over(why)
+            # A young one may still be under way to the disk; one that is condemned was written to its end.
+            if self._is_old(by_path[path]) or path.rpartition("/")[2] in condemned:
+                self._set_aside(path)
+        for path in self._removal.journals:
+            _logger.info("topic %s: journal %s of an earlier purge is carried out", self.topic.name, path)
 
     def _set_aside(self, path: str) -> None:
         """Move a journal that says nothing to where no purge looks, for whoever wants to know what it was."""
@@ -241,22 +224,24 @@ class Purge:
             runs.remember(self.files, table, expired, self.new_id(), self.now_ms)
             return lambda: self._land(table, expiry)
 
-        self.committer.commit(Change(self.topic.name, self.topic.id), prepare)
+        self.committer.commit(Change(self.topic.name, self.topic.id, remedy=PURGE_AGAIN), prepare)
         return count == EXPIRED_AT_ONCE
 
     def _write_expiry(self, expiry: Expiry, written: tuple[str, Journal] | None) -> tuple[str, Journal]:
-        files = expiry.files
-        journal = Journal(expiry.snapshot_ids, _sorted(files.data_bytes), _sorted(files.metadata_bytes))
+        files, named = expiry.files, self._named_files
+        journal = Journal(
+            expiry.snapshot_ids, named.of(files.data_bytes, files.ranges), named.of(files.metadata_bytes, files.ranges)
+        )
         if written:
             journal = written[1].and_of(journal)
             if journal == written[1]:
                 return written
         path = f"{journal_folder(self.topic.location)}{self.new_id()}.json"
         write_journal(self.files, path, journal)
-        self._journals[path] = journal
+        self._removal.journals[path] = journal
         if written:
             self.files.delete(written[0])
-            del self._journals[written[0]]
+            del self._removal.journals[written[0]]
         return path, journal
 
     def _land(self, table: Table, expiry: Expiry) -> None:
@@ -274,9 +259,9 @@ class Purge:
         told.add(self._spared)
         needed = told.keys()
         present = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
-        is_certain = not left_behind and all(present.isdisjoint(each.snapshots) for each in self._journals.values())
-        journalled = {path for journal in self._journals.values() for path in journal.paths}
-        known = needed.union(comparable_forms(journalled).values())
+        journals = self._removal.journals.values()
+        is_certain = not left_behind and all(present.isdisjoint(each.snapshots) for each in journals)
+        known = needed | self._removal.named()
         if is_certain and not any(self._may_go(file) for path, file in self._stored.items() if path not in known):
             return needed
         return needed | all_references(table, self._manifests).keys()
@@ -294,105 +279,72 @@ class Purge:
     def _is_own(self, file: StoredFile) -> bool:
         return file.path.startswith((journal_folder(self.topic.location), receipt_folder(self.topic.location)))
 
-    def _delete_journalled(self, needed: set[str]) -> dict[str, Journal]:
-        """Delete what the journals of expired snapshots name and nothing refers to.
-
-        Returns:
-            What was really done of each: nothing, if its commit did not land, or another one names the same.
-        """
-        done: dict[str, Journal] = {}
-        gone = set(needed)
-        for path, journal in self._journals.items():
-            if journal.kind == SWEEP:
-                continue
-            forms = comparable_forms(journal.paths)
-            segments, metadata = (
-                tuple(file for file in files if forms[file.path] not in gone)
-                for files in (journal.segments, journal.metadata)
-            )
-            for file in segments + metadata:
-                self.files.delete(file.path)
-                gone.add(forms[file.path])
-            done[path] = Journal(journal.snapshots if segments or metadata else (), segments, metadata)
-        return done
-
-    def _sweep(self, table: Table, needed: set[str], deleted: set[str]) -> tuple[DeletedFile, ...]:
+    def _sweep(self, table: Table, needed: set[str]) -> dict[str, Journal]:
         """Delete orphans that are older than the grace, behind a fence if a commit of before could still land."""
-        orphans = {
-            path: file
+        removal = self._removal
+        left_behind = any(map(_is_sweep, removal.journals.values()))
+        named = removal.named()
+        orphans = [
+            file
             for path, file in self._stored.items()
-            if path not in needed and path not in deleted and self._is_old(file) and not self._is_own(file)
-        }
-        left_behind = [path for path, journal in self._journals.items() if journal.kind == SWEEP]
+            if path not in needed and path not in named and self._is_old(file) and not self._is_own(file)
+        ]
+        if orphans:
+            found = self._named_files.of({file.path: file.size_bytes for file in orphans})
+            removal.journals |= self._fence.write_down(found)
         current = table.current_snapshot()
         newest_list = self._stored.get(comparable(current.manifest_list)) if current else None
-        is_risky = any(may_still_land(file, self.topic, newest_list) for file in orphans.values())
-        targets = [DeletedFile(file.path, file.size_bytes) for file in orphans.values()]
-        if is_risky or left_behind:
-            targets += [file for path in left_behind for file in self._journals[path].metadata]
-            self._journals |= self._fence.condemn(orphans.values() if is_risky else (), left_behind)
+        if left_behind or any(may_still_land(file, self.topic, newest_list) for file in orphans):
+            self._fence.condemn(path for path, journal in removal.journals.items() if _is_sweep(journal))
             needed = all_references(self._table(), self._manifests).keys() | self._spared.keys()
-        forms = comparable_forms(file.path for file in targets)
-        swept = tuple({forms[file.path]: file for file in targets if forms[file.path] not in needed}.values())
-        for file in swept:
-            self.files.delete(file.path)
-            _logger.debug("topic %s: orphan %s with %d bytes is swept", self.topic.name, file.path, file.bytes)
-        return swept
+        doomed = removal.own(_is_sweep, needed)
+        removal.delete(doomed.values())
+        return doomed
 
-    def _held(self, deleted: set[str]) -> tuple[HeldFile, ...]:
-        """What may still hold values, of the files that were listed."""
+    def _account_for(self, doomed: Mapping[str, Journal]) -> PurgeReceipt:
+        """Look what is gone, leave receipts of it, and drop the journals of which nothing is left."""
+        if any(journal.paths for journal in doomed.values()):
+            stored = self._removal.look_again(doomed.values())
+            forms = comparable_forms(file.path for file in stored)
+            self._stored = {forms[file.path]: file for file in stored}
+        if any(map(has_receipt, doomed.values())):
+            # Also what others have deleted: a receipt speaks of all files.
+            self.files.make_deletions_durable(self.topic.location)
+        held = self._held()
+
+        def leave_receipt(path: str, gone: Journal) -> None:
+            if has_receipt(gone):
+                self._write_draft(id_of(path), gone, held)
+
+        done = self._removal.settle(doomed, leave_receipt)
+        drafts = drafts_among(self.topic.location, [*self._receipts.values(), *(f.path for f in self._stored.values())])
+        sealing = seal_drafts(self.files, self.topic.name, drafts, self.seal)
+        for what in sealing.unreadable:
+            self._pass_over(what)
+        receipts, unreadable = tuple(self._receipts), tuple(self._unreadable)
+        left = self._removal.not_deleted + sealing.not_deleted
+        told = Account(done, left, receipts, sealing, held, unreadable)
+        return told.receipt(self.topic.name)
+
+    def _write_draft(self, draft_id: str, gone: Journal, held: Collection[HeldFile]) -> None:
+        left = [asdict(file) for file in self._removal.not_deleted]
+        still = [asdict(file) for file in held]
+        content = content_of(self.topic.name, self.topic.id, gone, not_deleted=left, held_files=still)
+        write_draft(self.files, self.topic.location, Draft(draft_id, PURGE, self.now_ms, content))
+        self._receipts[draft_id] = f"{receipt_folder(self.topic.location)}{draft_id}.json"
+
+    def _held(self) -> tuple[HeldFile, ...]:
+        """What may still hold values, of the files that are listed; what could not be deleted is told by itself."""
         table = self._table()
         live = live_references(table, self._manifests).keys()
+        told = set(comparable_forms(file.path for file in self._removal.not_deleted).values())
         unknown = {
             path: file
             for path, file in self._stored.items()
-            if path not in live and path not in deleted and not self._is_metadata(file)
+            if path not in live and path not in told and not self._is_metadata(file)
         }
         return held_files(table, unknown, self._manifests)
 
-    def _finish(self, done: Mapping[str, Journal], held: Collection[HeldFile]) -> None:
-        """Leave a receipt for each journal that deleted segments, and drop the journals."""
-        if any(journal.segments for journal in done.values()):
-            # Also what others have deleted: a receipt speaks of all files.
-            self.files.make_deletions_durable(f"{self.topic.location}/data")
-        for path in self._journals:
-            journal = done.get(path)
-            if journal and journal.segments:
-                receipt = {
-                    "topic": self.topic.name,
-                    "purged_at_ms": self.now_ms,
-                    "expired_snapshots": journal.snapshots,
-                    "deleted_files": [asdict(file) for file in journal.segments],
-                    "held_files": [asdict(file) for file in held],
-                }
-                name = path.rpartition("/")[2]
-                text = json.dumps(receipt, indent=1)
-                self.files.write_bytes(receipt_folder(self.topic.location) + name, text.encode())
-            self.files.delete(path)
 
-    def _receipt(
-        self, done: Mapping[str, Journal], orphans: tuple[DeletedFile, ...], held: tuple[HeldFile, ...]
-    ) -> PurgeReceipt:
-        receipt = PurgeReceipt(
-            topic=self.topic.name,
-            expired_snapshots=tuple(sorted({number for journal in done.values() for number in journal.snapshots})),
-            deleted_files=tuple(file for journal in done.values() for file in journal.segments),
-            deleted_metadata=tuple(file for journal in done.values() for file in journal.metadata),
-            deleted_orphans=orphans,
-            held=held,
-            unreadable=tuple(self._unreadable),
-        )
-        if receipt.deleted_files:
-            self._tell("retired segment", receipt.deleted_files, f"receipts in {receipt_folder(self.topic.location)}")
-        if orphans:
-            self._tell("orphan", orphans, "what crashes and refused commits left")
-        return receipt
-
-    def _tell(self, what: str, files: Collection[DeletedFile], where: str) -> None:
-        """One line for all of them."""
-        size_bytes = sum(file.bytes for file in files)
-        _logger.info("topic %s: %s, %d bytes, gone: %s", self.topic.name, counted(len(files), what), size_bytes, where)
-
-
-def _sorted(size_bytes: Mapping[str, int]) -> tuple[DeletedFile, ...]:
-    return tuple(DeletedFile(path, size) for path, size in sorted(size_bytes.items()))
+def _is_sweep(journal: Journal) -> bool:
+    return journal.kind == SWEEP

@@ -21,6 +21,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
+from keptlog.table.file_metrics import RecordRange, offset_range
 from keptlog.table.files import local_path
 from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.state import watermarks_paths
@@ -34,6 +35,8 @@ class References:
 
     data_bytes: dict[str, int] = field(default_factory=dict)
     metadata_bytes: dict[str, int] = field(default_factory=dict)
+    ranges: dict[str, RecordRange] = field(default_factory=dict)
+    """Which records a data file has, where its metrics tell."""
 
     def keys(self) -> set[str]:
         """All paths, in the form in which they can be compared."""
@@ -43,6 +46,7 @@ class References:
         """Take in what others refer to as well."""
         self.data_bytes |= other.data_bytes
         self.metadata_bytes |= other.metadata_bytes
+        self.ranges |= other.ranges
 
     def without(self, other: References) -> References:
         """What others don't refer to, however they spell it."""
@@ -51,6 +55,7 @@ class References:
         return References(
             {path: size for path, size in self.data_bytes.items() if ours[path] not in theirs},
             {path: size for path, size in self.metadata_bytes.items() if ours[path] not in theirs},
+            {path: records for path, records in self.ranges.items() if ours[path] not in theirs},
         )
 
 
@@ -108,6 +113,8 @@ def _files_in(manifest: ManifestFile, io: FileIO) -> References:
         is_data = data_file.content == DataFileContent.DATA
         paths = found.data_bytes if is_data else found.metadata_bytes
         paths[data_file.file_path] = data_file.file_size_in_bytes
+        if is_data and (offsets := offset_range(data_file)):
+            found.ranges[data_file.file_path] = offsets
     return found
 
 

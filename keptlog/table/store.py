@@ -29,7 +29,8 @@ from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
 from keptlog.table.clock_guard import ClockGuard
 from keptlog.table.commit import Committer
-from keptlog.table.deletion import being_deleted, delete_topic
+from keptlog.table.deletion import Deletion, TopicDeletion, being_deleted
+from keptlog.table.drafts import Seal
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of, segments_of
@@ -81,6 +82,7 @@ class LogStore:
         self._sleep = sleep
         self._live_files = LiveFiles()
         self._cache = cache
+        self.seal: Seal | None = None  # takes receipts into their chain
         self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
 
     @property
@@ -131,19 +133,17 @@ class LogStore:
         Alteration(name, to_set, unset, self._new_id()).commit(self.committer, self._broker_settings)
         return self.describe_topic(name)
 
-    def delete_topic(self, name: str) -> int:
+    def delete_topic(self, name: str, now_ms: int) -> TopicDeletion:
         """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.
 
         Runs that are still working on it lose their commit. Killed on its way, it is finished by the same call again.
-        Gives the number of files deleted.
         """
-        with reaching(f"topic {name} can't be deleted"):
-            if name not in being_deleted(self._catalog):
-                load_topic_table(self._catalog, name)
-            count = delete_topic(self._catalog, self.files, name)
+        if name not in self.being_deleted():
+            self.load_table(name)
+        deletion = Deletion(self._catalog, self.files, name, now_ms, self.seal).delete()
         if self._cache:
             self._cache.forget(name)
-        return count
+        return deletion
 
     def being_deleted(self) -> list[str]:
         """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""
@@ -390,6 +390,7 @@ class LogStore:
         with reaching(f"topic {topic} can't be purged"):
             remembered_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
             purge = Purge(described, self.committer, self.files, self._new_id, now_ms, orphan_grace_ms, remembered_ms)
+            purge.seal = self.seal
             return purge.purge()
 
     def load_table(self, topic: str) -> Table:

@@ -6,7 +6,7 @@ than the grace, would land on files that a purge has swept meanwhile. So before 
     run    stages x   looks: x is there          commits: refused      looks: x is condemned, gives up
     purge                                 fence                                        deletes x
 
-1. The orphans are written to a journal.
+1. The orphans are written to a journal, as all are that go.
 2. The fence: a commit that moves no file, but makes a snapshot, and names the journal in ``log.condemned``. Whatever
    was prepared before it is refused by the catalog, and has to look again.
 3. Whoever looks again refuses what a condemned journal names (``require_staged``).
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -40,6 +40,9 @@ from keptlog.table.topics import Topic
 
 _logger = logging.getLogger(__name__)
 
+PURGE_AGAIN = "purge again, which finishes what was begun"
+"""What to do about a commit of a purge that got no answer."""
+
 
 @dataclass(frozen=True)
 class Fence:
@@ -50,23 +53,21 @@ class Fence:
     files: TableFiles
     new_id: Callable[[], str]
 
-    def condemn(self, orphans: Collection[StoredFile], left_behind: Iterable[str]) -> dict[str, Journal]:
-        """Write the orphans down and condemn them, and journals that a killed purge left; gives the new journal.
+    def write_down(self, orphans: tuple[DeletedFile, ...]) -> dict[str, Journal]:
+        """Write orphans to a journal before they go; gives it by its path."""
+        journal = Journal((), (), orphans, SWEEP)
+        path = f"{journal_folder(self.topic.location)}{self.new_id()}.json"
+        write_journal(self.files, path, journal)
+        return {path: journal}
 
-        ``left_behind`` are paths of journals. From then on no commit brings in what they name.
+    def condemn(self, journals: Iterable[str]) -> None:
+        """From now on no commit brings in what these journals name; they are given by their paths.
 
         Raises:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer; the next purge finishes it.
         """
-        journals: dict[str, Journal] = {}
-        names = {_name(path) for path in left_behind}
+        names = {_name(path) for path in journals}
         run_id = self.new_id()
-        if orphans:
-            path = f"{journal_folder(self.topic.location)}{run_id}.json"
-            deleted = tuple(DeletedFile(file.path, file.size_bytes) for file in orphans)
-            journals[path] = Journal((), (), deleted, SWEEP)
-            write_journal(self.files, path, journals[path])
-            names.add(_name(path))
         summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "sweep"}
 
         def prepare(table: Table) -> Land | None:
@@ -76,8 +77,7 @@ class Fence:
             change = FileChange(summary, {CONDEMNED: json.dumps(sorted(names | condemned))})
             return change.written(table)
 
-        self.committer.commit(Change(self.topic.name, self.topic.id, run_id), prepare)
-        return journals
+        self.committer.commit(Change(self.topic.name, self.topic.id, run_id, remedy=PURGE_AGAIN), prepare)
 
     def lifted(self, table: Table) -> tuple[TableUpdate, ...]:
         """What takes journals that are gone off the list, to be committed with whatever is committed anyhow."""

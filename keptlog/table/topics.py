@@ -25,6 +25,7 @@ from keptlog.log.counted import counted
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.deletion import being_deleted
+from keptlog.table.drafts import drafts_among
 from keptlog.table.embedded import NAMESPACE, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
@@ -252,12 +253,13 @@ class TopicCreation:
         """Where the table lies; null for the catalog's own choice.
 
         Never where files of an earlier topic are left: they would be mixed with those of this one. What a creation
-        that failed has left is no harm.
+        that failed has left is no harm, nor are receipts of an earlier topic: the purge of this one seals them.
         """
         if not isinstance(catalog, MetastoreCatalog):
             return None
         location = catalog._resolve_table_location(None, NAMESPACE, self.name)  # noqa: SLF001  # the rule of create_table
-        left = next((each.path for each in files.list(location) if not each.path.endswith(".metadata.json")), None)
+        paths = [each.path for each in files.list(location) if not each.path.endswith(".metadata.json")]
+        left = next(iter(set(paths).difference(drafts_among(location, paths))), None)
         if left is None:
             return location
         elsewhere = f"{location}-{new_id()}"

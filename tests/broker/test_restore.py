@@ -242,7 +242,7 @@ def test_a_later_topic_of_the_same_name_does_not_go_on_for_this_one(twins: Twins
     twins.create()
     twins.append(*updates(("a", "1")))
     twins.restore()
-    twins.store.delete_topic(twins.topic)
+    twins.store.delete_topic(twins.topic, 0)
     twins.store.create_topic(twins.topic, PARTITIONS, COMPACTED)
     twins.append(*updates(("z", "1"), ("y", "1")))
     with pytest.raises(InvalidConfig, match="of another home or deleted since"):

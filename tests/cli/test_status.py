@@ -54,7 +54,7 @@ def test_a_status_after_which_nothing_changed_imports_no_catalog_and_no_engine(
 
 
 def test_what_is_told_from_memory_is_what_is_told_without(keptlog: Run, topics: Path) -> None:
-    for change in (lambda: None, lambda: append("users"), lambda: open_home().store.delete_topic("orders")):
+    for change in (lambda: None, lambda: append("users"), lambda: open_home().store.delete_topic("orders", 0)):
         change()
         warm = keptlog("status", "--json").json
         assert keptlog("status", "--json").json == warm

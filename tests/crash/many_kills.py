@@ -127,7 +127,7 @@ class Round:
         location = store.describe_topic(TOPIC).location
         for file in store.files.list(f"{location}/metadata/receipts"):
             receipt = json.loads(store.files.read_bytes(file.path))
-            for deleted in receipt.get("deleted_files", ()):
+            for deleted in receipt.get("content", {}).get("files", ()):
                 assert not store.files.exists(deleted["path"]), f"{file.path} says that {deleted['path']} is gone"
                 self.happened["file of a receipt looked for"] += 1
 

@@ -31,7 +31,7 @@ def delete(home: Path, kill_at_call: int | None = None) -> int:
     """Delete the topic; killed at that function call of keptlog's tables. Gives how many calls there were."""
     store = open_store(home)
     with Countdown("keptlog/table/", kill_at_call) as countdown:
-        store.delete_topic(TOPIC)
+        store.delete_topic(TOPIC, NOW_MS)
     return countdown.calls
 
 
@@ -64,9 +64,9 @@ def test_a_killed_deletion_is_finished_by_the_same_call_again(tmp_path: Path, di
             with pytest.raises(InvalidConfig, match=f"keptlog topic delete {TOPIC} finishes it"):
                 store.create_topic(TOPIC, 1, SETTINGS)
         if store.topics() or store.being_deleted():
-            open_store(home).delete_topic(TOPIC)
+            open_store(home).delete_topic(TOPIC, NOW_MS)
         with pytest.raises(UnknownTopic):
-            open_store(home).delete_topic(TOPIC)
+            open_store(home).delete_topic(TOPIC, NOW_MS)
         left = files_of(home)
         assert [path.name.endswith(".metadata.json") for path in left] in ([], [True]), left
         make(home)

@@ -35,11 +35,26 @@ def test_retired_segments_that_are_gone_are_one_line_that_leads_to_the_receipt(
     store: LogStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     clean(store)
-    gone = store.purge(TOPIC, MUCH_LATER_MS).deleted_files
-    receipts = f"{store.describe_topic(TOPIC).location}/metadata/receipts/"
-    size_bytes = sum(file.bytes for file in gone)
-    told = f"topic {TOPIC}: 2 retired segments, {size_bytes} bytes, gone: receipts in {receipts}"
+    store.seal = lambda _: None
+    purged = store.purge(TOPIC, MUCH_LATER_MS)
+    size_bytes = sum(file.bytes for file in purged.deleted_files)
+    told = f"topic {TOPIC}: 2 retired segments, {size_bytes} bytes, gone: receipts {purged.receipts[0]}"
     assert lines(caplog) == [("INFO", told)]
+
+
+def test_a_receipt_that_can_not_be_sealed_is_told_with_the_reason(
+    store: LogStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(_: object) -> None:
+        raise OSError("no such key")
+
+    clean(store)
+    for seal, why in ((None, "no chain of receipts is open"), (fails, "OSError: no such key")):
+        store.seal = seal
+        caplog.clear()
+        store.purge(TOPIC, MUCH_LATER_MS)
+        told = f"topic {TOPIC}: 1 receipt can't be sealed ({why}); the next purge seals what waits"
+        assert ("WARNING", told) in lines(caplog)
 
 
 def test_orphans_are_one_line_together_and_one_each_for_whoever_looks_closer(

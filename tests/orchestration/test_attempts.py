@@ -185,7 +185,7 @@ def test_a_topic_that_cannot_be_read_has_no_news_of_its_guarantees_and_a_clean_t
 def test_a_topic_that_is_created_again_begins_without_a_memory(users: World) -> None:
     users.break_segment("users", 1)
     users.clean()
-    users.store.delete_topic("users")
+    users.store.delete_topic("users", 0)
     users.topic("users", 3)
     dirty(users, 0)
     assert users.clean().success

@@ -79,7 +79,7 @@ def test_what_a_clean_cost_is_stored_with_each_log(cleaner: Cleaner) -> None:
 def test_a_topic_that_is_deleted_during_a_clean_aborts_its_logs_alone(cleaner: Cleaner, before_rewrite: bool) -> None:
     planned = cleaner.begin([], new_id(), now_ms=NOW_MS)
     staged = planned if before_rewrite else cleaner.stage(planned)
-    cleaner.store.delete_topic("b")
+    cleaner.store.delete_topic("b", NOW_MS)
     done = cleaner.commit(cleaner.stage(staged) if before_rewrite else staged)
     assert cleaned_topics(done) == ["a", "c"]
     assert isinstance(done.failed["b-0"], StalePlan)

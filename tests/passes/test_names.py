@@ -36,7 +36,7 @@ def test_a_topic_that_is_deleted_while_all_are_read_is_simply_not_there(
     store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = store.topics()
-    store.delete_topic("b")
+    store.delete_topic("b", 0)
     monkeypatch.setattr(LogStore, "topics", lambda _: topics)
     named = named_logs(store)
     assert [str(log.topic_partition) for log in named.logs] == ["a-0", "c-0"]

@@ -80,7 +80,7 @@ def test_an_observer_reads_a_topic_again_only_when_it_has_changed(store: LogStor
     assert observer.look(NOW_MS).locations == first.locations
     assert looked_at == ["a", "b", "c"]
     append(store, "b")
-    store.delete_topic("c")
+    store.delete_topic("c", NOW_MS)
     second = observer.look(NOW_MS)
     assert names(second) == ["a-0", "b-0"]
     assert second.locations["b"] != first.locations["b"]

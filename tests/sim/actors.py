@@ -194,7 +194,7 @@ def recreate(history: History, actor: Actor) -> None:
         history.unsettled.clear()
         history.late.clear()
     store = history.store(actor.host)
-    history.attempt(lambda: store.delete_topic(actor.topic))
+    history.attempt(lambda: store.delete_topic(actor.topic, history.world.clock_ms))
     settings = drawn_settings(history)
     if actor.topic == APPENDED:
         history.attempt(lambda: store.create_topic(APPENDED, PARTITIONS, settings))

@@ -56,18 +56,18 @@ class FileOracle(Watcher):
             self._judge_receipt(json.loads(self.storage.disk.files[path].content))
 
     def _judge_receipt(self, receipt: dict[str, object]) -> None:
-        book = self.ledger.book(str(receipt["topic"]))
-        deleted = receipt["deleted_files"]
-        if book is None or not isinstance(deleted, list):
+        content = receipt["content"]
+        assert isinstance(content, dict)
+        book = self.ledger.book(content["topic"])
+        if book is None:
             return
-        paths = [str(file["path"]) for file in deleted]
+        paths = [str(file["path"]) for file in content["files"]]
         for path in paths:
             book.receipts[path] = None
             if path in self.storage.disk.files:
                 self.world.fail(f"a receipt says that {path} is gone, and it is there")
         if Known.STAGED_HOLDERS not in self.world.known:
-            held = receipt.get("held_files", [])
-            named = {str(file["path"]) for file in held} if isinstance(held, list) else set()
+            named = {str(file["path"]) for what in ("held_files", "not_deleted") for file in content[what]}
             self._require_gone(book, paths, named)
 
     def _require_gone(self, book: Book, paths: list[str], named: set[str]) -> None:

@@ -205,7 +205,7 @@ def receipts_before_deletion() -> Iterator[None]:
 
 def fence_skipped() -> AbstractContextManager[object]:
     """A purge sweeps without a fence."""
-    return patch.object(Fence, "condemn", lambda *_: {})
+    return patch.object(Fence, "condemn", lambda *_: None)
 
 
 @contextmanager

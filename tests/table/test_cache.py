@@ -151,7 +151,7 @@ def test_where_nothing_can_be_written_nothing_is_remembered(home: Path) -> None:
 def test_a_topic_that_is_deleted_leaves_no_entry(home: Path) -> None:
     observed(open_store(home))
     assert entry_of(home).exists()
-    open_store(home).delete_topic(TOPIC)
+    open_store(home).delete_topic(TOPIC, NOW_MS)
     assert not entry_of(home).exists()
 
 

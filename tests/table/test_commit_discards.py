@@ -66,7 +66,7 @@ def _gets_a_source(store: LogStore) -> None:
 
 
 def _is_deleted(store: LogStore) -> None:
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
 
 
 @pytest.mark.parametrize(("meanwhile", "error"), [(_gets_a_source, InvalidConfig), (_is_deleted, UnknownTopic)])
@@ -194,7 +194,7 @@ def test_a_clean_of_a_topic_that_was_deleted_leaves_no_file(tmp_path: Path) -> N
     outcome = rewritten(store, step)
     path = Path(outcome.added[0].path.removeprefix("file://"))
     content = path.read_bytes()
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)  # a task that was slower than the deletion
     with pytest.raises(StalePlan):

@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> LogStore:
 
 
 def create_again(store: LogStore) -> None:
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
     store.create_topic(TOPIC, 1, COMPACTED)
 
 

@@ -12,12 +12,13 @@ import pytest
 from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.storage.files import StoredFile
 from keptlog.table.catalog import open_catalog
-from keptlog.table.deletion import _delete_files
+from keptlog.table.deletion import Deletion
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.schema import TABLE_SCHEMA
 from keptlog.table.store import LogStore
-from tests.table.stores import COMPACTED, TOPIC, append_each, clean, create, store_at, values
+from tests.table.purges import sealing_into
+from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean, create, store_at, values
 
 DAY_MS = 24 * 3_600_000
 
@@ -29,7 +30,19 @@ def begun(home: Path) -> LogStore:
     catalog = open_catalog(home)
     catalog.create_namespace((DELETING,))
     catalog.rename_table((NAMESPACE, TOPIC), (DELETING, TOPIC))
-    return store_at(home)
+    return sealing(store_at(home), home)
+
+
+def sealing(store: LogStore, home: Path) -> LogStore:
+    """The same store; its receipts are sealed into a folder beside the warehouse."""
+    store.seal = sealing_into(home / "chain")
+    return store
+
+
+def deletion(home: Path, files: TableFiles | None = None) -> Deletion:
+    catalog = open_catalog(home)
+    own = files or TableFiles(tuple(sorted(catalog.properties.items())))
+    return Deletion(catalog, own, TOPIC, NOW_MS, sealing_into(home / "chain"))
 
 
 def files_below(home: Path) -> list[Path]:
@@ -37,15 +50,15 @@ def files_below(home: Path) -> list[Path]:
 
 
 def test_a_deleted_topic_leaves_no_file(tmp_path: Path) -> None:
-    store = create(tmp_path)
+    store = sealing(create(tmp_path), tmp_path)
     append_each(store, [("k", "1")], [("k", "2")])
     clean(store)
     before = len(files_below(tmp_path))
-    assert store.delete_topic(TOPIC) == before
+    assert len(store.delete_topic(TOPIC, NOW_MS).deleted_files) == before
     assert files_below(tmp_path) == []
     assert (store.topics(), store.being_deleted(), store.metadata_locations()) == ([], [], {})
     with pytest.raises(UnknownTopic):
-        store.delete_topic(TOPIC)
+        store.delete_topic(TOPIC, NOW_MS)
 
 
 def test_a_topic_whose_deletion_was_begun_is_gone_for_readers_and_writers(tmp_path: Path) -> None:
@@ -62,7 +75,7 @@ def test_no_topic_is_made_while_one_of_its_name_is_being_deleted(tmp_path: Path)
     for name in (TOPIC, TOPIC.upper()):
         with pytest.raises(InvalidConfig, match=f"keptlog topic delete {TOPIC} finishes it"):
             store.create_topic(name, 1, COMPACTED)
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
     assert files_below(tmp_path) == []
     store.create_topic(TOPIC, 1, COMPACTED)
 
@@ -74,8 +87,7 @@ def test_finishing_a_deletion_takes_nothing_from_a_topic_that_an_older_keptlog_m
     catalog = open_catalog(tmp_path)
     location = catalog.load_table((DELETING, TOPIC)).location()
     older = catalog.create_table((NAMESPACE, TOPIC), TABLE_SCHEMA, location, properties={"log.partitions": "1"})
-    deleting = _delete_files(catalog, store.files, TOPIC)
-    assert deleting == 1
+    assert len(deletion(tmp_path).finish().deleted_files) == 1
     assert store.being_deleted() == []
     assert Path(local_path(older.metadata_location) or "").exists()
     assert any(path.suffix == ".parquet" for path in files_below(tmp_path))
@@ -114,17 +126,16 @@ def test_the_slower_of_two_deletions_takes_nothing_from_a_topic_that_was_made_si
 
         def list(self, folder: str) -> Iterator[StoredFile]:
             other = store_at(tmp_path)
-            other.delete_topic(TOPIC)
+            sealing(other, tmp_path).delete_topic(TOPIC, NOW_MS)
             append_each(create(tmp_path), [("k", "new")])
             return super().list(folder)
 
     store = begun(tmp_path)
-    _delete_files(open_catalog(tmp_path), Slower(store.files.properties), TOPIC)
+    deletion(tmp_path, Slower(store.files.properties)).finish()
     assert [value for _, _, value in values(store)] == [b"new"]
 
 
 def test_a_deletion_that_another_one_has_finished_meanwhile_is_no_error(tmp_path: Path) -> None:
     store = begun(tmp_path)
-    catalog = open_catalog(tmp_path)
-    store.delete_topic(TOPIC)
-    assert _delete_files(catalog, store.files, TOPIC) == 0
+    store.delete_topic(TOPIC, NOW_MS)
+    assert deletion(tmp_path).finish().deleted_files == ()

@@ -44,7 +44,7 @@ def test_a_home_whose_making_was_killed_reads_as_empty_and_is_made_again(tmp_pat
     if left_behind == "an empty file":
         (tmp_path / "catalog.db").touch()
     else:
-        create(tmp_path).delete_topic("shop.users-v2")
+        create(tmp_path).delete_topic("shop.users-v2", NOW_MS)
         with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:
             connection.execute("delete from iceberg_namespace_properties")
             connection.commit()

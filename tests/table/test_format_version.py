@@ -100,7 +100,7 @@ WRITES: dict[str, Callable[[LogStore], Call]] = {
     "unset": lambda store: lambda: store.alter_topic(TOPIC, {}, ["retention.ms"]),
     "mark": lambda store: lambda: store.mark_uncleanable(TOPIC, [Failure(LOG, "x", None)], NOW_MS, Backoff(1, 1)),
     "purge": lambda store: lambda: store.purge(TOPIC, time.time_ns() // 1_000_000 + DAY_MS),
-    "delete the topic": lambda store: lambda: store.delete_topic(TOPIC),
+    "delete the topic": lambda store: lambda: store.delete_topic(TOPIC, NOW_MS),
 }
 """Every way to a topic: what it needs is made before the topic becomes one of another version, then it is called."""
 

@@ -73,7 +73,7 @@ def test_a_purge_through_a_copied_home_deletes_nothing_of_the_original(tmp_path:
 CHANGES: dict[str, Callable[[LogStore], object]] = {
     "create": lambda store: store.create_topic("another", 1, COMPACTED),
     "alter": lambda store: store.alter_topic(TOPIC, {"segment.ms": "5"}),
-    "delete": lambda store: store.delete_topic(TOPIC),
+    "delete": lambda store: store.delete_topic(TOPIC, NOW_MS),
     "append": lambda store: store.append(TOPIC, new_records(("k", "5")), new_id(), NOW_MS),
     "stage": lambda store: rewritten(store, step_for(store.logs(TOPIC)[0])),
     "delete-records": lambda store: store.delete_records(TopicPartition(TOPIC, 0), -1, new_id()),
@@ -159,7 +159,7 @@ def test_an_older_home_remembers_where_it_is_with_the_first_change(tmp_path: Pat
     create(home)
     forgotten(home)
     append_each(store_at(home), [("k", "1")])
-    store_at(home).delete_topic(TOPIC)
+    store_at(home).delete_topic(TOPIC, NOW_MS)
     shutil.copytree(home, tmp_path / "copy")
     with pytest.raises(InvalidConfig, match=f"is a copy of the home at {home}"):
         store_at(tmp_path / "copy").create_topic(TOPIC, 1, COMPACTED)

@@ -175,7 +175,7 @@ def test_a_topic_that_was_created_again_remembers_no_run_of_the_one_before(store
     purge(store)
     [path] = remembered(tmp_path)
     content = path.read_bytes()
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
     store.create_topic(TOPIC, 1, {"cleanup.policy": "compact"})
     append_each(store, [("b", "2")], [("b", "3")])
     store.purge(TOPIC, LATER_MS)

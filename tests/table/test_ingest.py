@@ -246,7 +246,7 @@ def test_a_zombie_whose_staged_files_were_swept_lands_nothing(store: LogStore) -
 
 def test_a_topic_that_was_deleted_meanwhile_is_unknown(store: LogStore) -> None:
     late = first(store)
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
     with pytest.raises(UnknownTopic):
         ingest(store, late)
 
@@ -350,7 +350,7 @@ def test_records_can_be_deleted_up_to_an_offset_in_a_gap(store: LogStore) -> Non
 def test_a_topic_that_was_deleted_and_made_anew_begins_without_a_source(store: LogStore) -> None:
     ingest(store, first(store))
     late = replace(first(store), range=OffsetRange(0, 55, 55, 61), segments=())
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
     store.create_topic(TOPIC, 1, {})
     assert store.source_of(TOPIC) == StoredSource(None, (None,))
     with pytest.raises(StalePlan, match="the position of partition 0 was 55, now it is None"):

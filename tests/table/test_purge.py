@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
@@ -17,7 +16,17 @@ from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import Committer
 from keptlog.table.files import TableFiles
-from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, receipts, stored_paths, unreferenced
+from tests.table.purges import (
+    DAY_MS,
+    MINUTE_MS,
+    cleaned,
+    clock_ms,
+    live_paths,
+    proved,
+    receipts,
+    stored_paths,
+    unreferenced,
+)
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -71,9 +80,10 @@ def test_the_receipt_stays_as_proof(tmp_path: Path) -> None:
     now_ms = clock_ms() + MINUTE_MS + 1
     receipt = store.purge(TOPIC, now_ms)
     [kept] = (tmp_path / "warehouse").rglob("receipts/*.json")
-    text = json.loads(kept.read_text())
-    assert text["purged_at_ms"] == now_ms
-    assert {file["path"] for file in text["deleted_files"]} == {file.path for file in receipt.deleted_files}
+    [proof] = receipts(tmp_path)
+    assert (proof["at_ms"], proof["kind"], (proof["id"],)) == (now_ms, "purge", receipt.receipts)
+    assert (proof["topic"], proof["table_uuid"]) == (TOPIC, store.describe_topic(TOPIC).id)
+    assert proved(tmp_path) == sorted(file.path for file in receipt.deleted_files)
     assert receipt.deleted_bytes >= sum(file.bytes for file in receipt.deleted_files) > 0
     store.purge(TOPIC, now_ms + 2 * DAY_MS)
     assert kept.exists()
@@ -225,8 +235,7 @@ def test_a_purge_that_was_killed_is_finished_by_the_next_one(tmp_path: Path, mom
     assert values(store_at(tmp_path)) == before
     store_at(tmp_path).purge(TOPIC, clock_ms() + 2 * DAY_MS)
     assert unreferenced(tmp_path) == set()
-    proofs = [file["path"] for each in receipts(tmp_path) for file in each["deleted_files"]]
-    assert sorted(proofs) == sorted(file.path for file in receipt.deleted_files)
+    assert proved(tmp_path) == sorted(file.path for file in receipt.deleted_files)
 
 
 def test_two_purges_at_once_do_the_work_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def test_a_journal_that_says_nothing_costs_only_itself(
     young = store.purge(TOPIC, clock_ms() + MINUTE_MS + 1)
     assert len(young.deleted_files) == 3
     assert [journal.name in what for what in young.unreadable] == [True]
-    assert [journal.name in each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [True]
+    assert len([each for each in caplog.records if journal.name in each.getMessage()]) == 1
     assert journal.exists()  # somebody may be writing it
     assert len(store.purge(TOPIC, clock_ms() + 2 * DAY_MS).unreadable) == 1
     [kept] = (tmp_path / "warehouse").rglob("receipts/unreadable/broken.json")

@@ -98,7 +98,7 @@ def test_a_topic_lies_apart_from_what_is_left_of_an_earlier_one_and_says_so(
     append_each(store, [("a", "1")], [("a", "2")])
     folder = Path(store.describe_topic(TOPIC).location.removeprefix("file://"))
     shutil.copytree(folder, tmp_path / "earlier")
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, 0)
     shutil.copytree(tmp_path / "earlier", folder, dirs_exist_ok=True)
     store = create(tmp_path)
     append_each(store, [("a", "new")])

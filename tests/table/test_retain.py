@@ -125,7 +125,7 @@ def _no_longer_deleted(store: LogStore) -> None:
 
 
 def _topic_deleted(store: LogStore) -> None:
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
 
 
 @pytest.mark.parametrize(

@@ -116,11 +116,11 @@ def _protected_by_the_minimum_lag(store: LogStore) -> None:
 
 
 def _topic_deleted(store: LogStore) -> None:
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
 
 
 def _deleted_and_created_again(store: LogStore) -> None:
-    store.delete_topic(TOPIC)
+    store.delete_topic(TOPIC, NOW_MS)
     store.create_topic(TOPIC, 1, COMPACTED)
     append_each(store, [("a", "1"), ("b", "2")])
 

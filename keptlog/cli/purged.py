@@ -1,0 +1,75 @@
+"""What a purge, or the deletion of a topic, shows of what is gone and of what is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+
+from keptlog.log.counted import counted
+from keptlog.table.deletion import TopicDeletion
+from keptlog.table.drafts import Sealing
+from keptlog.table.held import held_lines
+from keptlog.table.purge_receipt import PurgeReceipt
+from keptlog.table.removal import NotDeleted
+
+
+def purge_numbers(receipt: PurgeReceipt) -> dict[str, int]:
+    """How much is gone."""
+    return {
+        "expired_snapshots": len(receipt.expired_snapshots),
+        "deleted_files": len(receipt.deleted_files),
+        "deleted_orphans": len(receipt.deleted_orphans),
+        "deleted_bytes": receipt.deleted_bytes,
+    }
+
+
+def purge_rest(receipt: PurgeReceipt) -> dict[str, object]:
+    """What may still hold values, what could not be deleted, what was gone past, and the receipts."""
+    return {
+        "held_files": [asdict(file) for file in receipt.held],
+        "not_deleted": [asdict(file) for file in receipt.not_deleted],
+        "unreadable": list(receipt.unreadable),
+    } | _receipts(receipt.receipts, receipt.sealing)
+
+
+def purge_lines(receipt: PurgeReceipt) -> list[str]:
+    """The same for people."""
+    return [
+        *held_lines(receipt.held),
+        *_not_deleted(receipt.not_deleted),
+        *(f"could not be read: {what}" for what in receipt.unreadable),
+        *_sealing(receipt.sealing),
+    ]
+
+
+def deletion_numbers(deletion: TopicDeletion) -> dict[str, object]:
+    """What the deletion of a topic did."""
+    return {
+        "deleted_files": len(deletion.deleted_files),
+        "not_deleted": [asdict(file) for file in deletion.not_deleted],
+        "is_over": deletion.is_over and not deletion.not_deleted,
+    } | _receipts(deletion.receipts, deletion.sealing)
+
+
+def print_deletion(deletion: TopicDeletion) -> None:
+    """The same for people."""
+    begun = "deleted" if deletion.is_over else "not wholly deleted"
+    click.echo(f"{begun} {deletion.topic}: {counted(len(deletion.deleted_files), 'file')}")
+    for line in (*_not_deleted(deletion.not_deleted), *_sealing(deletion.sealing)):
+        click.echo(f"{deletion.topic}: {line}")
+
+
+def _receipts(written: Iterable[str], sealing: Sealing) -> dict[str, object]:
+    return {"receipts": list(written), "receipts_waiting": list(sealing.waiting)}
+
+
+def _not_deleted(files: Iterable[NotDeleted]) -> list[str]:
+    return [f"not deleted: {file.path}: {file.reason}" for file in files]
+
+
+def _sealing(sealing: Sealing) -> list[str]:
+    sealed = [f"receipt {name}" for name in sealing.sealed]
+    waiting = [f"receipt {name} waits to be sealed: {sealing.why}" for name in sealing.waiting]
+    return sealed + waiting

@@ -1,0 +1,156 @@
+"""Receipts from when something was deleted until they are sealed: ``metadata/receipts/<id>.json``.
+
+A draft is written durably before the journal of what it tells goes, so that nothing is gone without one. Then all
+drafts that lie there are sealed together, which takes them into a chain outside of the topic's folder, and only after
+that they are deleted. Who seals a draft again, because he was killed in between, finds it by its id; it is sealed once.
+
+Where nobody can seal, the drafts stay, a warning says so, and the next purge seals them.
+
+What an older keptlog has left there are receipts of formats 1.0 and 1.1. They become drafts like any other; what they
+don't tell is null.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.log.counted import counted
+from keptlog.receipts.receipt import Draft
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
+from keptlog.table.reach import one_line
+from keptlog.table.removal import NotDeleted, Removal
+
+_logger = logging.getLogger(__name__)
+
+Seal = Callable[[Sequence[Draft]], object]
+"""Takes drafts into the chain of receipts, each id once, durably; raises if it can't."""
+PURGE = "purge"
+RETIRED, ORPHAN = "retired", "orphan"
+"""Why a file went, beside ``topic-delete``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """What became of the drafts that lay there."""
+
+    sealed: tuple[str, ...] = ()
+    """Their ids."""
+    waiting: tuple[str, ...] = ()
+    """Ids of those that stay as drafts."""
+    why: str = ""
+    """Why some wait, in one line."""
+    unreadable: tuple[str, ...] = ()
+    """What is no draft, one line each; it is left where it is."""
+    not_deleted: tuple[NotDeleted, ...] = ()
+    """Drafts that are sealed, and could not be deleted; to seal them again is no harm."""
+
+
+def has_receipt(gone: Journal) -> bool:
+    """Whether a receipt tells of it: not if it is metadata of expired snapshots alone, which every purge deletes."""
+    return bool(gone.segments or (gone.kind == SWEEP and gone.metadata))
+
+
+def content_of(topic: str, topic_id: str, gone: Journal, **more: Any) -> dict[str, Any]:
+    """What a receipt tells of files that are gone; ``more`` is what else there is to say."""
+    why = {SWEEP: ORPHAN, DELETION: DELETION}.get(gone.kind, RETIRED)
+    files = [_told(file) | {"why": why} for file in gone.segments + gone.metadata]
+    return {"topic": topic, "table_uuid": topic_id, "expired_snapshots": list(gone.snapshots), "files": files} | more
+
+
+def _told(file: DeletedFile) -> dict[str, Any]:
+    return asdict(file)
+
+
+def write_draft(files: TableFiles, location: str, draft: Draft) -> None:
+    """Write a draft, durably; one of the same id is replaced."""
+    text = json.dumps({"id": draft.id, "kind": draft.kind, "at_ms": draft.at_ms, "content": draft.content}, indent=1)
+    files.write_bytes(f"{receipt_folder(location)}{draft.id}.json", text.encode())
+
+
+def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
+    """Where the drafts lie, of the paths of a listing, sorted; what lies in folders below theirs is none."""
+    folder = receipt_folder(location)
+    return sorted(path for path in set(paths) if path.startswith(folder) and "/" not in path.removeprefix(folder))
+
+
+def read_draft(files: TableFiles, path: str) -> Draft:
+    """Read a draft, or a receipt of format 1.0 or 1.1 as one.
+
+    Raises:
+        FileNotFoundError: it was sealed meanwhile.
+        LogCorrupt: it is none.
+    """
+    content = files.read_bytes(path)
+    try:
+        stored = json.loads(content)
+        if "purged_at_ms" in stored:
+            return Draft(id_of(path), PURGE, stored["purged_at_ms"], _of_1_1(stored))
+        return Draft(stored["id"], stored["kind"], stored["at_ms"], stored["content"])
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidConfig) as error:
+        what = f"{path} is no receipt ({one_line(error)}); if no purge is at it, put it back from a copy, or delete it"
+        raise LogCorrupt(what) from None
+
+
+def _of_1_1(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What a receipt of format 1.0 or 1.1 tells, under today's names."""
+    deleted = (DeletedFile(file["path"], file["bytes"]) for file in stored["deleted_files"])
+    return {
+        "topic": stored["topic"],
+        "table_uuid": None,
+        "expired_snapshots": stored["expired_snapshots"],
+        "files": [_told(file) | {"why": RETIRED} for file in deleted],
+        "not_deleted": [],
+        "held_files": stored.get("held_files"),
+    }
+
+
+def seal_drafts(
+    files: TableFiles, topic: str, paths: Iterable[str], seal: Seal | None, unreadable_at_ms: int | None = None
+) -> Sealing:
+    """Seal the drafts that lie there, and then delete them; whatever goes wrong with it, nothing of them is lost.
+
+    What can't be read stays; with ``unreadable_at_ms`` it is sealed as it is, because the folder is about to go.
+    """
+    drafts: dict[str, Draft] = {}
+    unreadable: list[str] = []
+    for path in paths:
+        try:
+            drafts[path] = read_draft(files, path)
+        except FileNotFoundError:
+            continue
+        except LogCorrupt as error:
+            unreadable.append(str(error))
+            if unreadable_at_ms is not None:
+                drafts[path] = _unreadable_draft(topic, files.read_bytes(path), unreadable_at_ms)
+    ids = tuple(draft.id for draft in drafts.values())
+    why = _why_not_sealed(list(drafts.values()), seal) if ids else ""
+    if why:
+        waiting = f"{counted(len(ids), 'receipt')} can't be sealed ({why})"
+        _logger.warning("topic %s: %s; the next purge seals what waits", topic, waiting)
+        return Sealing((), ids, why, tuple(unreadable))
+    removal = Removal(files, "")
+    for path in drafts:
+        removal.delete_file(path)
+    return Sealing(ids, (), "", tuple(unreadable), removal.refused)
+
+
+def _unreadable_draft(topic: str, content: bytes, at_ms: int) -> Draft:
+    text = content.decode("ascii", "backslashreplace")
+    return Draft(f"unreadable-{zlib.crc32(content):08x}", PURGE, at_ms, {"topic": topic, "unreadable": text})
+
+
+def _why_not_sealed(drafts: Sequence[Draft], seal: Seal | None) -> str:
+    if seal is None:
+        return "no chain of receipts is open"
+    try:
+        seal(drafts)
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with the chain, what was deleted is deleted
+        return one_line(error)
+    return ""

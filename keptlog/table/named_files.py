@@ -1,0 +1,46 @@
+"""What a journal tells of each file that is about to go, as far as it can be had cheaply while the file is there.
+
+Partition and offsets stand in the manifests; the checksums in the footer, one look at the file's end for each segment.
+Afterwards nobody could tell, and a receipt says which bytes are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from keptlog.storage.segment_reader import stored_checksums
+from keptlog.table.file_metrics import RecordRange
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import DeletedFile
+
+_LOOKS_AT_ONCE = 8
+_SEGMENT = ".parquet"
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """Looks at each file once, however often it has to be written down."""
+
+    files: TableFiles
+    _checksums: dict[str, str | None] = field(default_factory=dict)
+
+    def of(
+        self, size_bytes: Mapping[str, int], ranges: Mapping[str, RecordRange] | None = None
+    ) -> tuple[DeletedFile, ...]:
+        """Paths with their sizes as a journal names them, sorted; ``ranges`` is by path."""
+        self._look([path for path in size_bytes if path.endswith(_SEGMENT)])
+        known = ranges or {}
+        return tuple(
+            DeletedFile(path, size, *known.get(path, (None, None, None)), self._checksums.get(path))
+            for path, size in sorted(size_bytes.items())
+        )
+
+    def _look(self, paths: list[str]) -> None:
+        new = [path for path in paths if path not in self._checksums]
+        if not new:
+            return
+        with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+            found = pool.map(lambda path: stored_checksums(self.files, path), new)
+            self._checksums.update(zip(new, found, strict=True))

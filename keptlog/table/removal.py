@@ -1,0 +1,181 @@
+"""Deletes what journals name, looks whether it is gone, and leaves receipts: for purges and for deletions of topics.
+
+    delete       each file by itself: one that can't be deleted is told with the reason, and the others go all the same
+    look again   the storage is listed once more; what is still there is not deleted, whatever the storage said
+    settle       for each journal, in the order of their names:
+
+    all of it is gone         a receipt, then the journal goes
+    some of it is gone        a new journal for the rest, a receipt of what is gone, then the old journal goes
+    nothing of it is gone     the journal stays, and whoever comes next tries again
+
+The complication is a kill in between, after which every file is to be in one receipt, not in two and not in none. Two
+journals may name the same file: after a kill the next purge may write down again what an earlier one had; and of what
+could not be deleted the new journal names what the old one does. So a file belongs to the last journal that names it,
+and journals are settled from the first one on. Whichever of them are left after a kill still name what is theirs. A new
+journal's name begins with that of the one it follows, and therefore comes behind it.
+
+A receipt has the id of its journal. One that was written before a kill is written again, in its place.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from keptlog.errors import StorageUnavailable
+from keptlog.log.counted import counted
+from keptlog.storage.files import StoredFile
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import DELETION, DeletedFile, Journal, write_journal
+from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.references import comparable, comparable_forms
+
+_REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.EBUSY}
+_REFUSED_BY_S3 = ("ACCESS_DENIED", "AccessDenied")
+_STILL_THERE = "it is still there, although the storage said that it was deleted"
+_NAMED_IN_ERROR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NotDeleted:
+    """A file that was to be deleted and is still there, and why, in one line."""
+
+    path: str
+    bytes: int
+    reason: str
+
+
+@dataclass
+class Removal:
+    """The journals below one table's location, each about to be carried out."""
+
+    files: TableFiles
+    location: str
+    journals: dict[str, Journal] = field(default_factory=dict)
+    """By path."""
+    _reasons: dict[str, str] = field(default_factory=dict)
+    """Path to why it could not be deleted."""
+    _left: dict[str, NotDeleted] = field(default_factory=dict)
+
+    @property
+    def not_deleted(self) -> tuple[NotDeleted, ...]:
+        """What could not be deleted, by path; journals too."""
+        return tuple(self._left[path] for path in sorted(self._left))
+
+    @property
+    def refused(self) -> tuple[NotDeleted, ...]:
+        """What the storage would not delete, whether it has a journal or not."""
+        return tuple(NotDeleted(path, 0, reason) for path, reason in self._reasons.items())
+
+    def named(self) -> set[str]:
+        """All that the journals name, in comparable form."""
+        return set(comparable_forms(path for journal in self.journals.values() for path in journal.paths).values())
+
+    def own(self, is_meant: Callable[[Journal], bool], needed: Collection[str]) -> dict[str, Journal]:
+        """What is to go of each of these journals: nothing refers to it, and no later journal names it.
+
+        ``needed`` is in comparable form. Of a journal whose commit did not land that is nothing.
+        """
+        found: dict[str, Journal] = {}
+        taken = set(needed)
+        for path in reversed(self._in_order(self.journals)):
+            journal = self.journals[path]
+            forms = comparable_forms(journal.paths)
+            if is_meant(journal):
+                found[path] = journal.only(_not_among(forms, taken))
+            taken.update(forms.values())
+        return found
+
+    def delete(self, doomed: Iterable[Journal]) -> None:
+        """Delete what these journals name; what can't be deleted is remembered, and stops no other.
+
+        Raises:
+            OSError, StorageUnavailable: the storage does not answer any more.
+        """
+        for journal in doomed:
+            for file in journal.segments + journal.metadata:
+                self.delete_file(file.path)
+
+    def delete_file(self, path: str) -> bool:
+        """Delete one file; gives whether the storage did it."""
+        try:
+            self.files.delete(path)
+        except (*OUT_OF_REACH, StorageUnavailable) as error:
+            if not _is_refusal(error) and not self.files.exists(path):
+                return True
+            self._reasons[path] = one_line(error)
+            return False
+        return True
+
+    def look_again(self, doomed: Iterable[Journal]) -> list[StoredFile]:
+        """Find out what is really gone, from a new listing; gives the listing."""
+        listed = list(self.files.list(self.location))
+        present = set(comparable_forms(file.path for file in listed).values())
+        place = comparable(f"{self.location}/x").removesuffix("x")
+        looked_for = [file for journal in doomed for file in journal.segments + journal.metadata]
+        forms = comparable_forms(file.path for file in looked_for)
+        for file in looked_for:
+            form = forms[file.path]
+            is_there = form in present if form.startswith(place) else self.files.exists(file.path)
+            if is_there or file.path in self._reasons:
+                reason = self._reasons.get(file.path, _STILL_THERE)
+                self._left[file.path] = NotDeleted(file.path, file.bytes, reason)
+        return listed
+
+    def settle(self, own: Mapping[str, Journal], leave_receipt: Callable[[str, Journal], object]) -> dict[str, Journal]:
+        """Leave receipts of what is gone, and drop the journals of which nothing is left.
+
+        ``leave_receipt`` gets a journal's path and what of it is gone, and writes it down durably.
+
+        Returns:
+            What is gone, by journal.
+        """
+        gone: dict[str, Journal] = {}
+        for path in self._in_order(own):
+            left = own[path].only(lambda file: file.path in self._left)
+            gone[path] = own[path].only(lambda file: file.path not in self._left)
+            if left.paths and not gone[path].paths:
+                continue
+            if left.paths:
+                self._write_following(path, left)
+            if gone[path].paths:
+                leave_receipt(path, gone[path])
+            self._drop(path)
+        return gone
+
+    def _write_following(self, path: str, left: Journal) -> None:
+        while path in self.journals:
+            path = f"{path.removesuffix('.json')}-1.json"
+        self.journals[path] = Journal((), left.segments, left.metadata, left.kind)
+        write_journal(self.files, path, self.journals[path])
+
+    def _drop(self, path: str) -> None:
+        """A journal that can't be deleted is carried out again by the next one, which finds nothing to do."""
+        if self.delete_file(path):
+            del self.journals[path]
+        else:
+            self._left[path] = NotDeleted(path, 0, self._reasons[path])
+
+    def _in_order(self, paths: Iterable[str]) -> list[str]:
+        """From the first to be settled; what a topic's deletion names is nobody's else."""
+        return sorted(paths, key=lambda path: (self.journals[path].kind == DELETION, path.removesuffix(".json")))
+
+
+def not_deleted_error(topic: str, left: Collection[NotDeleted], todo: str) -> StorageUnavailable:
+    """One line that says which files are still there, and why; ``todo`` ends it."""
+    named = "; ".join(f"{file.path} ({file.reason})" for file in list(left)[:_NAMED_IN_ERROR])
+    more = f"; and {len(left) - _NAMED_IN_ERROR} more" if len(left) > _NAMED_IN_ERROR else ""
+    count = counted(len(left), "file")
+    return StorageUnavailable(f"topic {topic}: {count} could not be deleted: {named}{more}; {todo}")
+
+
+def _not_among(forms: Mapping[str, str], taken: Collection[str]) -> Callable[[DeletedFile], bool]:
+    return lambda file: forms[file.path] not in taken
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the storage answers, and says no; it may have no answer for a while, and then nothing more is tried."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _REFUSALS
+    return any(word in str(error) for word in _REFUSED_BY_S3)
