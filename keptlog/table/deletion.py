@@ -59,6 +59,7 @@ from keptlog.table.references import References, all_references, comparable, com
 from keptlog.table.removal import NotDeleted, Removal, not_deleted_error
 
 _MOST_ROUNDS = 20
+_UNTOLD: tuple[type[Exception], ...] = (LogCorrupt, *OUT_OF_REACH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ class _Emptying:
         """What the manifests tell of the segments; a topic whose manifests can't be read is deleted without."""
         try:
             return all_references(self.table)
-        except (LogCorrupt, *OUT_OF_REACH):
+        except _UNTOLD:
             return References()
 
     def _carry_out(self, removal: Removal) -> None:

@@ -33,7 +33,7 @@ class NamedFiles:
         self._look([path for path in size_bytes if path.endswith(_SEGMENT)])
         known = ranges or {}
         return tuple(
-            DeletedFile(path, size, *known.get(path, (None, None, None)), self._checksums.get(path))
+            _described(path, size, known.get(path), self._checksums.get(path))
             for path, size in sorted(size_bytes.items())
         )
 
@@ -44,3 +44,9 @@ class NamedFiles:
         with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
             found = pool.map(lambda path: stored_checksums(self.files, path), new)
             self._checksums.update(zip(new, found, strict=True))
+
+
+def _described(path: str, size: int, records: RecordRange | None, checksums: str | None) -> DeletedFile:
+    if records is None:
+        return DeletedFile(path, size, crc32=checksums)
+    return DeletedFile(path, size, records.partition, records.first_offset, records.last_offset, checksums)

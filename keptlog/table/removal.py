@@ -35,6 +35,7 @@ _REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.EBUSY}
 _REFUSED_BY_S3 = ("ACCESS_DENIED", "AccessDenied")
 _STILL_THERE = "it is still there, although the storage said that it was deleted"
 _NAMED_IN_ERROR = 3
+_FAILURES: tuple[type[Exception], ...] = (*OUT_OF_REACH, StorageUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Removal:
         """Delete one file; gives whether the storage did it."""
         try:
             self.files.delete(path)
-        except (*OUT_OF_REACH, StorageUnavailable) as error:
+        except _FAILURES as error:
             if not _is_refusal(error) and not self.files.exists(path):
                 return True
             self._reasons[path] = one_line(error)

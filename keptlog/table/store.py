@@ -39,7 +39,8 @@ from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
-from keptlog.table.purge import ORPHAN_GRACE_MS, Purge, PurgeReceipt
+from keptlog.table.purge import ORPHAN_GRACE_MS, Purge
+from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.repair import Repair, RepairPlan

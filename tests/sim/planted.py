@@ -30,7 +30,8 @@ from keptlog.table.append import Append
 from keptlog.table.arrival import Ingestion
 from keptlog.table.commit import Change, Committer, Land, Prepare
 from keptlog.table.manifests import FileChange
-from keptlog.table.purge import Purge, PurgeReceipt
+from keptlog.table.purge import Purge
+from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.references import References
 from keptlog.table.runs import LandedChange
 from keptlog.table.store import LogStore

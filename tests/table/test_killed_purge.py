@@ -44,7 +44,7 @@ def purge_with_a_stuck_file(store: LogStore) -> None:
             raise PermissionError(1, "Operation not permitted")
         real(files, path)
 
-    TableFiles.delete = refusing  # type: ignore[method-assign]
+    TableFiles.delete = refusing  # type: ignore[method-assign, assignment]
     purge(store)
 
 
