@@ -233,7 +233,7 @@ class _Emptying:
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
-        if new:
+        if new or self._is_empty(removal, drafts):
             snapshots = sorted(each.snapshot_id for each in self.table.metadata.snapshots)
             named = NamedFiles(files).of(new, self._references.ranges)
             path = self._path_of_journal(new)
@@ -242,9 +242,14 @@ class _Emptying:
         is_waiting = bool(drafts and self.deletion.seal)
         return removal if removal.journals or is_waiting else None
 
+    def _is_empty(self, removal: Removal, drafts: Collection[str]) -> bool:
+        """Whether nothing was ever in the topic but its first metadata; that it was deleted is in a receipt as well."""
+        return not (self._receipts or removal.journals or drafts or self.table.metadata.snapshots)
+
     def _path_of_journal(self, new: Collection[str]) -> str:
         """Two calls at once that find the same write the same journal, and so each file is in one receipt."""
-        names = hashlib.sha256("\n".join(sorted(new)).encode(errors="surrogateescape")).hexdigest()
+        told = "\n".join([str(self.table.metadata.table_uuid), *sorted(new)])
+        names = hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
         return f"{journal_folder(self.table.location())}deletion-{names[:32]}.json"
 
     @cached_property
@@ -267,7 +272,8 @@ class _Emptying:
         drafts: list[str] = []
 
         def leave_receipt(path: str, gone: Journal) -> None:
-            if _is_deletion(gone) or has_receipt(gone):
+            is_told = gone.paths or not removal.journals[path].paths
+            if has_receipt(gone) or (_is_deletion(gone) and is_told):
                 drafts.append(self._write_draft(id_of(path), gone, removal.not_deleted))
 
         done = removal.settle(doomed, leave_receipt)

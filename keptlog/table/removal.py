@@ -127,7 +127,7 @@ class Removal:
     def settle(self, own: Mapping[str, Journal], leave_receipt: Callable[[str, Journal], object]) -> dict[str, Journal]:
         """Leave receipts of what is gone, and drop the journals of which nothing is left.
 
-        ``leave_receipt`` gets a journal's path and what of it is gone, and writes it down durably.
+        ``leave_receipt`` gets a journal's path and what of it is gone, maybe nothing, and writes it down durably.
 
         Returns:
             What is gone, by journal.
@@ -140,8 +140,7 @@ class Removal:
                 continue
             if left.paths:
                 self._write_following(path, left)
-            if gone[path].paths:
-                leave_receipt(path, gone[path])
+            leave_receipt(path, gone[path])
             self._drop(path)
         return gone
 

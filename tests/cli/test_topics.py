@@ -11,6 +11,7 @@ from keptlog.home import open_home
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.table.catalog import open_catalog
 from keptlog.table.embedded import DELETING, NAMESPACE
+from keptlog.table.files import TableFiles
 from tests.cli.conftest import Run
 
 
@@ -88,7 +89,8 @@ def test_a_deleted_topic_is_gone_with_its_files_and_its_name_is_free_again(
         keptlog("topic", "create", name)
         keptlog("append", name, "--file", lines({"key": "k", "value": "v"}))
     assert keptlog("topic", "delete", "a", "--yes").code == 0
-    assert not [path for path in (home / "warehouse").rglob("a/**/*") if path.is_file()]
+    left = [path for path in (home / "warehouse").rglob("a/**/*") if path.is_file()]
+    assert {path.parent.name for path in left} <= {"receipts"}
     assert len(keptlog("read", "a.b").json_lines) == 1
     keptlog("topic", "create", "a")
     assert keptlog("read", "a").out == ""
@@ -166,6 +168,41 @@ def test_a_deletion_that_was_interrupted_is_shown_and_finished(keptlog: Run, hom
         )
     assert list(keptlog("status", "--json").json["unreadable"]) == ["users"]
     assert keptlog("topic", "create", "users").code == 2
-    assert keptlog("topic", "delete", "users", "--yes").out == "deleted users: 1 file\n"
+    assert keptlog("topic", "delete", "users", "--yes").out.startswith(
+        "deleted users: 1 file\nusers: receipt deletion-"
+    )
     assert (keptlog("topic", "list").code, keptlog("status").code) == (0, 0)
     assert keptlog("topic", "delete", "users", "--yes").code == 2
+
+
+def test_a_deletion_tells_its_receipt_and_names_what_could_not_be_deleted(
+    keptlog: Run, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keptlog("topic", "create", "users")
+    keptlog("topic", "create", "orders")
+    keptlog("append", "users", "--file", lines({"key": "k", "value": "v"}))
+    real = TableFiles.delete
+
+    def delete(files: TableFiles, path: str) -> None:
+        if path.endswith(".parquet"):
+            raise PermissionError(13, "Permission denied")
+        real(files, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableFiles, "delete", delete)
+        deleted = keptlog("topic", "delete", "users", "--yes")
+        assert deleted.code == 1
+        assert "not wholly deleted users: " in deleted.out
+        [named] = [line for line in deleted.out.splitlines() if "not deleted: " in line]
+        assert named.endswith(".parquet: PermissionError: [Errno 13] Permission denied")
+        assert "users: 1 file could not be deleted: " in deleted.err
+        assert "keptlog topic delete users, or the next purge, finishes it" in deleted.err
+        purged = keptlog("purge", "--json")
+        assert (purged.code, sorted(purged.json)) == (1, ["orders", "users"])
+        assert [file["reason"] for file in purged.json["users"]["not_deleted"]] == [
+            "PermissionError: [Errno 13] Permission denied"
+        ]
+    purged = keptlog("purge")
+    assert purged.code == 0
+    assert "deleted users: " in purged.out
+    assert keptlog("topic", "list").code == 0

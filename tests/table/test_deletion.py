@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.passes.purge import Purger
 from keptlog.storage.files import StoredFile
 from keptlog.table.catalog import open_catalog
 from keptlog.table.deletion import Deletion
@@ -17,7 +18,7 @@ from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.schema import TABLE_SCHEMA
 from keptlog.table.store import LogStore
-from tests.table.purges import sealing_into
+from tests.table.purges import sealed, sealing_into
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean, create, store_at, values
 
 DAY_MS = 24 * 3_600_000
@@ -139,3 +140,27 @@ def test_a_deletion_that_another_one_has_finished_meanwhile_is_no_error(tmp_path
     store = begun(tmp_path)
     store.delete_topic(TOPIC, NOW_MS)
     assert deletion(tmp_path).finish().deleted_files == ()
+
+
+def test_that_a_topic_without_a_record_was_deleted_is_in_one_receipt(tmp_path: Path) -> None:
+    store = sealing(create(tmp_path), tmp_path)
+    topic_id = store.describe_topic(TOPIC).id
+    [receipt_id] = store.delete_topic(TOPIC, NOW_MS).receipts
+    [proof] = sealed(tmp_path / "chain")
+    assert (proof["id"], proof["kind"], proof["content"]["table_uuid"]) == (receipt_id, "topic-delete", topic_id)
+    assert proof["content"]["files"] == []
+    assert len(proof["content"]["deleted_after_sealing"]) == 1
+
+
+def test_a_purge_does_not_delete_a_topic_that_was_made_anew_while_the_earlier_one_was_being_deleted(
+    tmp_path: Path,
+) -> None:
+    store = begun(tmp_path)
+    catalog = open_catalog(tmp_path)
+    elsewhere = catalog.load_table((DELETING, TOPIC)).location() + "-anew"
+    create(tmp_path / "other")
+    properties = open_catalog(tmp_path / "other").load_table((NAMESPACE, TOPIC)).properties
+    catalog.create_table((NAMESPACE, TOPIC), TABLE_SCHEMA, elsewhere, properties=properties)
+    result = Purger(store).purge(now_ms=NOW_MS)
+    assert (list(result.deletions), result.failed, store.being_deleted()) == ([TOPIC], {}, [])
+    assert store.topics() == [TOPIC]

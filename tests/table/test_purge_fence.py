@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.table import CommitTableResponse, Table
 
-from keptlog.errors import StalePlan
+from keptlog.errors import CommitStateUnknown, StalePlan
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import Change, Committer, Prepare
 from keptlog.table.files import TableFiles
@@ -294,3 +294,19 @@ def test_a_sweep_that_was_killed_is_finished_by_the_next_purge(
     assert unreferenced(tmp_path) == set()
     assert not [path for path in stored_paths(tmp_path) if "/gc/" in path]
     append_each(store_at(tmp_path), [("a", "3")])
+
+
+def test_a_purge_whose_commit_nobody_knows_of_says_to_purge_again(tmp_path: Path) -> None:
+    """Without a run id, which a purge does not take."""
+
+    def unknown(_: object) -> CommitTableResponse:
+        raise CommitStateUnknownException("no answer")
+
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    store.files.write_bytes(f"{store.data_location(TOPIC)}/partition=0/x.parquet", b"of an append that died")
+    catalog = FaultyCatalog(open_catalog(tmp_path))
+    catalog.faults = [unknown] * 1000
+    with pytest.raises(CommitStateUnknown, match="purge again") as unsure:
+        store_over(catalog).purge(TOPIC, clock_ms() + LATER_MS)
+    assert "--run-id" not in str(unsure.value)
