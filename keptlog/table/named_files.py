@@ -7,7 +7,6 @@ Afterwards nobody could tell, and a receipt says which bytes are gone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from keptlog.storage.segment_reader import stored_checksums
@@ -15,7 +14,6 @@ from keptlog.table.file_metrics import RecordRange
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import DeletedFile
 
-_LOOKS_AT_ONCE = 8
 _SEGMENT = ".parquet"
 
 
@@ -30,20 +28,14 @@ class NamedFiles:
         self, size_bytes: Mapping[str, int], ranges: Mapping[str, RecordRange] | None = None
     ) -> tuple[DeletedFile, ...]:
         """Paths with their sizes as a journal names them, sorted; ``ranges`` is by path."""
-        self._look([path for path in size_bytes if path.endswith(_SEGMENT)])
         known = ranges or {}
-        return tuple(
-            _described(path, size, known.get(path), self._checksums.get(path))
-            for path, size in sorted(size_bytes.items())
-        )
+        named = sorted(size_bytes.items())
+        return tuple(_described(path, size, known.get(path), self._checksums_of(path)) for path, size in named)
 
-    def _look(self, paths: list[str]) -> None:
-        new = [path for path in paths if path not in self._checksums]
-        if not new:
-            return
-        with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
-            found = pool.map(lambda path: stored_checksums(self.files, path), new)
-            self._checksums.update(zip(new, found, strict=True))
+    def _checksums_of(self, path: str) -> str | None:
+        if path not in self._checksums:
+            self._checksums[path] = stored_checksums(self.files, path) if path.endswith(_SEGMENT) else None
+        return self._checksums[path]
 
 
 def _described(path: str, size: int, records: RecordRange | None, checksums: str | None) -> DeletedFile:

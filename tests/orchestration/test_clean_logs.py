@@ -7,11 +7,13 @@ from dataclasses import fields
 from typing import ClassVar
 
 import dagster as dg
+import pytest
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from keptlog.home import open_home
 from keptlog.log.metrics import CleanerMetrics
+from keptlog.table.files import TableFiles
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, NOW_MS, World
 
@@ -192,6 +194,35 @@ def test_purge_deletes_what_a_clean_has_replaced(world: World, spark: SparkSessi
 
     assert not replaced.exists()
     assert world.records("users") == [(1, b"a", b"2")]
+
+
+def test_what_a_purge_could_not_delete_fails_the_run_and_is_named_with_its_receipts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users", file_delete_delay_ms="0")
+    location = world.store.describe_topic("users").location
+    for name in ("stuck", "other"):
+        world.store.files.write_bytes(f"{location}/data/{name}.parquet", b"of a run that died")
+    real = TableFiles.delete
+
+    def delete(files: TableFiles, path: str) -> None:
+        if path.endswith("stuck.parquet"):
+            raise PermissionError(13, "Permission denied")
+        real(files, path)
+
+    monkeypatch.setattr(TableFiles, "delete", delete)
+    config = {"ops": {"delete_retired_files": {"config": {"orphan_grace_ms": 0}}}}
+    purge = world.defs.get_job_def("purge")
+    result = purge.execute_in_process(config, instance=world.instance, raise_on_error=False)
+
+    failure = result.failure_data_for_node("delete_retired_files")
+    assert failure
+    assert failure.user_failure_data
+    named = f"1 not purged: users: topic users: 1 file could not be deleted: {location}/data/stuck.parquet ("
+    assert (failure.user_failure_data.description or "").startswith(named)
+    told = [entry.user_message for entry in world.instance.all_logs(result.run_id) if not entry.is_dagster_event]
+    assert any(line.startswith(f"users: not deleted: {location}/data/stuck.parquet: ") for line in told)
+    assert any(line.startswith("users: receipt ") for line in told)
 
 
 def test_a_topic_that_cannot_be_purged_fails_the_run_and_stops_no_other(world: World, spark: SparkSession) -> None:
