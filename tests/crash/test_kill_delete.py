@@ -11,8 +11,10 @@ from random import Random
 import pytest
 
 from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.table.store import LogStore
 from tests.crash.workload import SETTINGS, TOPIC, Countdown, batch
 from tests.logs import open_store
+from tests.table.purges import files_sealed, sealing_into
 
 KILLS = 12
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -29,10 +31,17 @@ def make(home: Path) -> None:
 
 def delete(home: Path, kill_at_call: int | None = None) -> int:
     """Delete the topic; killed at that function call of keptlog's tables. Gives how many calls there were."""
-    store = open_store(home)
+    store = sealing(home)
     with Countdown("keptlog/table/", kill_at_call) as countdown:
         store.delete_topic(TOPIC, NOW_MS)
     return countdown.calls
+
+
+def sealing(home: Path) -> LogStore:
+    """A store whose receipts are sealed into a folder beside the warehouse."""
+    store = open_store(home)
+    store.seal = sealing_into(home / "chain")
+    return store
 
 
 def files_of(home: Path) -> list[Path]:
@@ -64,9 +73,11 @@ def test_a_killed_deletion_is_finished_by_the_same_call_again(tmp_path: Path, di
             with pytest.raises(InvalidConfig, match=f"keptlog topic delete {TOPIC} finishes it"):
                 store.create_topic(TOPIC, 1, SETTINGS)
         if store.topics() or store.being_deleted():
-            open_store(home).delete_topic(TOPIC, NOW_MS)
+            sealing(home).delete_topic(TOPIC, NOW_MS)
         with pytest.raises(UnknownTopic):
             open_store(home).delete_topic(TOPIC, NOW_MS)
+        told = files_sealed(home / "chain", "topic-delete")
+        assert len(told) == len(set(told)) == whole - 1  # all but the metadata that goes behind the receipt
         left = files_of(home)
         assert [path.name.endswith(".metadata.json") for path in left] in ([], [True]), left
         make(home)

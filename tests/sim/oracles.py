@@ -45,6 +45,8 @@ class FileOracle(Watcher):
         was_live = path in self.ledger.ever_referenced
         if actor is None or file is None or was_live or "/data/" not in path or not actor.name.startswith("purge"):
             return
+        if not any(path.startswith(f"{self.ledger.books[each].location}/") for each in self.ledger.current.values()):
+            return  # it finishes the deletion of a topic
         age_ms = self.world.now_ms - self.storage.begun_ms.get(path, 0)
         if age_ms < ORPHAN_GRACE_MS - _MOST_SKEW_MS:
             self.world.fail(f"{path} is swept, and is {age_ms} ms old")
