@@ -41,7 +41,7 @@ from keptlog.engine.watermark_tasks import stored_watermarks
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
 from keptlog.log.drop import DropResult
-from keptlog.log.result import Counts, RewriteResult
+from keptlog.log.result import Counts, Overrun, RewriteResult
 from keptlog.log.search import FileFindings
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, Drop
@@ -188,4 +188,7 @@ def _outcome(step: CleanStep, runs: Sequence[Result], watermarks_path: str | Non
         winners_found=sum(run["winners_found"] for run in runs),
         malformed=runs[0]["malformed"],
         watermarks_path=watermarks_path,
+        overrun=tuple(
+            sorted((Overrun(**each) for run in runs for each in run["overrun"]), key=lambda each: each.first_offset)
+        ),
     )

@@ -101,6 +101,7 @@ class SegmentRun:
             "added": [dataclasses.asdict(segment) for segment in rewritten.added],
             "counts": dataclasses.asdict(rewritten.counts),
             "winners_found": rewritten.winners_found,
+            "overrun": [dataclasses.asdict(each) for each in rewritten.overrun],
         }
 
 

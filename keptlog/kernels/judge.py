@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,10 +31,10 @@ import pyarrow.compute as pc
 from keptlog.kernels.inputs import Between, open_input
 from keptlog.kernels.judged_offsets import JudgedOffsets
 from keptlog.kernels.offset_map import fits_one_lookup, grouped_for_lookup
-from keptlog.kernels.ways import ChunkJudgement, Latest, Way, judged_chunk
-from keptlog.log.result import Counts
+from keptlog.kernels.ways import ChunkJudgement, Latest, Way, due_tombstones, judged_chunk
+from keptlog.log.result import Counts, Overrun
 from keptlog.log.segment import Segment
-from keptlog.log.steps import CleanStep, Compact
+from keptlog.log.steps import CleanStep, Compact, has_due_tombstone, overruns_readers
 from keptlog.storage.files import Files
 
 _COLUMNS = {
@@ -60,6 +60,8 @@ class Judgement:
     more records than one lookup takes."""
     counts: Counts
     winners_found: int
+    overrun: tuple[Overrun, ...] = ()
+    """Tombstones that go although a reader has not met them, a segment each, in offset order."""
 
     def loses_records(self, index: int) -> bool:
         """Whether a record of this segment goes."""
@@ -78,7 +80,7 @@ def way_to_judge(step: CleanStep, segment: Segment, latest: Latest) -> Way:
         elif len(latest) or segment.unkeyed_count:
             is_clean = segment.last_offset < step.first_dirty_offset
             return Way.BY_KEY if is_clean else Way.BY_KEY_AND_OFFSET
-    return Way.BY_HORIZON if segment.has_expired_tombstone(step.now_ms) else Way.UNREAD
+    return Way.BY_HORIZON if has_due_tombstone(step, segment) else Way.UNREAD
 
 
 def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest) -> Judgement:
@@ -96,7 +98,9 @@ def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: La
         row_groups = _row_groups(files, step, [(index, segments[index]) for index in indexes], way)
         for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group[1].num_rows):
             columns = pa.concat_tables((table for _, table in chunk), promote_options="default")
-            collected.add(chunk, judged_chunk(columns, step, latest, way))
+            due = [mask for index, table in chunk for mask in due_tombstones(table, step, segments[index]).chunks]
+            mask = pa.chunked_array(due, pa.bool_())
+            collected.add(chunk, judged_chunk(columns, step, latest, way, mask))
     # Without keys the unkeyed can't be told from the superseded one by one, but the metrics know how many they are.
     unkeyed = sum(segments[index].unkeyed_count for index in by_way[Way.BY_OFFSET])
     unopened = sum(segments[index].record_count for index in unread)
@@ -113,8 +117,10 @@ class _Collected:
         self._leave_watermarks = {
             index
             for index, segment in enumerate(segments)
-            if step.strategy.has_versions and segment.has_expired_tombstone(step.now_ms)
+            if step.strategy.has_versions and has_due_tombstone(step, segment)
         }
+        self._are_overrun = {index for index, segment in enumerate(segments) if overruns_readers(step, segment)}
+        self._overrun: dict[int, Overrun] = {}
         self._survives: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
         self._expired: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
         self._read: dict[int, list[pa.Table]] = defaultdict(list)
@@ -136,12 +142,22 @@ class _Collected:
                 self._read[index].append(table)
             if index in self._leave_watermarks:
                 self._expired[index].append(judged.expired.slice(position, table.num_rows))
+            if index in self._are_overrun:
+                self._add_overrun(index, table["offset"].filter(judged.expired.slice(position, table.num_rows)))
             position += table.num_rows
+
+    def _add_overrun(self, index: int, offsets: pa.ChunkedArray) -> None:
+        """Count tombstones of one segment, at rising offsets, that go although a reader is behind them."""
+        if len(offsets):
+            before = self._overrun.get(index) or Overrun(offsets[0].as_py(), 0, 0)
+            counted = before.tombstones + len(offsets)
+            self._overrun[index] = replace(before, last_offset=offsets[-1].as_py(), tombstones=counted)
 
     def judgement(self, others: Counts) -> Judgement:
         """All of it; ``others`` are the counts of what was not looked at record by record."""
         survives, expired = _joined(self._survives, self._segments), _joined(self._expired, self._segments)
-        return Judgement(survives, expired, self._read, self._counts + others, self._winners_found)
+        overrun = tuple(each for _, each in sorted(self._overrun.items()))
+        return Judgement(survives, expired, self._read, self._counts + others, self._winners_found, overrun)
 
 
 def _row_groups(
@@ -149,8 +165,9 @@ def _row_groups(
 ) -> Iterator[tuple[int, pa.Table]]:
     """Row groups of the segments, each with the index of its segment."""
     for index, segment in segments:
-        horizon = ("delete_horizon",) if segment.has_expired_tombstone(step.now_ms) else ()
-        columns = list(dict.fromkeys((*_COLUMNS[way], *horizon)))
+        horizon = ("delete_horizon",) if has_due_tombstone(step, segment) else ()
+        place = ("offset",) if overruns_readers(step, segment) else ()
+        columns = list(dict.fromkeys((*_COLUMNS[way], *horizon, *place)))
         with open_input(files, step, segment) as opened:
             for row_group in range(len(opened.row_groups)):
                 table = opened.read(row_group, columns).select(columns)

@@ -25,7 +25,7 @@ from keptlog.kernels.watermarks import no_watermarks, watermarks_of
 from keptlog.kernels.ways import Latest
 from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
-from keptlog.log.result import Counts
+from keptlog.log.result import Counts, Overrun
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.files import Files
@@ -57,6 +57,8 @@ class RunRewrite:
     winners_found: int
     watermarks: pa.Table
     """Of ``WATERMARKS_SCHEMA``: what tombstones left that went by their horizon; empty unless records have versions."""
+    overrun: tuple[Overrun, ...] = ()
+    """Tombstones that went although a reader had not met them, in offset order."""
 
 
 def rewrite_run(
@@ -96,7 +98,8 @@ def rewrite_run(
             raise
         removed += [segments[index] for index in group]
     counts = judged.counts + Counts(kept=-stamped, stamped=stamped)
-    return RunRewrite(tuple(removed), tuple(added), counts, judged.winners_found, pa.concat_tables(watermarks))
+    left = pa.concat_tables(watermarks)
+    return RunRewrite(tuple(removed), tuple(added), counts, judged.winners_found, left, judged.overrun)
 
 
 def _groups(step: CleanStep, segments: Sequence[Segment], judged: Judgement) -> list[range]:

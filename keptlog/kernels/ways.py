@@ -6,8 +6,8 @@
     BY_LIST             offset                the keys were judged before (``judged_offsets``)
     BY_HORIZON          horizon, offset       nothing is mapped; tombstones go by their horizon alone
 
-In every way a tombstone past its delete horizon goes too, if nothing supersedes it: where the file metrics know of one,
-the chunk has its ``delete_horizon`` as well. A mask is a bool array without nulls, one element a record of the chunk.
+In every way a tombstone past its delete horizon goes too, if nothing supersedes it and no reader holds it: where the
+file metrics know of one, the chunk has its ``delete_horizon`` as well. A mask is a bool array without nulls, one element a record of the chunk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from keptlog.kernels.judged_offsets import JudgedOffsets, Standing
 from keptlog.kernels.offset_map import OffsetMap
 from keptlog.log.result import Counts
-from keptlog.log.steps import CleanStep
+from keptlog.log.segment import Segment
+from keptlog.log.steps import CleanStep, due_horizon_ms
 from keptlog.storage.schema import US_PER_MS
 
 Latest = OffsetMap | JudgedOffsets
@@ -52,15 +53,17 @@ class ChunkJudgement:
     """Records that the map has as the latest of their keys, as far as this way of judging meets them."""
 
 
-def judged_chunk(chunk: pa.Table, step: CleanStep, latest: Latest, way: Way) -> ChunkJudgement:
+def judged_chunk(
+    chunk: pa.Table, step: CleanStep, latest: Latest, way: Way, due: pa.ChunkedArray
+) -> ChunkJudgement:
     """Judge records, of which the chunk has the columns that ``way`` needs, as the module head lists them.
 
-    A chunk may be of several segments; they are in offset order, so its ``offset`` rises from end to end.
+    A chunk may be of several segments; they are in offset order, so its ``offset`` rises from end to end. ``due`` is a
+    mask of the tombstones that go by their horizon unless something supersedes them (``due_tombstones``).
 
     Raises:
         ValueError: ``latest`` can't answer what this way asks.
     """
-    due = _due(chunk, step)
     match latest, way:
         case _, Way.BY_HORIZON | Way.UNREAD:
             return _by_horizon(due)
@@ -117,13 +120,13 @@ def _judgement(
     return ChunkJudgement(survives, expired, counts, winners_found)
 
 
-def _due(chunk: pa.Table, step: CleanStep) -> pa.ChunkedArray:
-    """Tombstones whose horizon has passed, of the records before the end of the clean."""
-    if "delete_horizon" not in chunk.column_names:
-        return pa.chunked_array([pa.repeat(pa.scalar(value=False), chunk.num_rows)])
-    horizons = chunk["delete_horizon"]
-    due = _true(pc.less_equal(horizons.cast(pa.int64()), step.now_ms * US_PER_MS))
-    return pc.and_(due, pc.less(chunk["offset"], step.end_offset)) if "offset" in chunk.column_names else due
+def due_tombstones(records: pa.Table, step: CleanStep, segment: Segment) -> pa.ChunkedArray:
+    """A mask: which of these records of one segment are tombstones whose time is up, and lie before the step's end."""
+    if "delete_horizon" not in records.column_names:
+        return pa.chunked_array([pa.repeat(pa.scalar(value=False), records.num_rows)])
+    horizons = records["delete_horizon"]
+    due = _true(pc.less_equal(horizons.cast(pa.int64()), due_horizon_ms(step, segment) * US_PER_MS))
+    return pc.and_(due, pc.less(records["offset"], step.end_offset)) if "offset" in records.column_names else due
 
 
 def _true(mask: pa.ChunkedArray) -> pa.ChunkedArray:

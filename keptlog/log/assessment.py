@@ -5,7 +5,8 @@ A log is due for one of three reasons, each the name of a sensor:
 1. **max compaction lag**: a cleanable record is older than ``max.compaction.lag.ms``. It is late: longest delay first.
 2. **dirty ratio**: the cleanable ratio is strictly above ``min.cleanable.dirty.ratio``. Dirtiest first.
 3. **tombstone expiry**: a stamped tombstone's delete horizon has passed. Kafka waits for new data to clean, so that an
-   idle log keeps its tombstones for ever (KAFKA-8522); here they are due on their own. Earliest horizon first.
+   idle log keeps its tombstones for ever (KAFKA-8522); here they are due on their own. Earliest horizon first. What a
+   registered reader holds (``holds``) is not due until its time is up.
 
 A log whose clean failed is left alone until it is to be tried again (``uncleanable``). One that is not compacted is
 never due or late, whatever the broker's settings say: Kafka's cleaner does not look at it.
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from keptlog.log.holds import Holding
 from keptlog.log.iso_time import has_date
 from keptlog.log.sections import Sections, sections_of
 from keptlog.log.segment import Log, Segment
@@ -63,14 +65,20 @@ class Assessment:
     """Timestamp of the oldest record that was never cleaned, active segment included; null if nothing ever will be."""
     earliest_delete_horizon_ms: int | None
     """Of the clean section: a tombstone that became dirty again, by a reset checkpoint, goes by being compacted."""
+    earliest_expiry_ms: int | None
+    """When the first of these tombstones goes if no reader reads on: at its horizon, or later if one holds it."""
     due_ms: int | None
-    """When time alone could make this log due; null if only new data can."""
+    """When time alone could make this log due; null if only new data can, or a reader who reads on."""
 
     @property
     def delete_expired_ms(self) -> int:
-        """For how long the earliest stamped tombstone has been removable; 0 if it is not yet."""
-        horizon_ms = self.earliest_delete_horizon_ms
-        return max(self.now_ms - horizon_ms, 0) if horizon_ms is not None else 0
+        """For how long the first stamped tombstone has been removable; 0 if it is not yet."""
+        return max(self.now_ms - self.earliest_expiry_ms, 0) if self.earliest_expiry_ms is not None else 0
+
+    @property
+    def holdings(self) -> list[Holding]:
+        """The readers for whom tombstones past their horizon wait now, whoever may do so longest first."""
+        return self.log.holds.in_force(self.sections.clean, self.now_ms)
 
     @property
     def dirty_version(self) -> str:
@@ -101,11 +109,13 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
             max_compaction_delay_ms=0,
             earliest_uncompacted_ms=None,
             earliest_delete_horizon_ms=None,
+            earliest_expiry_ms=None,
             due_ms=None,
         )
     horizon_ms = min(
         (s.earliest_delete_horizon_ms for s in sections.clean if s.earliest_delete_horizon_ms is not None), default=None
     )
+    expiry_ms = min((ms for s in sections.clean if (ms := log.holds.expiry_ms(s)) is not None), default=None)
     closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
     latest_in_time_ms = now_ms - log.config.max_compaction_lag_ms
     delay_ms = max(latest_in_time_ms - min(closed_times, default=latest_in_time_ms), 0)
@@ -116,7 +126,7 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
             trigger = Trigger.MAX_COMPACTION_LAG
         elif ratio > log.config.min_cleanable_dirty_ratio:
             trigger = Trigger.DIRTY_RATIO
-        elif horizon_ms is not None and horizon_ms <= now_ms:
+        elif expiry_ms is not None and expiry_ms <= now_ms:
             trigger = Trigger.TOMBSTONE_EXPIRY
     return Assessment(
         log=log,
@@ -127,7 +137,8 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
         max_compaction_delay_ms=delay_ms,
         earliest_uncompacted_ms=min(closed_times + _stamped_times(sections.active), default=None),
         earliest_delete_horizon_ms=horizon_ms,
-        due_ms=now_ms if trigger else _due_ms(log, sections, horizon_ms, closed_times, now_ms),
+        earliest_expiry_ms=expiry_ms,
+        due_ms=now_ms if trigger else _due_ms(log, sections, expiry_ms, closed_times, now_ms),
     )
 
 
@@ -151,13 +162,13 @@ def _waits_after_failure(log: Log, now_ms: int) -> bool:
 
 
 def _due_ms(
-    log: Log, sections: Sections, horizon_ms: int | None, closed_times: Iterable[int], now_ms: int
+    log: Log, sections: Sections, expiry_ms: int | None, closed_times: Iterable[int], now_ms: int
 ) -> int | None:
     """The next moment at which a rule that compares with the clock changes its answer, if it ever does."""
     config = log.config
     if log.uncleanable is not None and _waits_after_failure(log, now_ms):
         return log.uncleanable.retry_at_ms if has_date(log.uncleanable.retry_at_ms) else None
-    moments = [horizon_ms] if horizon_ms is not None else []
+    moments = [expiry_ms] if expiry_ms is not None else []
     if sections.active:
         moments.append(sections.active[0].first_timestamp_ms + config.max_segment_ms + 1)
     if sections.uncleanable:

@@ -12,13 +12,14 @@ Kafka's own cleaner.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from keptlog.log.offset_map import MapOverflow, MapRange, end_of_mapping
 from keptlog.log.record import Record
-from keptlog.log.result import Counts
-from keptlog.log.steps import CleanStep, Compact
+from keptlog.log.result import Counts, Overrun
+from keptlog.log.segment import Segment
+from keptlog.log.steps import CleanStep, Compact, due_horizon_ms, overruns_readers
 from keptlog.log.strategy import Order
 from keptlog.log.verdict import Verdict, is_expired, verdict
 from keptlog.log.watermark import Watermark, watermark_of, watermarks_after
@@ -37,6 +38,8 @@ class CleanedLog:
     malformed: int
     """Dirty records whose version header holds no version."""
     watermarks: tuple[Watermark, ...]
+    overrun: tuple[Overrun, ...] = ()
+    """Tombstones that went by their horizon although a reader had not met them, a segment each."""
 
 
 def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Iterable[Watermark] = ()) -> CleanedLog:
@@ -49,9 +52,10 @@ def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Ite
         step = step.ended_at(_end_of(step, segments))
         segments = segments[: len(step.segments)]
     everything = [record for segment in segments for record in segment]
+    place = [part for part, records in zip(step.segments, segments, strict=True) for _ in records]
     dirty = [each for each in everything if step.first_dirty_offset <= each.offset < step.end_offset]
     latest = latest_orders(step, everything, dirty, watermarks) if isinstance(step, Compact) else {}
-    verdicts = [_judge(step, record, latest) for record in everything]
+    verdicts = [_judge(step, part, record, latest) for part, record in zip(place, everything, strict=True)]
     expired = [record for record, each in zip(everything, verdicts, strict=True) if each is Verdict.EXPIRED]
     left = (watermark_of(tombstone, step.strategy, step.watermark_retention_ms) for tombstone in expired)
     tally = Counter(verdicts)
@@ -66,6 +70,7 @@ def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Ite
         map_keys=len(latest),
         malformed=sum(step.strategy.is_malformed(record) for record in dirty),
         watermarks=tuple(watermarks_after(watermarks, (mark for mark in left if mark), latest, step.now_ms)),
+        overrun=tuple(_overrun(step, expired)),
     )
 
 
@@ -97,13 +102,21 @@ def _end_of(step: Compact, segments: Sequence[Sequence[Record]]) -> int:
     return end_of_mapping(planned, records, [segment.base_offset for segment in step.segments])
 
 
-def _judge(step: CleanStep, record: Record, latest: Mapping[bytes, Order]) -> Verdict:
+def _judge(step: CleanStep, segment: Segment, record: Record, latest: Mapping[bytes, Order]) -> Verdict:
     if isinstance(step, Compact):
         order = latest.get(record.key) if record.key is not None else None
-        return verdict(record, order[-1] if order else None, step.bounds)
-    goes = record.offset < step.end_offset and record.key is not None and is_expired(record, step.now_ms)
+        return verdict(record, order[-1] if order else None, step.bounds_in(segment))
+    is_due = is_expired(record, due_horizon_ms(step, segment))
+    goes = record.offset < step.end_offset and record.key is not None and is_due
     return Verdict.EXPIRED if goes else Verdict.KEPT
 
 
 def _stamped(step: Compact, tombstone: Record) -> Record:
     return replace(tombstone, delete_horizon_ms=step.bounds.new_delete_horizon_ms)
+
+
+def _overrun(step: CleanStep, expired: Sequence[Record]) -> Iterator[Overrun]:
+    for segment in step.segments:
+        offsets = [each.offset for each in expired if segment.base_offset <= each.offset <= segment.last_offset]
+        if offsets and overruns_readers(step, segment):
+            yield Overrun(offsets[0], offsets[-1], len(offsets))

@@ -74,7 +74,10 @@ def _verdict(assessment: Assessment) -> str:
             )
         case Trigger.TOMBSTONE_EXPIRY:
             passed_ms = assessment.delete_expired_ms
-            return f"tombstones to be removed now: the earliest delete horizon passed {passed_ms} ms ago"
+            what = "the earliest delete horizon"
+            if assessment.earliest_expiry_ms != assessment.earliest_delete_horizon_ms:
+                what = "the time that readers had"
+            return f"tombstones to be removed now: {what} passed {passed_ms} ms ago"
         case _:
             return f"left alone: {why_left_alone(assessment)}"
 
@@ -101,6 +104,7 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
     if config.has_retention:
         rules.append(f"retention.ms={config.retention_ms}, retention.bytes={config.retention_bytes}")
     rules += [f"{old.segment.path} is to be removed, {old.rule}: {old.why}" for old in retention_of(log, now_ms).old]
+    rules += [holding.told() for holding in assessment.holdings]
     if log.uncleanable:
         rules.append(log.uncleanable.told(now_ms))
     if sections.checkpoint_reset:

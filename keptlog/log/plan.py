@@ -79,13 +79,15 @@ def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig |
         map_capacity=broker.map_capacity(config.strategy) if broker else UNBOUNDED,
         watermark_retention_ms=config.keptlog_watermark_retention_ms,
         watermarks_path=log.watermarks_path,
+        holds=log.holds,
         topic_id=log.topic_id,
     )
 
 
 def _expiry(assessment: Assessment) -> Expire | None:
     log, config = assessment.log, assessment.log.config
-    segments = tuple(s for s in assessment.sections.clean if s.has_expired_tombstone(assessment.now_ms))
+    now_ms, holds = assessment.now_ms, log.holds
+    segments = tuple(s for s in assessment.sections.clean if s.has_expired_tombstone(holds.due_horizon_ms(s, now_ms)))
     if not segments:
         return None
     return Expire(
@@ -94,12 +96,13 @@ def _expiry(assessment: Assessment) -> Expire | None:
         first_dirty_offset=assessment.sections.first_dirty_offset,
         checkpoint=log.checkpoint,
         log_start_offset=log.log_start_offset,
-        now_ms=assessment.now_ms,
+        now_ms=now_ms,
         segment_bytes=config.segment_bytes,
         strategy=config.strategy,
         cleanable_ratio=assessment.cleanable_ratio,
         watermark_retention_ms=config.keptlog_watermark_retention_ms,
         watermarks_path=log.watermarks_path,
+        holds=holds,
         topic_id=log.topic_id,
     )
 
@@ -151,7 +154,12 @@ def make_retention_plan(logs: Iterable[Log], now_ms: int) -> RetentionPlan:
 
 
 def why_left_alone(assessment: Assessment) -> str:
-    """One line on why a log is not cleaned now."""
+    """One line on why a log is not cleaned now; who holds its tombstones is said too."""
+    held = [holding.told() for holding in assessment.holdings[:1]]
+    return "; ".join([_why_not_due(assessment), *held])
+
+
+def _why_not_due(assessment: Assessment) -> str:
     config, sections = assessment.log.config, assessment.sections
     if not config.is_compacted:
         return f"cleanup.policy is {','.join(config.cleanup_policy) or 'empty'}: it is not compacted"

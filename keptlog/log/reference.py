@@ -5,6 +5,9 @@ such histories. It shares no rule with the modules beside it, only the record. S
 compares with it lets time alone decide what is active, and cleans by request. Where records have versions, a tombstone
 that expired is remembered for a while: it still has a say on who is the latest, and nobody sees it.
 
+Registered readers hold tombstones: one goes only once every reader has met it, or has had his time. Here a position is
+between records; who compares with the rest of keptlog rounds it down to the segment that it lies in.
+
 A log is a list of appended batches that were not cleaned yet, behind a list of clean records:
 
     clean_records                  batches
@@ -13,7 +16,7 @@ A log is a list of appended batches that were not cleaned yet, behind a list of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.log.record import Record
@@ -49,6 +52,16 @@ class ReferenceConfig:
 
 
 @dataclass
+class ReferenceReader:
+    """A registered reader. Times are ms."""
+
+    hold_max_ms: int
+    position: int = 0
+    missed: list[int] = field(default_factory=list)
+    """Offsets of tombstones that went before he met them."""
+
+
+@dataclass
 class ReferenceLog:
     """One log. Times are ms."""
 
@@ -59,6 +72,9 @@ class ReferenceLog:
     batches: list[list[Record]] = field(default_factory=list)
     first_dirty_offset: int = 0
     log_end_offset: int = 0
+    readers: dict[str, ReferenceReader] = field(default_factory=dict)
+    erasure_end_ms: int | None = None
+    """From then on nobody holds a tombstone."""
 
     @property
     def records(self) -> list[Record]:
@@ -108,7 +124,10 @@ class ReferenceLog:
         self.batches = self.batches[count:]
         before = self.clean_records
         latest = latest_offsets([*self.remembered, *before, *dirty], self.config)
-        self.clean_records = clean_records(before, dirty, now_ms, self.config.delete_retention_ms, latest)
+        of_keys = [record for record in [*before, *dirty] if latest.get(record.key) == record.offset]
+        staying = [record for record in of_keys if self._is_held(record, now_ms) or not _is_expired(record, now_ms)]
+        self._tell_the_slow([record for record in of_keys if record not in staying])
+        self.clean_records = stamped(staying, now_ms + self.config.delete_retention_ms)
         self.remembered = [record for record in self.remembered if latest[record.key] == FORGOTTEN]
         self._remember(before, now_ms)
         self.first_dirty_offset = self.batches[0][0].offset if self.batches else self.log_end_offset
@@ -117,7 +136,8 @@ class ReferenceLog:
     def expire(self, now_ms: int) -> bool:
         """Remove the tombstones whose horizon has passed; says whether there was one."""
         before = self.clean_records
-        self.clean_records = [record for record in before if not _is_expired(record, now_ms)]
+        self.clean_records = [r for r in before if self._is_held(r, now_ms) or not _is_expired(r, now_ms)]
+        self._tell_the_slow([record for record in before if record not in self.clean_records])
         self._remember(before, now_ms)
         return len(self.clean_records) < len(before)
 
@@ -132,6 +152,18 @@ class ReferenceLog:
         self.batches = [batch for batch in left if batch]
         self.remembered = [record for record in self.remembered if record.key not in end_offsets]
         return len(self.records) < before
+
+    def _is_held(self, record: Record, now_ms: int) -> bool:
+        """Whether a reader who has not met this tombstone still has time."""
+        if self.erasure_end_ms is not None and now_ms >= self.erasure_end_ms:
+            return False
+        readers = self.readers.values() if record.delete_horizon_ms is not None else ()
+        waits_ms = [reader.hold_max_ms for reader in readers if reader.position <= record.offset]
+        return any(now_ms < (record.delete_horizon_ms or 0) + wait_ms for wait_ms in waits_ms)
+
+    def _tell_the_slow(self, expired: Sequence[Record]) -> None:
+        for reader in self.readers.values():
+            reader.missed += [record.offset for record in expired if reader.position <= record.offset]
 
     def _remember(self, before: Sequence[Record], now_ms: int) -> None:
         """Remember the tombstones that expired just now, and forget those that are remembered long enough."""
@@ -158,27 +190,20 @@ def latest_offsets(records: Sequence[Record], config: ReferenceConfig) -> dict[b
 
 
 def clean_records(
-    clean: Sequence[Record],
-    dirty: Sequence[Record],
-    now_ms: int,
-    delete_retention_ms: int,
-    latest: Mapping[bytes | None, int] | None = None,
+    clean: Sequence[Record], dirty: Sequence[Record], now_ms: int, delete_retention_ms: int
 ) -> list[Record]:
-    """The clean section after ``dirty`` was cleaned into it; the last record of a key is its latest, unless told."""
-    if latest is None:
-        latest = {record.key: record.offset for record in [*clean, *dirty]}
-    cleaned: list[Record] = []
-    for record in [*clean, *dirty]:
-        if record.key is None:
-            continue
-        if record.offset != latest[record.key]:
-            continue
-        if _is_expired(record, now_ms):
-            continue
-        if record.value is None and record.delete_horizon_ms is None:
-            record = replace(record, delete_horizon_ms=now_ms + delete_retention_ms)
-        cleaned.append(record)
-    return cleaned
+    """The clean section after ``dirty`` was cleaned into it, where the last record of a key is its latest."""
+    latest = {record.key: record.offset for record in [*clean, *dirty]}
+    of_keys = [r for r in [*clean, *dirty] if r.key is not None and latest[r.key] == r.offset]
+    return stamped([r for r in of_keys if not _is_expired(r, now_ms)], now_ms + delete_retention_ms)
+
+
+def stamped(records: Sequence[Record], horizon_ms: int) -> list[Record]:
+    """The records, with this delete horizon on each tombstone that has none."""
+    return [
+        replace(r, delete_horizon_ms=horizon_ms) if r.value is None and r.delete_horizon_ms is None else r
+        for r in records
+    ]
 
 
 def latest_values(

@@ -41,6 +41,16 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Overrun:
+    """Tombstones of one segment that went by their horizon although a reader had not met them: his time was up."""
+
+    first_offset: int
+    last_offset: int
+    """Inclusive."""
+    tombstones: int
+
+
+@dataclass(frozen=True, slots=True)
 class RewriteResult:
     """The outcome of one step, staged and not yet visible."""
 
@@ -58,6 +68,8 @@ class RewriteResult:
     """Dirty records whose version header holds no version."""
     watermarks_path: str | None = None
     """The log's watermarks after this pass, in a staged file unless it is that of the step; null if there are none."""
+    overrun: tuple[Overrun, ...] = ()
+    """In offset order; empty where no reader was behind."""
 
     @property
     def is_empty(self) -> bool:

@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
+from keptlog.log.holds import NO_HOLDS, Holds
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 
@@ -68,6 +69,8 @@ class Log:
     """The file with the watermarks of its deleted keys (``watermark``); null if there are none."""
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
+    holds: Holds = NO_HOLDS
+    """For which readers its tombstones wait."""
     topic_id: str | None = field(default=None, compare=False)
     """Tells its topic from a later one of the same name; null where nobody has looked at the topic itself."""
 

@@ -14,7 +14,8 @@
   they be erased here. No checkpoint moves, for nothing is cleaned by it.
 
 Each has what it needs and no more. All of them name their inputs and the state that they were planned from: the stored
-checkpoint, the log start and the watermarks. The commit refuses a step if either is no longer so (``StalePlan``).
+checkpoint, the log start and the watermarks, and which readers hold tombstones (``holds``). The commit refuses a step
+if one of them is no longer so (``StalePlan``); of the holds, if a tombstone would go that is held now.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from keptlog.log.assessment import Trigger
+from keptlog.log.holds import NO_HOLDS, Holds
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
 from keptlog.log.segment import Segment
 from keptlog.log.strategy import Strategy
@@ -58,6 +60,8 @@ class Compact:
     """The log's watermarks as the plan found them; null if there are none."""
     ends_early: bool = False
     """Whether the offset map was full before the planned end; another pass goes on from there."""
+    holds: Holds = NO_HOLDS
+    """For which readers tombstones wait, as the plan found it."""
     topic_id: str | None = field(default=None, compare=False)
     """That of the log."""
     kind: Literal["compact"] = field(default="compact", init=False)
@@ -65,6 +69,10 @@ class Compact:
     @property
     def bounds(self) -> CleanBounds:
         return CleanBounds(self.end_offset, self.now_ms, self.delete_retention_ms)
+
+    def bounds_in(self, segment: Segment) -> CleanBounds:
+        """The same for the records of one of its segments, where readers may hold tombstones."""
+        return dataclasses.replace(self.bounds, due_horizon_ms=due_horizon_ms(self, segment))
 
     @property
     def dirty(self) -> tuple[Segment, ...]:
@@ -108,6 +116,8 @@ class Expire:
     watermark_retention_ms: int = 0
     watermarks_path: str | None = None
     """The log's watermarks as the plan found them; null if there are none."""
+    holds: Holds = NO_HOLDS
+    """For which readers tombstones wait, as the plan found it."""
     topic_id: str | None = field(default=None, compare=False)
     """That of the log."""
     trigger: Literal[Trigger.TOMBSTONE_EXPIRY] = field(default=Trigger.TOMBSTONE_EXPIRY, init=False)
@@ -171,3 +181,18 @@ class Drop:
 CleanStep = Compact | Expire
 """What a clean carries out: it judges records and rewrites segments."""
 Step = Compact | Expire | Retain | Drop
+
+
+def due_horizon_ms(step: CleanStep, segment: Segment) -> int:
+    """Which tombstones of one of its segments a step removes: those whose delete horizon is this or earlier."""
+    return step.holds.due_horizon_ms(segment, step.now_ms)
+
+
+def has_due_tombstone(step: CleanStep, segment: Segment) -> bool:
+    """Whether a step may remove a tombstone of one of its segments by its horizon."""
+    return segment.has_expired_tombstone(due_horizon_ms(step, segment))
+
+
+def overruns_readers(step: CleanStep, segment: Segment) -> bool:
+    """Whether a tombstone may go that a reader has not met: its time was up."""
+    return has_due_tombstone(step, segment) and bool(step.holds.behind(segment))

@@ -11,7 +11,8 @@ it. Two passes at least, also when the retention is 0:
     1       b    1          b    1                 b    1
     2       a    null       a    null  horizon     -
 
-By then all older records of the key are gone: they were superseded in the clean that stamped it, or before.
+By then all older records of the key are gone: they were superseded in the clean that stamped it, or before. Registered
+readers may hold it longer (``holds``).
 
 A record **beyond the end** of the clean (``offset >= end_offset``) was not looked at and stays as it is.
 
@@ -56,6 +57,8 @@ class CleanBounds:
     """Exclusive; the first dirty offset after this clean."""
     now_ms: int
     delete_retention_ms: int
+    due_horizon_ms: int | None = None
+    """Tombstones of this delete horizon or an earlier one go: earlier than now where readers hold them. Null is now."""
 
     @property
     def new_delete_horizon_ms(self) -> int:
@@ -78,7 +81,8 @@ def verdict(record: Record, latest_offset: int | None, bounds: CleanBounds) -> V
         return Verdict.KEPT
     if record.delete_horizon_ms is None:
         return Verdict.STAMPED
-    return Verdict.EXPIRED if is_expired(record, bounds.now_ms) else Verdict.KEPT
+    due_ms = bounds.now_ms if bounds.due_horizon_ms is None else bounds.due_horizon_ms
+    return Verdict.EXPIRED if is_expired(record, due_ms) else Verdict.KEPT
 
 
 def is_expired(record: Record, now_ms: int) -> bool:

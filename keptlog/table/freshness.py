@@ -18,7 +18,7 @@ from keptlog.errors import StalePlan
 from keptlog.log.retention import retention_of
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
-from keptlog.log.steps import CleanStep, Compact, Drop, Retain, Step
+from keptlog.log.steps import CleanStep, Compact, Drop, Retain, Step, due_horizon_ms, has_due_tombstone
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import condemned_paths
 from keptlog.table.references import comparable_forms
@@ -60,6 +60,21 @@ def require_droppable(step: Drop, log: Log) -> None:
     _require_state(step, log)
     _require_live(step, log)
     _require_none_came(step, log)
+
+
+def require_not_held(step: CleanStep, log: Log) -> None:
+    """Whether what a clean took away by its horizon is held by nobody now: a reader may have come since.
+
+    ``log`` has the holds of now. Who has come closer since, or was removed, disturbs nobody.
+
+    Raises:
+        StalePlan: naming a reader.
+    """
+    for segment in step.segments:
+        due_ms = log.holds.due_horizon_ms(segment, step.now_ms)
+        if has_due_tombstone(step, segment) and due_ms < due_horizon_ms(step, segment):
+            held_by = ", ".join(hold.reader for hold in log.holds.behind(segment))
+            raise _stale(step, f"tombstones of segment {segment.path} are held by readers now ({held_by})")
 
 
 def require_old(step: Retain, log: Log) -> None:

@@ -21,6 +21,7 @@ from keptlog.table.format import format_of
 from keptlog.table.state import (
     CONFIG_PREFIX,
     DEFAULT_PREFIX,
+    READER_PREFIX,
     SOURCE,
     LogState,
     partition_count,
@@ -39,6 +40,11 @@ class StoredTopic:
     properties: Mapping[str, str]
     segments: Mapping[int, Sequence[Segment]]
     """By partition, in offset order."""
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether tombstones may wait for somebody: then where he stands is to be looked at too (``readers``)."""
+        return has_readers(self.properties)
 
     def observed(self, broker_settings: Mapping[str, str]) -> ObservedTopic:
         """The logs under these broker settings.
@@ -66,6 +72,11 @@ class ObservedTopic:
     """What the last clean of each log cost; logs that were never cleaned are not in it."""
     erasures: OpenErasures = field(default_factory=OpenErasures)
     """What is open of those that were asked for."""
+
+
+def has_readers(properties: Mapping[str, str]) -> bool:
+    """Whether somebody is registered as a reader."""
+    return any(name.startswith(READER_PREFIX) for name in properties)
 
 
 def raw_config(properties: Mapping[str, str]) -> dict[str, str]:

@@ -17,11 +17,13 @@ log.p<N>.uncleanable              why the last clean failed, as JSON; absent or 
 log.erasures                      the file with the erasures that were asked for, as JSON; absent if there never was one
 log.erasures.open                 how many of them are open, and what is next, as JSON (``keptlog.table.erasures``)
 log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
+log.reader.<name>                 a registered reader, as JSON: how long tombstones wait for it, and which it has missed
+                                  (``keptlog.table.readers``, ADR 38)
 kafka.<name>                      the topic's own configuration, with Kafka's names; and, of what decides over deletion
                                   (``DECIDING``), what the broker settings said when the topic was made or altered
 log.default.<name>                the same value, if it is not the topic's own; absent in topics of 1.0 (ADR 30)
 
-All but the last four move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Journals become
+All but marks, last passes and the last two move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Journals become
 condemned in such a commit as well; one that is gone is taken off the list by any. Properties that are not in this list
 may be a newer keptlog's, and are left alone.
 """
@@ -50,6 +52,7 @@ OPEN_ERASURES = "log.erasures.open"
 STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
 DEFAULT_PREFIX = "log.default."
+READER_PREFIX = "log.reader."
 
 
 def first_dirty_offset(partition: int) -> str:

@@ -43,6 +43,7 @@ from keptlog.table.purge import ORPHAN_GRACE_MS, Purge
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
+from keptlog.table.readers import observed_with_holds, with_holds
 from keptlog.table.repair import Repair, RepairPlan
 from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.state import read_source
@@ -162,7 +163,8 @@ class LogStore:
 
         def look(table: Table) -> list[Log]:
             require_own(table)
-            return self._live_files.logs(table, topic_of(table, self._broker_settings).config)
+            logs = self._live_files.logs(table, topic_of(table, self._broker_settings).config)
+            return with_holds(self.files, logs, table.properties, table.metadata_location)
 
         with reaching(f"topic {topic} can't be read"):
             return looked_at(lambda: self.load_table(topic), look)
@@ -190,7 +192,7 @@ class LogStore:
                 stored = looked_at(lambda: self.load_table(topic), look)
             if self._cache:
                 self._cache.put(stored)
-        return stored.observed(self._broker_settings)
+        return observed_with_holds(self.files, stored, stored.observed(self._broker_settings))
 
     def require_own(self, topic: str) -> None:
         """Refuse a topic whose snapshot somebody else has moved away from its state; whoever writes asks by himself.

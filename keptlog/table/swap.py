@@ -8,7 +8,9 @@ was made from. Whoever comes second, a zombie or another cleaner, finds that it 
 
 Appends that came meanwhile lie behind the planned range and disturb nobody: the next round builds on them. Settings
 that were altered meanwhile count as they are now: a topic that is no longer compacted, that has another strategy, or
-whose minimum lag now protects what was cleaned, keeps its segments. So does one that was deleted.
+whose minimum lag now protects what was cleaned, keeps its segments. So does one that was deleted, and one of which a
+tombstone would go that a reader holds who has come meanwhile. Who misses one because his time was up is marked in the
+same commit (``readers``).
 
 A drop of records (``keptlog.log.drop``) goes the same way. It asks no setting, moves no checkpoint and clears no mark
 of an earlier failure, for it is no clean. It may change nothing but watermarks: then the commit adds an empty snapshot,
@@ -38,12 +40,13 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land, commit_id_of
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
-from keptlog.table.freshness import require_cleanable, require_droppable, require_staged
+from keptlog.table.freshness import require_cleanable, require_droppable, require_not_held, require_staged
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
 from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.readers import told_of_overruns, with_holds
 from keptlog.table.references import all_references, comparable
 from keptlog.table.staged import discard
 from keptlog.table.state import first_dirty_offset, last_pass, uncleanable, watermarks
@@ -84,7 +87,12 @@ class Swap:
                 _require_fresh(outcome, logs[outcome.step.topic_partition.partition])
             self._require_log_afterwards(live)
             require_staged(files, table, self._staged_paths)
-            return self._written(table, live)
+            cleaned = [outcome for outcome in self.rewritten if isinstance(outcome, RewriteResult)]
+            expiring = [outcome for outcome in cleaned if outcome.counts.expired]
+            held = with_holds(files, logs, table.properties, table.metadata_location) if expiring else logs
+            for outcome in expiring:
+                require_not_held(outcome.step, held[outcome.step.topic_partition.partition])
+            return self._written(table, live, told_of_overruns(table, files, expiring))
 
         try:
             committer.commit(Change(self.topic, self._topic_id, self._commit_id), prepare)
@@ -160,10 +168,11 @@ class Swap:
                         "nothing was committed, please report this"
                     )
 
-    def _written(self, table: Table, live: Mapping[int, Sequence[LiveFile]]) -> Land:
+    def _written(self, table: Table, live: Mapping[int, Sequence[LiveFile]], told: Mapping[str, str]) -> Land:
+        """What commits; ``told`` are the registrations of readers who miss something by it."""
         operation = "drop" if any(isinstance(outcome, DropResult) for outcome in self.rewritten) else "clean"
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: operation}
-        changed: dict[str, str] = {}
+        changed: dict[str, str] = dict(told)
         added: list[DataFile] = []
         removed: list[LiveFile] = []
         for outcome in self.rewritten:

@@ -54,7 +54,9 @@ class UnopenedStore:
         """What is to be seen of a topic, from memory or from its table; raises what ``LogStore.observe`` does."""
         known = location or (self._embedded or {}).get(topic)
         stored = self._cache.get(topic, known) if known else None
-        return stored.observed(self._broker_settings) if stored else self._store.observe(topic, known)
+        # Where readers have come to stands in files that no commit moves.
+        is_known = stored is not None and not stored.has_readers
+        return stored.observed(self._broker_settings) if stored and is_known else self._store.observe(topic, known)
 
     @cached_property
     def _store(self) -> LogStore:

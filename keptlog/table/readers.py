@@ -1,0 +1,248 @@
+"""Registered readers as a topic stores them: who they are, how far they have read, and what they have missed.
+
+    log.reader.search = {"id": "4f…", "hold_max_ms": 604800000, "added_ms": …, "missed": []}           a property
+    metadata/receipts/readers/search/4f…/0-500.json                                                    a file
+
+A registration moves in commits that make a snapshot: so a clean that was prepared before it is refused by the catalog,
+looks again, and finds the new reader. A reader commits his position often, and nothing is to be decided by it at that
+moment, so it takes no commit: it is the *name* of a file, which says the partition and the offset. A file that is half
+written says as much as one that is whole; of several the furthest counts, so no position ever goes back, however many
+write at once. The others are deleted once the new one is durable.
+
+Whoever begins anew is registered anew. He gets another id, and with it another folder: what was there before, also of
+an earlier topic of the same name, is not his.
+
+What he has missed is written by the clean that removes the tombstones, in the same commit. It counts for as long as
+his position is not beyond it. Files are looked at only for topics that have readers and stamped tombstones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyiceberg.table import Table
+
+from keptlog.log.holds import Hold, Holds
+from keptlog.log.result import RewriteResult
+from keptlog.log.segment import Log
+from keptlog.table.files import TableFiles
+from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers
+from keptlog.table.reach import reaching
+from keptlog.table.state import READER_PREFIX
+from keptlog.table.stored_json import from_json, to_json
+
+_FILE_NAME = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class MissedTombstones:
+    """Tombstones of one partition that went before a reader had met them; offsets inclusive, times in ms."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+    tombstones: int
+    first_ms: int
+    """When the first of them went."""
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One reader of one topic; stored under these names."""
+
+    id: str
+    """Of this registration: a later one of the same name has another."""
+    hold_max_ms: int
+    added_ms: int
+    missed: tuple[MissedTombstones, ...] = ()
+    """One for each partition at most."""
+
+    def missed_from(self, partition: int, position: int) -> MissedTombstones | None:
+        """What a reader has missed who stands there; null if nothing."""
+        for each in self.missed:
+            if each.partition == partition and position <= each.last_offset:
+                return replace(each, first_offset=max(each.first_offset, position))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPositions:
+    """How far a reader has read. ``offsets`` has the next offset by partition, none where nothing was committed."""
+
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    problem: str | None = None
+    """Why what is stored can't be believed; then nothing is known of any partition."""
+
+    def of(self, partition: int) -> int:
+        """The next offset to be read; 0 while nobody knows."""
+        return 0 if self.problem else self.offsets.get(partition, 0)
+
+
+NOWHERE = ReaderPositions()
+
+
+def registrations(topic: str, properties: Mapping[str, str]) -> dict[str, Registration]:
+    """The readers of a topic, by name.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    found: dict[str, Registration] = {}
+    for key in sorted(properties):
+        if key.startswith(READER_PREFIX):
+            what, remedy = "registration of a reader", "remove it, and register the reader again"
+            where = f"topic {topic}: property {key}"
+            found[key.removeprefix(READER_PREFIX)] = from_json(Registration, properties[key], where, what, remedy)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PositionFiles:
+    """The positions of one topic's readers; ``location`` is that of its table."""
+
+    files: TableFiles
+    location: str
+
+    def read(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
+        """How far they have come: one listing for all. Who has no file stands nowhere.
+
+        Raises:
+            StorageUnavailable: the storage can't be reached.
+        """
+        folders = {self._folder(name, each): name for name, each in readers.items()}
+        found: dict[str, ReaderPositions] = dict.fromkeys(readers, NOWHERE)
+        with reaching(f"positions below {self._all} can't be listed"):
+            paths = [file.path for file in self.files.list(self._all)]
+        for path in sorted(paths):
+            folder, _, file_name = path.rpartition("/")
+            name = folders.get(f"{folder}/")
+            if name is not None:
+                found[name] = _with_file(found[name], path, _FILE_NAME.fullmatch(file_name))
+        return found
+
+    def write(self, name: str, registration: Registration, partition: int, offset: int) -> None:
+        """Store a position durably; one that lies before what is stored changes nothing.
+
+        Raises:
+            StorageUnavailable: the storage can't be reached.
+        """
+        folder = self._folder(name, registration)
+        with reaching(f"the position of reader {name} can't be stored"):
+            self.files.write_bytes(f"{folder}{partition}-{offset}.json", b"{}")
+            for file in list(self.files.list(folder)):
+                form = _FILE_NAME.fullmatch(file.path.rpartition("/")[2])
+                if form and int(form[1]) == partition and int(form[2]) < offset:
+                    self.files.delete(file.path)
+
+    def forget(self, name: str, keep: Registration | None = None) -> int:
+        """Delete what is stored of a reader, but for this registration's; gives the number of files.
+
+        Raises:
+            StorageUnavailable: the storage can't be reached.
+        """
+        kept = self._folder(name, keep) if keep else None
+        with reaching(f"the positions of reader {name} can't be deleted"):
+            paths = [file.path for file in self.files.list(f"{self._all}/{name}")]
+            gone = [path for path in paths if kept is None or not path.startswith(kept)]
+            for path in gone:
+                self.files.delete(path)
+        return len(gone)
+
+    @property
+    def _all(self) -> str:
+        return f"{self.location}/metadata/receipts/readers"
+
+    def _folder(self, name: str, registration: Registration) -> str:
+        return f"{self._all}/{name}/{registration.id}/"
+
+
+def _with_file(known: ReaderPositions, path: str, form: re.Match[str] | None) -> ReaderPositions:
+    if form is None:
+        return replace(known, problem=f"whose position is not known: {path} is no position; delete it")
+    partition, offset = int(form[1]), int(form[2])
+    return replace(known, offsets={**known.offsets, partition: max(offset, known.offsets.get(partition, 0))})
+
+
+def with_holds(
+    files: TableFiles,
+    logs: Sequence[Log],
+    properties: Mapping[str, str],
+    metadata_location: str,
+    erasure_end_ms: int | None = None,
+) -> list[Log]:
+    """The logs of one topic, each with what its readers hold. From ``erasure_end_ms`` on they hold nothing.
+
+    Raises:
+        LogCorrupt: a registration is none.
+        StorageUnavailable: positions can't be read.
+    """
+    is_needed = has_readers(properties) and any(segment.stamped_count for log in logs for segment in log.segments)
+    if not is_needed:
+        return list(logs)
+    readers = registrations(logs[0].topic_partition.topic, properties)
+    location = metadata_location.rpartition("/metadata/")[0]
+    positions = PositionFiles(files, location).read(readers)
+
+    def holds_of(log: Log) -> Holds:
+        partition = log.topic_partition.partition
+        holds = (
+            Hold(name, positions[name].of(partition), each.hold_max_ms, positions[name].problem)
+            for name, each in readers.items()
+        )
+        return Holds(tuple(holds), erasure_end_ms)
+
+    return [replace(log, holds=holds_of(log)) for log in logs]
+
+
+def observed_with_holds(files: TableFiles, stored: StoredTopic, observed: ObservedTopic) -> ObservedTopic:
+    """The same topic, its logs with what its readers hold; raises as ``with_holds``."""
+    return replace(observed, logs=tuple(with_holds(files, observed.logs, stored.properties, stored.location)))
+
+
+def told_of_overruns(table: Table, files: TableFiles, outcomes: Iterable[RewriteResult]) -> dict[str, str]:
+    """What a commit writes into the registrations of those who miss tombstones that go with it.
+
+    Who has read on since it was planned, or has come since, is asked where he stands now.
+
+    Raises:
+        LogCorrupt, StorageUnavailable: as for ``with_holds``.
+    """
+    overrun = [outcome for outcome in outcomes if outcome.overrun]
+    readers = registrations(table.name()[-1], table.properties) if overrun else {}
+    if not readers:
+        return {}
+    positions = PositionFiles(files, table.location()).read(readers)
+    changed: dict[str, Registration] = {}
+    for outcome in overrun:
+        partition = outcome.step.topic_partition.partition
+        for name, registration in readers.items():
+            behind = [each for each in outcome.overrun if positions[name].of(partition) <= each.last_offset]
+            if behind:
+                gone = MissedTombstones(
+                    partition,
+                    behind[0].first_offset,
+                    behind[-1].last_offset,
+                    sum(each.tombstones for each in behind),
+                    outcome.step.now_ms,
+                    outcome.step.now_ms,
+                )
+                changed[name] = _with_missed(changed.get(name, registration), gone)
+    return {READER_PREFIX + name: to_json(each) for name, each in changed.items()}
+
+
+def _with_missed(registration: Registration, gone: MissedTombstones) -> Registration:
+    before = [each for each in registration.missed if each.partition == gone.partition]
+    others = tuple(each for each in registration.missed if each.partition != gone.partition)
+    for each in before:
+        gone = MissedTombstones(
+            gone.partition,
+            min(each.first_offset, gone.first_offset),
+            max(each.last_offset, gone.last_offset),
+            each.tombstones + gone.tombstones,
+            min(each.first_ms, gone.first_ms),
+            max(each.last_ms, gone.last_ms),
+        )
+    return replace(registration, missed=(*others, gone))
