@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         LogCorrupt,
         StalePlan,
         StorageUnavailable,
+        TombstonesMissed,
         UnknownTopic,
         UnsupportedFormat,
     )
@@ -51,6 +52,7 @@ __all__ = [
     "Record",
     "StalePlan",
     "StorageUnavailable",
+    "TombstonesMissed",
     "UnknownTopic",
     "UnsupportedFormat",
     "__version__",

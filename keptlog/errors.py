@@ -6,6 +6,7 @@
     |- UnknownTopic (LookupError)    no such topic or topic-partition in this catalog
     |- StalePlan                     somebody else committed first; nothing of ours landed
     |- CommitStateUnknown            the catalog did not answer; look before you retry
+    |- TombstonesMissed              a registered reader came too late: he starts over, with an empty state
     |- StorageUnavailable            catalog or storage can't be reached; retry later
     |- LogCorrupt                    the stored log contradicts itself; names the segment
     |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
@@ -68,6 +69,15 @@ class CommitStateUnknown(KeptlogError):
     """The catalog did not say whether the commit landed; staged files are left where they are."""
 
     action = Action.RETRY
+
+
+class TombstonesMissed(KeptlogError):
+    """Tombstones, or records, went before a registered reader had met them: what he knows may be wrong.
+
+    Nothing is wrong with the log. He starts over: from its beginning, with an empty state.
+    """
+
+    action = Action.FIX_DATA
 
 
 class StorageUnavailable(KeptlogError):

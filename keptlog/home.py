@@ -34,6 +34,7 @@ from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.erase import Eraser
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.purge import Purger
+from keptlog.passes.readers import Readers
 from keptlog.passes.repair import Repairer, RepairProposal
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult, verify_named
@@ -208,6 +209,11 @@ class Home:
     def repairer(self) -> Repairer:
         """What mends topics of this home whose snapshot somebody else has moved."""
         return Repairer(self.store)
+
+    @property
+    def readers(self) -> Readers:
+        """The registered readers of this home's topics, for whom tombstones wait: add, read, commit, list, remove."""
+        return Readers(self.store, new_id)
 
     @property
     def purger(self) -> Purger:

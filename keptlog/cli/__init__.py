@@ -30,6 +30,7 @@ _COMMANDS = {
     "topic": "keptlog.cli.topics:topic",
     "append": "keptlog.cli.append:append",
     "read": "keptlog.cli.records:read",
+    "reader": "keptlog.cli.reader:reader",
     "restore": "keptlog.cli.restore:restore",
     "files": "keptlog.cli.files:files",
     "ingest": "keptlog.cli.ingest:ingest",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from keptlog.cli.output import clock_ms
+from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.sources.json_lines import to_json
 
@@ -11,11 +15,39 @@ from keptlog.sources.json_lines import to_json
 @click.command(short_help="Print records as JSON lines; --latest for the state they tell.")
 @click.argument("topic")
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; all of them otherwise.")
-@click.option("--from-offset", type=click.IntRange(0), default=0, help="Begin at this offset.")
+@click.option("--from-offset", type=click.IntRange(0), help="Begin at this offset.")
 @click.option("--latest", is_flag=True, help="Only the latest record of each key; deleted keys are left out.")
+@click.option("--as-reader", metavar="NAME", help="Go on where this registered reader is; at the end it has moved.")
+@click.option("--start-over", is_flag=True, help="With --as-reader: from the beginning, into an empty state.")
 @click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON lines already.")
-def read(topic: str, partition: int | None, from_offset: int, *, latest: bool, as_json: bool) -> None:
-    """Print the records of TOPIC as JSON lines, by partition and offset, all from one snapshot."""
+def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, **where: Any) -> None:
+    """Print the records of TOPIC as JSON lines, by partition and offset, all from one snapshot.
+
+    With --as-reader (keptlog reader add) those behind the reader's positions, with tombstones; the positions move once
+    all of it was printed. A reader who missed deletions gets an error, and nothing.
+    """
     del as_json
-    for number, record in open_home().store.read(topic, partition=partition, from_offset=from_offset, latest=latest):
+    if as_reader:
+        if where["latest"] or where["from_offset"] is not None:
+            raise InvalidConfig(
+                "--as-reader goes on where the reader is, tombstones included: leave out --latest and --from-offset"
+            )
+        _read_on(topic, as_reader, where["partition"], start_over=start_over)
+        return
+    if start_over:
+        raise InvalidConfig("--start-over has no meaning without --as-reader NAME")
+    from_offset = where["from_offset"] or 0
+    for number, record in open_home().store.read(topic, **where | {"from_offset": from_offset}):
+        click.echo(to_json(number, record))
+
+
+def _read_on(topic: str, name: str, partition: int | None, *, start_over: bool) -> None:
+    readers = open_home().readers
+    if start_over:
+        if partition is not None:
+            raise InvalidConfig("--start-over begins anew in all partitions: leave out --partition")
+        readers.require(topic, name)
+        readers.add(topic, name, now_ms=clock_ms(), start_over=True)
+    for number, record in readers.read(topic, name, partition):
+        # Flushed at once: what was not taken is printed again.
         click.echo(to_json(number, record))

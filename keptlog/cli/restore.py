@@ -90,7 +90,7 @@ def _to_kafka(topic: str, options: _Options) -> None:
 
     home = open_home()
     settings = client_settings(home.path).at(options.bootstrap)
-    run = Restore(home.store, settings, clock_ms, progress_to_stderr(quiet=options.quiet))
+    run = Restore(home.store, settings, clock_ms, progress_to_stderr(quiet=options.quiet), new_id)
     done = run.to_broker(
         topic, options.target or topic, append_to_existing=options.append_to_existing, skip_lost=options.skip_lost
     )

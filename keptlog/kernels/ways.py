@@ -7,7 +7,8 @@
     BY_HORIZON          horizon, offset       nothing is mapped; tombstones go by their horizon alone
 
 In every way a tombstone past its delete horizon goes too, if nothing supersedes it and no reader holds it: where the
-file metrics know of one, the chunk has its ``delete_horizon`` as well. A mask is a bool array without nulls, one element a record of the chunk.
+file metrics know of one, the chunk has its ``delete_horizon`` as well. A mask is a bool array without nulls, one
+element a record of the chunk.
 """
 
 from __future__ import annotations
@@ -53,9 +54,7 @@ class ChunkJudgement:
     """Records that the map has as the latest of their keys, as far as this way of judging meets them."""
 
 
-def judged_chunk(
-    chunk: pa.Table, step: CleanStep, latest: Latest, way: Way, due: pa.ChunkedArray
-) -> ChunkJudgement:
+def judged_chunk(chunk: pa.Table, step: CleanStep, latest: Latest, way: Way, due: pa.ChunkedArray) -> ChunkJudgement:
     """Judge records, of which the chunk has the columns that ``way`` needs, as the module head lists them.
 
     A chunk may be of several segments; they are in offset order, so its ``offset`` rises from end to end. ``due`` is a

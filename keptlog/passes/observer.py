@@ -8,6 +8,9 @@ location, or by the clock, which says so in advance (``Assessment.due_ms``). The
     again and again    ``Observer``    a sensor's process: asks for all locations, reads the topics whose location is
                                        new, judges again what the clock has reached
 
+One thing moves without a commit: how far registered readers have read, for whom tombstones wait. Only topics in which
+such a tombstone waits now are looked at again for it.
+
 After a restart, or when very many topics have changed at once, there may be more to read than a sensor's tick has time
 for: Dagster kills one after a minute. So an observer reads for ``READING_MS`` and leaves the rest to the next look;
 until then a topic that was not read is judged as it was last seen, or not at all.
@@ -123,6 +126,11 @@ class _Topic:
     unreadable: KeptlogError | None = None
     erasures: OpenErasures = field(default_factory=OpenErasures)
 
+    def is_held(self, now_ms: int) -> bool:
+        """Whether readers decide now over tombstones that could go by the clock."""
+        horizons_ms = [each.earliest_delete_horizon_ms for each in self.assessments if each.log.holds.readers]
+        return any(horizon_ms is not None and horizon_ms <= now_ms for horizon_ms in horizons_ms)
+
 
 @dataclass
 class Observer:
@@ -153,8 +161,10 @@ class Observer:
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]
             # Who mends a file need not move the location: what could not be read is tried anew, longest ago first.
             unreadable = [topic for topic, seen in self._seen.items() if seen.unreadable and topic not in changed]
+            # Readers move without a commit: whoever is waited for is asked again where he stands.
+            held = [topic for topic, seen in self._seen.items() if seen.is_held(now_ms) and topic not in changed]
             read = 0
-            for topic in [*changed, *unreadable]:
+            for topic in [*changed, *unreadable, *held]:
                 if self.monotonic_ms() >= until_ms:
                     break
                 self._seen.pop(topic, None)

@@ -15,6 +15,10 @@ clean that first met it, at the soonest, and only from the clean section. So a r
 within that time, or if nothing behind its position was cleaned; otherwise it asks, as it does if the head of the log
 went meanwhile. A restore that is complete may be run again for what came since, under the same rule. That is Kafka's
 rule for consumers of compacted topics, held instead of hoped for.
+
+A restore is a registered reader as well (``keptlog.log.holds``), under a name made from its target: tombstones that its
+position is not beyond wait for the next run, for a week, until somebody removes the reader. A home that is only read
+has none.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.passes.readers import Readers
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
@@ -44,6 +49,7 @@ from keptlog.table.store import LogStore
 _logger = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 10_000
+_LONGEST_IN_NAME = 100
 _TRIES = 4
 """With a client of its own each, after what was being written to was lost; a broker needs some seconds to start."""
 
@@ -77,12 +83,13 @@ class RestoreResult:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Restores topics of a store to a broker. ``clock`` gives the time in ms."""
+    """Restores topics of a store to a broker. ``clock`` gives the time in ms, ``new_id`` a text that never was."""
 
     store: LogStore
     settings: ClientSettings
     clock: Callable[[], int]
     progress: Progress
+    new_id: Callable[[], str]
 
     def to_broker(
         self, topic: str, name: str, *, append_to_existing: bool = False, skip_lost: bool = False
@@ -141,7 +148,19 @@ class Restore:
                     _require_not_lost(log, position, seen_ms)
             writer.commit({partition: positions[partition] for partition in new})
             done.begin(reader.logs, positions)
+            move = self._registered(topic, target, started_ms)
+            move({partition: position.offset for partition, position in positions.items()})
             self._copy(reader, writer, positions, done, started_ms)
+            move({log.topic_partition.partition: log.log_end_offset for log in reader.logs})
+
+    def _registered(self, topic: str, target: Target, now_ms: int) -> Callable[[Mapping[int, int]], None]:
+        """Register the restore as a reader; gives what says how far it has come."""
+        if self.store.read_only:
+            return lambda _: None
+        readers = Readers(self.store, self.new_id)
+        name = reader_name_of(target)
+        registration = readers.add(topic, name, now_ms=now_ms)
+        return lambda positions: readers.move(topic, name, registration, positions)
 
     def _target(self, topic: str, name: str) -> tuple[Target, bool]:
         """The topic to restore to, and whether it was created for that."""
@@ -229,6 +248,11 @@ class _Done:
         sent.clear()
         self.zero_timestamps = zero_timestamps
         self.commits += 1
+
+
+def reader_name_of(target: Target) -> str:
+    """The name of the reader that a restore to this topic is."""
+    return f"restore-{target.name[:_LONGEST_IN_NAME]}-{target.id}"
 
 
 def _records(tables: Iterable[pa.Table]) -> Iterator[Record]:

@@ -19,7 +19,7 @@ his position is not beyond it. Files are looked at only for topics that have rea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyiceberg.table import Table
@@ -27,8 +27,11 @@ from pyiceberg.table import Table
 from keptlog.log.holds import Hold, Holds
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.files import TableFiles
+from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers
+from keptlog.table.manifests import FileChange
 from keptlog.table.reach import reaching
 from keptlog.table.state import READER_PREFIX
 from keptlog.table.stored_json import from_json, to_json
@@ -132,10 +135,13 @@ class PositionFiles:
         folder = self._folder(name, registration)
         with reaching(f"the position of reader {name} can't be stored"):
             self.files.write_bytes(f"{folder}{partition}-{offset}.json", b"{}")
-            for file in list(self.files.list(folder)):
+            stored: dict[int, str] = {}
+            for file in self.files.list(folder):
                 form = _FILE_NAME.fullmatch(file.path.rpartition("/")[2])
-                if form and int(form[1]) == partition and int(form[2]) < offset:
-                    self.files.delete(file.path)
+                if form and int(form[1]) == partition:
+                    stored[int(form[2])] = file.path
+            for lower in sorted(stored)[:-1]:
+                self.files.delete(stored[lower])
 
     def forget(self, name: str, keep: Registration | None = None) -> int:
         """Delete what is stored of a reader, but for this registration's; gives the number of files.
@@ -246,3 +252,35 @@ def _with_missed(registration: Registration, gone: MissedTombstones) -> Registra
             max(each.last_ms, gone.last_ms),
         )
     return replace(registration, missed=(*others, gone))
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRegister:
+    """Registers readers, and removes them: each in one commit that makes a snapshot (ADR 10)."""
+
+    committer: Committer
+
+    def change(
+        self, topic: str, name: str, changed: Callable[[Registration | None], Registration | None], run_id: str
+    ) -> Registration | None:
+        """Replace a registration by what ``changed`` makes of it, null to remove it; gives what is registered then.
+
+        Raises:
+            StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
+        """
+        found: Registration | None = None
+
+        def prepare(table: Table) -> Land | None:
+            nonlocal found
+            before = registrations(topic, table.properties).get(name)
+            found = changed(before)
+            if found == before:
+                return None
+            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "register"}
+            key = READER_PREFIX + name
+            if found is None:
+                return FileChange(summary, {}, removed_properties=[key]).written(table)
+            return FileChange(summary, {key: to_json(found)}).written(table)
+
+        self.committer.commit(Change(topic, commit_id=run_id), prepare)
+        return found

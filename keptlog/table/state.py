@@ -23,9 +23,9 @@ kafka.<name>                      the topic's own configuration, with Kafka's na
                                   (``DECIDING``), what the broker settings said when the topic was made or altered
 log.default.<name>                the same value, if it is not the topic's own; absent in topics of 1.0 (ADR 30)
 
-All but marks, last passes and the last two move only in commits that produce a snapshot, and so by compare-and-swap (ADR 1). Journals become
-condemned in such a commit as well; one that is gone is taken off the list by any. Properties that are not in this list
-may be a newer keptlog's, and are left alone.
+All but marks, last passes, and settings move only in commits that produce a snapshot, and so by compare-and-swap
+(ADR 1). Journals become condemned in such a commit as well; one that is gone is taken off the list by any. Properties
+that are not in this list may be a newer keptlog's, and are left alone.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from keptlog.home import new_id
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.passes.restore import Restore, RestoreResult
 from keptlog.progress import Progress
@@ -24,7 +25,7 @@ def ignore(_line: str) -> None:
 
 def restore_of(store: LogStore, bootstrap: str, progress: Progress = ignore) -> Restore:
     settings = ClientSettings.load({"bootstrap.servers": bootstrap}, {})
-    return Restore(store, settings, wall_clock_ms, progress)
+    return Restore(store, settings, wall_clock_ms, progress, new_id)
 
 
 def restore_until_killed(home: Path, bootstrap: str, topic: str, kill_at_call: int | None = None) -> RestoreResult:

@@ -1,0 +1,276 @@
+"""Registered readers, as whoever reads calls it: register, read on, say how far one has come (``keptlog.log.holds``).
+
+    add       from now on tombstones wait, at most so long
+    read      what has come since the positions; they move when all of it was taken
+    commit    for those who read by other means: they say where they stand
+
+What a reader gets is right as long as he applies it to what he had. So whoever was too slow gets an error instead, and
+starts over: he throws his state away and is registered anew (``add`` with ``start_over``), from the beginning.
+
+The order of looking matters. The records are those of one snapshot; whether something was missed is asked of the table
+as it is after that: a clean that took a tombstone out of the snapshot is seen for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig, TombstonesMissed
+from keptlog.log.assessment import assess
+from keptlog.log.counted import counted
+from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_reader_name
+from keptlog.log.iso_time import iso_time
+from keptlog.log.record import Record
+from keptlog.log.segment import Log
+from keptlog.passes.names import named_logs
+from keptlog.storage.schema import from_arrow
+from keptlog.table.readers import PositionFiles, ReaderPositions, ReaderRegister, Registration, registrations
+from keptlog.table.state import LogState, partition_count
+from keptlog.table.store import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderStanding:
+    """Where a reader stands in one topic-partition. Times are ms."""
+
+    topic: str
+    reader: str
+    partition: int
+    position: int | None
+    """The next offset to be read; null if nothing was committed."""
+    log_end_offset: int
+    lag: int
+    """How many offsets are still to be read."""
+    hold_max_ms: int
+    holds_since_ms: int | None
+    """The earliest delete horizon of those tombstones that wait for him now; null if none does."""
+    holds_until_ms: int | None
+    """When the first of them goes, whether he has read it or not."""
+    missed: str | None
+    """What he has missed, in words; null if nothing."""
+    problem: str | None
+    """Why his position can't be believed; null if it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The registered readers of the topics of one store. ``new_id`` returns a text that was never returned before.
+
+    Every method raises UnknownTopic, StorageUnavailable, and what a ``LogStore`` raises of a topic that can't be read.
+    """
+
+    store: LogStore
+    new_id: Callable[[], str]
+
+    def add(
+        self, topic: str, name: str, hold_max_ms: int | None = None, *, now_ms: int, start_over: bool = False
+    ) -> Registration:
+        """Register a reader; who is registered keeps his positions, and gets ``hold_max_ms`` if it is given.
+
+        ``start_over`` forgets how far he has come and what he missed: he begins anew with an empty state.
+
+        Raises:
+            InvalidConfig: the name, or the time, is not allowed.
+        """
+        valid_reader_name(name)
+        wanted_ms = None if hold_max_ms is None else valid_hold_max_ms(hold_max_ms)
+
+        def changed(before: Registration | None) -> Registration:
+            hold_ms = before.hold_max_ms if before and wanted_ms is None else wanted_ms
+            hold_ms = DEFAULT_HOLD_MAX_MS if hold_ms is None else hold_ms
+            if before and not start_over:
+                return Registration(before.id, hold_ms, before.added_ms, before.missed)
+            return Registration(run_id, hold_ms, now_ms)
+
+        run_id = self.new_id()
+        found = self._register.change(topic, name, changed, run_id) or changed(None)
+        if found.id == run_id:
+            self._files(self.store.load_table(topic)).forget(name, keep=found)
+        return found
+
+    def require(self, topic: str, name: str) -> Registration:
+        """The registration of a reader.
+
+        Raises:
+            InvalidConfig: there is none.
+        """
+        found = registrations(topic, self.store.load_table(topic).properties).get(name)
+        if found is None:
+            raise _unknown(topic, name)
+        return found
+
+    def remove(self, topic: str, name: str) -> None:
+        """Remove a reader: nothing waits for him any more. One that was removed half-way is removed to the end.
+
+        Raises:
+            InvalidConfig: there is no such reader.
+        """
+        valid_reader_name(name)
+        is_registered = name in registrations(topic, self.store.load_table(topic).properties)
+        if is_registered:
+            self._register.change(topic, name, lambda _: None, self.new_id())
+        if not self._files(self.store.load_table(topic)).forget(name) and not is_registered:
+            raise _unknown(topic, name)
+
+    def commit(self, topic: str, name: str, positions: Mapping[int, int]) -> None:
+        """Say how far a reader has come: the next offset to be read, by partition.
+
+        Raises:
+            InvalidConfig: no such reader or partition; an offset lies outside of the log, or before his position.
+            TombstonesMissed: he has missed some; nothing was committed.
+        """
+        table = self.store.load_table(topic)
+        registration, stored = self._standing(table, name)
+        partitions = partition_count(topic, table.properties)
+        for partition, offset in positions.items():
+            if partition >= partitions:
+                raise InvalidConfig(f"topic {topic} has {counted(partitions, 'partition')}, and no {partition}")
+            state = LogState.read(topic, partition, table.properties)
+            before = stored.offsets.get(partition)
+            self._require_nothing_missed(topic, name, registration, {partition: (state, before or 0)})
+            if not (before or 0) <= offset <= state.log_end_offset:
+                raise InvalidConfig(
+                    f"reader {name} is at offset {before or 0} of {topic}-{partition}, which ends at "
+                    f"{state.log_end_offset}: {offset} lies outside of that; a position never goes back: to start "
+                    f"over, {_start_over(topic, name)}"
+                )
+        for partition, offset in positions.items():
+            self._files(table).write(name, registration, partition, offset)
+
+    def move(self, topic: str, name: str, registration: Registration, positions: Mapping[int, int]) -> None:
+        """Store positions of a reader who has a guard of his own, and is not asked what he missed."""
+        files = self._files(self.store.load_table(topic))
+        for partition, offset in positions.items():
+            files.write(name, registration, partition, offset)
+
+    def read(self, topic: str, name: str, partition: int | None = None) -> Iterator[tuple[int, Record]]:
+        """Partition and record, from the reader's positions on, tombstones included; all partitions, or one.
+
+        The positions move when the last record was taken, and not before: who stops gets the same again.
+
+        Raises:
+            InvalidConfig: there is no such reader.
+            TombstonesMissed: he has missed some. Nothing is read.
+            StorageUnavailable, LogCorrupt: while iterating, as ``LogStore.read``.
+        """
+        reader = self.store.reader(topic, partition)
+        table = self.store.load_table(topic)
+        registration, stored = self._standing(table, name)
+        where = {
+            log.topic_partition.partition: stored.offsets.get(log.topic_partition.partition) for log in reader.logs
+        }
+        # Who has committed nothing has no state that could be wrong.
+        known = {number: offset for number, offset in where.items() if offset is not None}
+        states = {number: (LogState.read(topic, number, table.properties), offset) for number, offset in known.items()}
+        self._require_nothing_missed(topic, name, registration, states)
+
+        def records() -> Iterator[tuple[int, Record]]:
+            for log in reader.logs:
+                number = log.topic_partition.partition
+                for read in reader.tables(log, where[number] or 0):
+                    for record in from_arrow(read.to_batches()):
+                        yield number, record
+            for log in reader.logs:
+                self._files(table).write(name, registration, log.topic_partition.partition, log.log_end_offset)
+
+        return records()
+
+    def list(self, names: Iterable[str] = (), *, now_ms: int) -> list[ReaderStanding]:
+        """Where the readers of these topics stand, of all topics if none is named."""
+        found: list[ReaderStanding] = []
+        for topic in list(names) or self.store.topics():
+            table = self.store.load_table(topic)
+            readers = registrations(topic, table.properties)
+            if readers:
+                logs = named_logs(self.store, [topic])
+                for error in logs.unreadable.values():
+                    raise error
+                positions = self._files(table).read(readers)
+                for name, registration in readers.items():
+                    found += [_standing(log, name, registration, positions[name], now_ms) for log in logs.logs]
+        return found
+
+    @property
+    def _register(self) -> ReaderRegister:
+        return ReaderRegister(self.store.committer)
+
+    def _files(self, table: Table) -> PositionFiles:
+        return PositionFiles(self.store.files, table.location())
+
+    def _standing(self, table: Table, name: str) -> tuple[Registration, ReaderPositions]:
+        topic = table.name()[-1]
+        registration = registrations(topic, table.properties).get(name)
+        if registration is None:
+            raise _unknown(topic, name)
+        stored = self._files(table).read({name: registration})[name]
+        if stored.problem:
+            raise TombstonesMissed(
+                f"reader {name} of topic {topic}, {stored.problem}, or start over with an empty state: "
+                f"{_start_over(topic, name)}"
+            )
+        return registration, stored
+
+    def _require_nothing_missed(
+        self, topic: str, name: str, registration: Registration, stands: Mapping[int, tuple[LogState, int]]
+    ) -> None:
+        """Refuse to go on with a state that lacks deletions.
+
+        Raises:
+            TombstonesMissed: naming the offsets.
+        """
+        told = [
+            text
+            for partition, (state, position) in sorted(stands.items())
+            if (text := _missed(f"{topic}-{partition}", registration, partition, position, state))
+        ]
+        if told:
+            raise TombstonesMissed(
+                f"reader {name} of topic {topic} was too slow: {'; '.join(told)}; its state may still have keys that "
+                f"are deleted here: empty it, and start over from the beginning: {_start_over(topic, name)}"
+            )
+
+
+def _missed(where: str, registration: Registration, partition: int, position: int, state: LogState) -> str | None:
+    """What a reader at a position has missed of one log; null if nothing."""
+    gone = registration.missed_from(partition, position)
+    if gone:
+        range_ = f"between offsets {gone.first_offset} and {gone.last_offset} of {where}"
+        when = iso_time(gone.first_ms) + (f" to {iso_time(gone.last_ms)}" if gone.last_ms > gone.first_ms else "")
+        return f"{counted(gone.tombstones, 'tombstone')} {range_} went at {when}"
+    if 0 < position < state.log_start_offset:
+        return f"it is at offset {position} of {where}, whose records below {state.log_start_offset} were removed"
+    if position > state.log_end_offset:
+        return f"it is at offset {position} of {where}, which ends at {state.log_end_offset} now"
+    return None
+
+
+def _standing(log: Log, name: str, registration: Registration, stored: ReaderPositions, now_ms: int) -> ReaderStanding:
+    partition = log.topic_partition.partition
+    position = None if stored.problem else stored.offsets.get(partition)
+    holdings = [each for each in assess(log, now_ms).holdings if each.hold.reader == name]
+    holding = holdings[0] if holdings else None
+    state = LogState(log.log_start_offset, log.log_end_offset, log.checkpoint)
+    return ReaderStanding(
+        topic=log.topic_partition.topic,
+        reader=name,
+        partition=partition,
+        position=position,
+        log_end_offset=log.log_end_offset,
+        lag=max(log.log_end_offset - max(position or 0, log.log_start_offset), 0),
+        hold_max_ms=registration.hold_max_ms,
+        holds_since_ms=holding.since_ms if holding else None,
+        holds_until_ms=holding.until_ms if holding else None,
+        missed=_missed(str(log.topic_partition), registration, partition, position or 0, state),
+        problem=stored.problem,
+    )
+
+
+def _start_over(topic: str, name: str) -> str:
+    return f"keptlog reader add {topic} {name} --start-over"
+
+
+def _unknown(topic: str, name: str) -> InvalidConfig:
+    return InvalidConfig(f"topic {topic} has no reader {name!r}: keptlog reader add {topic} {name}")
