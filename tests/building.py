@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from keptlog.log import roll
 from keptlog.log.assessment import Trigger
 from keptlog.log.config import TopicConfig
+from keptlog.log.holds import NO_HOLDS, Holds
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Compact, Expire
@@ -59,10 +60,12 @@ def log(
     name: str = "t-0",
     start: int = 0,
     checkpoint: int | None = None,
+    holds: Holds = NO_HOLDS,
 ) -> Log:
     """A log that ends where its last segment does."""
     end = segments[-1].last_offset + 1 if segments else start
-    return Log(TopicPartition.parse(name), settings or config(), tuple(segments), start, max(start, end), checkpoint)
+    settings, name_of_log = settings or config(), TopicPartition.parse(name)
+    return Log(name_of_log, settings, tuple(segments), start, max(start, end), checkpoint, holds=holds)
 
 
 def is_rolled_before(run: Sequence[Segment], appended: Segment, settings: TopicConfig) -> bool:
@@ -86,6 +89,7 @@ class Clean:
     watermarks_path: str | None = None
     topic: str = "server.schema.table"
     partition: int = 0
+    holds: Holds = NO_HOLDS
     checkpoint: int | None = -1
     """-1 for ``first_dirty_offset``."""
 
@@ -108,6 +112,7 @@ class Clean:
             map_capacity=self.map_capacity,
             watermark_retention_ms=self.watermark_retention_ms,
             watermarks_path=self.watermarks_path,
+            holds=self.holds,
         )
 
     def expiry(self, segments: Sequence[Segment]) -> Expire:
@@ -124,6 +129,7 @@ class Clean:
             cleanable_ratio=0.5,
             watermark_retention_ms=self.watermark_retention_ms,
             watermarks_path=self.watermarks_path,
+            holds=self.holds,
         )
 
     @property

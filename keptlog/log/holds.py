@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.iso_time import iso_time, next_time
+from keptlog.log.iso_time import has_date, iso_time
 from keptlog.log.setting import LONG_MAX
 
 if TYPE_CHECKING:
@@ -114,8 +114,9 @@ class Holding:
     def told(self) -> str:
         """One line for people."""
         where = self.hold.problem or f"whose position is {self.hold.position}"
-        since, until = iso_time(self.since_ms), next_time(self.until_ms)
-        return f"tombstones wait since {since} for reader {self.hold.reader}, {where}; the first goes {until} at most"
+        until = f"until {iso_time(self.until_ms)} at most" if has_date(self.until_ms) else "without an end"
+        since = iso_time(self.since_ms)
+        return f"tombstones wait since {since} for reader {self.hold.reader}, {where}; the first of them {until}"
 
 
 def valid_reader_name(name: str) -> str:

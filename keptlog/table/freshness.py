@@ -63,18 +63,23 @@ def require_droppable(step: Drop, log: Log) -> None:
 
 
 def require_not_held(step: CleanStep, log: Log) -> None:
-    """Whether what a clean took away by its horizon is held by nobody now: a reader may have come since.
+    """Whether what a clean took away by its horizon waits for nobody who has come since, or starts over.
 
-    ``log`` has the holds of now. Who has come closer since, or was removed, disturbs nobody.
+    ``log`` has the holds of now. Who has read on since, or was removed, disturbs nobody. Who has come is not overrun
+    either, whatever his time: the clean does not know what he would miss.
 
     Raises:
-        StalePlan: naming a reader.
+        StalePlan: naming the readers.
     """
     for segment in step.segments:
+        if not has_due_tombstone(step, segment):
+            continue
+        known = {hold.reader for hold in step.holds.behind(segment)}
+        behind = {hold.reader for hold in log.holds.behind(segment)}
         due_ms = log.holds.due_horizon_ms(segment, step.now_ms)
-        if has_due_tombstone(step, segment) and due_ms < due_horizon_ms(step, segment):
-            held_by = ", ".join(hold.reader for hold in log.holds.behind(segment))
-            raise _stale(step, f"tombstones of segment {segment.path} are held by readers now ({held_by})")
+        if behind - known or due_ms < due_horizon_ms(step, segment):
+            names = ", ".join(sorted(behind))
+            raise _stale(step, f"tombstones of segment {segment.path} wait for readers now: {names}")
 
 
 def require_old(step: Retain, log: Log) -> None:

@@ -20,6 +20,7 @@ from keptlog.engine.tasks import Sizes
 from keptlog.kernels import offset_map
 from keptlog.kernels.watermarks import read_watermarks, write_watermarks
 from keptlog.log.clean import clean
+from keptlog.log.holds import Hold, Holds
 from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.result import RewriteResult, verify
@@ -85,7 +86,16 @@ def a_clean(draw: st.DrawFn, log: Sequence[Sequence[Record]]) -> Clean:
         segment_bytes=draw(st.sampled_from([1, 4000, 2**30])),
         log_start_offset=draw(st.integers(0, first_dirty_offset)),
         watermark_retention_ms=draw(st.sampled_from([0, 2, LONG_MAX])),
+        holds=draw(some_holds(last_offset)),
     )
+
+
+@st.composite
+def some_holds(draw: st.DrawFn, last_offset: int) -> Holds:
+    """No reader, or some who stand anywhere; some of them have had their time."""
+    hold = st.builds(Hold, st.just("r"), st.integers(0, last_offset + 1), st.sampled_from([0, 1, 2, LONG_MAX]))
+    ends_ms = st.sampled_from([None, None, NOW_MS, NOW_MS + 1])
+    return Holds(tuple(draw(st.lists(hold, max_size=3))), draw(ends_ms))
 
 
 WATERMARKS = st.dictionaries(
@@ -143,6 +153,7 @@ def check(
         assert live_records(outcome) == list(cleaned.records)
         assert outcome.counts == cleaned.counts
         assert outcome.malformed == cleaned.malformed
+        assert outcome.overrun == cleaned.overrun
         if has_versions:
             assert watermarks_of(outcome) == tuple(
                 replace(mark, expires_ms=min(mark.expires_ms, LONG_MAX)) for mark in cleaned.watermarks
@@ -152,6 +163,7 @@ def check(
         assert not list(location.rglob("staging/**/*.arrow"))
         event(f"{step.kind} by {step.strategy.kind}")
         event(f"ends early: {isinstance(outcome.step, Compact) and outcome.step.ends_early}")
+        event(f"overrun: {bool(outcome.overrun)}, readers: {bool(step.holds.readers)}")
         event(f"removed: {outcome.counts.removed > 0}")
         event(f"watermarks after: {len(cleaned.watermarks) if has_versions else 0}")
 

@@ -161,7 +161,7 @@ class LogMachine(Dropping, RuleBasedStateMachine):
         note(f"stage {run_id}: {[(str(step.topic_partition), str(step.kind)) for step in plan.steps]}")
         expected = {}
         for partition in partitions:
-            log = deepcopy(self.expected[partition].log)
+            log = self._as_it_is_now(partition)
             if self.is_compacted and (log.clean(self.now_ms) or log.expire(self.now_ms)):
                 expected[partition] = log
         assert {step.topic_partition.partition for step in plan.steps} == set(expected), plan
@@ -174,7 +174,7 @@ class LogMachine(Dropping, RuleBasedStateMachine):
         """At once, late, or again: it lands only if nothing else has changed the logs that it was planned from."""
         is_new = run.run_id not in self.committed
         is_fresh = all(self.planned_at[run.run_id][partition] == self.changes[partition] for partition in run.expected)
-        result = self.cleaner.commit(Pass(run.run_id, run.plan, tuple(run.outcomes)))
+        result = self.result = self.cleaner.commit(Pass(run.run_id, run.plan, tuple(run.outcomes)))
         note(f"commit {run.run_id}: new {is_new}, fresh {is_fresh}, failed {result.failed}")
         assert all(isinstance(error, StalePlan) for error in result.failed.values()), result.failed
         if is_new and run.expected:
@@ -229,10 +229,11 @@ class LogMachine(Dropping, RuleBasedStateMachine):
         for partition, twin in self.expected.items():
             mark = self.marks[partition]
             if due.get(partition) == "expire":
+                twin.log = self._as_it_is_now(partition)
                 assert twin.log.expire(self.now_ms)
                 self._changed(partition)
             elif due.get(partition) is None and self.is_compacted and not (mark and mark.is_waiting(self.now_ms)):
-                assert not deepcopy(twin.log).expire(self.now_ms)
+                assert not self._as_it_is_now(partition).expire(self.now_ms)
 
     @rule(partition=st.sampled_from(PARTITIONS))
     def fail(self, partition: int) -> None:
@@ -330,6 +331,10 @@ class LogMachine(Dropping, RuleBasedStateMachine):
             if self.is_compacted:
                 assert real.positions(self.now_ms) == twin.positions(self.now_ms)
             self.seen[partition] = log
+
+    def _as_it_is_now(self, partition: int) -> ReferenceLog:
+        """The specification's log, for a pass to be tried on."""
+        return deepcopy(self.expected[partition].log)
 
     def _open(self) -> None:
         self.store = open_store(self.home)
