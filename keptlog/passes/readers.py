@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pyiceberg.table import Table
-
 from keptlog.errors import InvalidConfig, TombstonesMissed
 from keptlog.log.assessment import assess
 from keptlog.log.counted import counted
@@ -25,10 +23,9 @@ from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_read
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
-from keptlog.passes.names import named_logs
 from keptlog.storage.schema import from_arrow
-from keptlog.table.readers import PositionFiles, ReaderPositions, ReaderRegister, Registration, registrations
-from keptlog.table.state import LogState, partition_count
+from keptlog.table.readers import ReaderPositions, ReaderRegister, Registration, TopicReaders
+from keptlog.table.state import LogState
 from keptlog.table.store import LogStore
 
 
@@ -88,7 +85,7 @@ class Readers:
         run_id = self.new_id()
         found = self._register.change(topic, name, changed, run_id) or changed(None)
         if found.id == run_id:
-            self._files(self.store.load_table(topic)).forget(name, keep=found)
+            self._look(topic).files.forget(name, keep=found)
         return found
 
     def require(self, topic: str, name: str) -> Registration:
@@ -97,7 +94,7 @@ class Readers:
         Raises:
             InvalidConfig: there is none.
         """
-        found = registrations(topic, self.store.load_table(topic).properties).get(name)
+        found = self._look(topic).registrations.get(name)
         if found is None:
             raise _unknown(topic, name)
         return found
@@ -109,10 +106,11 @@ class Readers:
             InvalidConfig: there is no such reader.
         """
         valid_reader_name(name)
-        is_registered = name in registrations(topic, self.store.load_table(topic).properties)
+        seen = self._look(topic)
+        is_registered = name in seen.registrations
         if is_registered:
             self._register.change(topic, name, lambda _: None, self.new_id())
-        if not self._files(self.store.load_table(topic)).forget(name) and not is_registered:
+        if not seen.files.forget(name) and not is_registered:
             raise _unknown(topic, name)
 
     def commit(self, topic: str, name: str, positions: Mapping[int, int]) -> None:
@@ -122,13 +120,12 @@ class Readers:
             InvalidConfig: no such reader or partition; an offset lies outside of the log, or before his position.
             TombstonesMissed: he has missed some; nothing was committed.
         """
-        table = self.store.load_table(topic)
-        registration, stored = self._standing(table, name)
-        partitions = partition_count(topic, table.properties)
+        seen = self._look(topic)
+        registration, stored = _standing_in(seen, name)
         for partition, offset in positions.items():
-            if partition >= partitions:
-                raise InvalidConfig(f"topic {topic} has {counted(partitions, 'partition')}, and no {partition}")
-            state = LogState.read(topic, partition, table.properties)
+            state = seen.states.get(partition)
+            if state is None:
+                raise InvalidConfig(f"topic {topic} has {counted(len(seen.states), 'partition')}, and no {partition}")
             before = stored.offsets.get(partition)
             self._require_nothing_missed(topic, name, registration, {partition: (state, before or 0)})
             if not (before or 0) <= offset <= state.log_end_offset:
@@ -138,11 +135,11 @@ class Readers:
                     f"over, {_start_over(topic, name)}"
                 )
         for partition, offset in positions.items():
-            self._files(table).write(name, registration, partition, offset)
+            seen.files.write(name, registration, partition, offset)
 
     def move(self, topic: str, name: str, registration: Registration, positions: Mapping[int, int]) -> None:
         """Store positions of a reader who has a guard of his own, and is not asked what he missed."""
-        files = self._files(self.store.load_table(topic))
+        files = self._look(topic).files
         for partition, offset in positions.items():
             files.write(name, registration, partition, offset)
 
@@ -157,14 +154,14 @@ class Readers:
             StorageUnavailable, LogCorrupt: while iterating, as ``LogStore.read``.
         """
         reader = self.store.reader(topic, partition)
-        table = self.store.load_table(topic)
-        registration, stored = self._standing(table, name)
+        seen = self._look(topic)
+        registration, stored = _standing_in(seen, name)
         where = {
             log.topic_partition.partition: stored.offsets.get(log.topic_partition.partition) for log in reader.logs
         }
         # Who has committed nothing has no state that could be wrong.
         known = {number: offset for number, offset in where.items() if offset is not None}
-        states = {number: (LogState.read(topic, number, table.properties), offset) for number, offset in known.items()}
+        states = {number: (seen.states[number], offset) for number, offset in known.items()}
         self._require_nothing_missed(topic, name, registration, states)
 
         def records() -> Iterator[tuple[int, Record]]:
@@ -174,7 +171,7 @@ class Readers:
                     for record in from_arrow(read.to_batches()):
                         yield number, record
             for log in reader.logs:
-                self._files(table).write(name, registration, log.topic_partition.partition, log.log_end_offset)
+                seen.files.write(name, registration, log.topic_partition.partition, log.log_end_offset)
 
         return records()
 
@@ -182,36 +179,19 @@ class Readers:
         """Where the readers of these topics stand, of all topics if none is named."""
         found: list[ReaderStanding] = []
         for topic in list(names) or self.store.topics():
-            table = self.store.load_table(topic)
-            readers = registrations(topic, table.properties)
-            if readers:
-                logs = named_logs(self.store, [topic])
-                for error in logs.unreadable.values():
-                    raise error
-                positions = self._files(table).read(readers)
-                for name, registration in readers.items():
-                    found += [_standing(log, name, registration, positions[name], now_ms) for log in logs.logs]
+            seen = self._look(topic)
+            logs = self.store.logs(topic) if seen.registrations else []
+            positions = seen.files.read(seen.registrations) if logs else {}
+            for name, registration in seen.registrations.items():
+                found += [_standing(log, name, registration, positions[name], now_ms) for log in logs]
         return found
 
     @property
     def _register(self) -> ReaderRegister:
         return ReaderRegister(self.store.committer)
 
-    def _files(self, table: Table) -> PositionFiles:
-        return PositionFiles(self.store.files, table.location())
-
-    def _standing(self, table: Table, name: str) -> tuple[Registration, ReaderPositions]:
-        topic = table.name()[-1]
-        registration = registrations(topic, table.properties).get(name)
-        if registration is None:
-            raise _unknown(topic, name)
-        stored = self._files(table).read({name: registration})[name]
-        if stored.problem:
-            raise TombstonesMissed(
-                f"reader {name} of topic {topic}, {stored.problem}, or start over with an empty state: "
-                f"{_start_over(topic, name)}"
-            )
-        return registration, stored
+    def _look(self, topic: str) -> TopicReaders:
+        return TopicReaders.of(self.store.files, self.store.load_table(topic))
 
     def _require_nothing_missed(
         self, topic: str, name: str, registration: Registration, stands: Mapping[int, tuple[LogState, int]]
@@ -231,6 +211,19 @@ class Readers:
                 f"reader {name} of topic {topic} was too slow: {'; '.join(told)}; its state may still have keys that "
                 f"are deleted here: empty it, and start over from the beginning: {_start_over(topic, name)}"
             )
+
+
+def _standing_in(seen: TopicReaders, name: str) -> tuple[Registration, ReaderPositions]:
+    registration = seen.registrations.get(name)
+    if registration is None:
+        raise _unknown(seen.topic, name)
+    stored = seen.files.read({name: registration})[name]
+    if stored.problem:
+        raise TombstonesMissed(
+            f"reader {name} of topic {seen.topic}, {stored.problem}, or start over with an empty state: "
+            f"{_start_over(seen.topic, name)}"
+        )
+    return registration, stored
 
 
 def _missed(where: str, registration: Registration, partition: int, position: int, state: LogState) -> str | None:

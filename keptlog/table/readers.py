@@ -33,7 +33,7 @@ from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers
 from keptlog.table.manifests import FileChange
 from keptlog.table.reach import reaching
-from keptlog.table.state import READER_PREFIX
+from keptlog.table.state import READER_PREFIX, LogState, partition_count
 from keptlog.table.stored_json import from_json, to_json
 
 _FILE_NAME = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.json")
@@ -284,3 +284,25 @@ class ReaderRegister:
 
         self.committer.commit(Change(topic, commit_id=run_id), prepare)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReaders:
+    """What a topic's table says of its readers at one moment, and where their positions lie."""
+
+    topic: str
+    registrations: Mapping[str, Registration]
+    states: Mapping[int, LogState]
+    """By partition: where its log begins and ends."""
+    files: PositionFiles
+
+    @classmethod
+    def of(cls, files: TableFiles, table: Table) -> TopicReaders:
+        """Read it from a table.
+
+        Raises:
+            LogCorrupt: what is stored is something else.
+        """
+        topic, properties = table.name()[-1], table.properties
+        states = {n: LogState.read(topic, n, properties) for n in range(partition_count(topic, properties))}
+        return cls(topic, registrations(topic, properties), states, PositionFiles(files, table.location()))

@@ -20,6 +20,7 @@ from keptlog.home import new_id
 from keptlog.log.record import Header, NewRecord
 from keptlog.log.reference import latest_values
 from keptlog.passes.clean import Cleaner
+from keptlog.passes.readers import Readers
 from keptlog.passes.restore import RestoreResult
 from keptlog.sinks.kafka_broker import writer
 from keptlog.table.store import LogStore
@@ -354,3 +355,23 @@ def test_the_command_says_what_it_did(
     assert first.err == "keptlog: timestamp 0 was sent as 1 in 1 record\n"
     assert second.out == f"{twins.topic} at {twins.broker.bootstrap} has all of {twins.topic} already\n"
     assert json.loads(third.out)["records"] == 0
+
+
+def test_tombstones_wait_for_the_next_restore_until_its_reader_is_removed(twins: Twins) -> None:
+    twins.create(CLEANED_AT_ONCE)
+    readers, now_ms = Readers(twins.store, new_id), wall_clock_ms()
+    twins.append(*updates(("a", "1")))
+    twins.restore()
+    [standing, _] = readers.list([twins.topic], now_ms=now_ms)
+    assert standing.reader.startswith(f"restore-{twins.topic}-")
+    assert (standing.position, standing.lag) == (1, 0)
+    twins.append(*updates(("a", None)))
+    twins.clean(now_ms + 1000)
+    later_ms = now_ms + 2 * 3_600_000
+    cleaner = Cleaner(twins.store, in_process_engine(twins.store.files))
+    assert cleaner.plan([twins.topic], now_ms=later_ms).steps == ()
+    twins.restore()
+    assert readers.list([twins.topic], now_ms=now_ms)[0].position == 2
+    assert [str(step.kind) for step in cleaner.plan([twins.topic], now_ms=later_ms).steps] == ["expire"]
+    readers.remove(twins.topic, standing.reader)
+    assert readers.list([twins.topic], now_ms=now_ms) == []

@@ -21,6 +21,7 @@ NAMES = {
     "StalePlan",
     "CommitStateUnknown",
     "StorageUnavailable",
+    "TombstonesMissed",
     "LogCorrupt",
     "UnsupportedFormat",
     "InvariantViolated",

@@ -15,7 +15,8 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.observer import Observer, observe
 from keptlog.passes.readers import Readers
-from keptlog.table.store import LogStore
+from keptlog.storage.files import StoredFile
+from keptlog.table.files import TableFiles
 from tests.in_process import in_process_engine
 from tests.logs import open_store
 
@@ -186,11 +187,6 @@ def test_who_reads_on_while_a_clean_is_under_way_is_not_told_that_he_missed_some
 
 def test_what_is_read_between_two_cleans_is_of_one_snapshot_and_of_what_is_known_after_it(scene: Scene) -> None:
     """The tombstone went between the look at the positions and the look at the records: it is noticed."""
-
-    class Slow(LogStore):
-        def load_table(self, topic: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-            return LogStore.load_table(self, topic)
-
     really = scene.store.reader
 
     def reader(*where: object) -> object:
@@ -292,9 +288,7 @@ def test_a_position_file_that_is_none_holds_everything_and_is_named(scene: Scene
     [stored] = [path for path in scene.home.rglob("0-3.json") if "/readers/" in str(path)]
     damaged = stored.rename(stored.with_name("0-what.json"))
     assert scene.clean(requested=False).plan.steps == ()
-    assert f"whose position is not known: file://{damaged} is no position" in scene.told().replace(
-        "file:///", "file:///"
-    )
+    assert f"whose position is not known: file://{damaged} is no position" in scene.told()
     with pytest.raises(TombstonesMissed, match=r"0-what\.json is no position; delete it, or start over"):
         scene.read()
     assert scene.readers.list(now_ms=scene.now_ms)[0].problem
@@ -333,7 +327,12 @@ def test_a_quiet_look_at_topics_without_readers_lists_no_folder(
     scene.after(1).clean()
     scene.readers.remove(TOPIC, "search")
     listed: list[str] = []
-    monkeypatch.setattr(type(scene.store.files), "list", lambda _, folder: listed.append(folder) or iter(()))
+
+    def told(_: TableFiles, folder: str) -> Iterator[StoredFile]:
+        listed.append(folder)
+        return iter(())
+
+    monkeypatch.setattr(TableFiles, "list", told)
     assert scene.after(9).cleaner.plan(now_ms=scene.now_ms).steps
     observe(scene.store, now_ms=scene.now_ms)
     assert listed == []
