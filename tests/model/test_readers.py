@@ -126,6 +126,7 @@ class ReadersMachine(LogMachine):
         self.read_on(name)
         self.append([NewRecord(each.key, None, 0, each.partition) for each in records], DAY_MS + 1)
         self.clean(PARTITIONS)
+        self.is_as_specified()
         self.clock(sleeps_ms)
         self.expire()
 
