@@ -21,14 +21,14 @@ from keptlog.kernels import offset_map
 from keptlog.kernels.watermarks import read_watermarks, write_watermarks
 from keptlog.log.clean import clean
 from keptlog.log.holds import Hold, Holds
-from keptlog.log.offset_map import MapCapacity, MapOverflow
+from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.strategy import Strategy
 from keptlog.log.watermark import Watermark
 from keptlog.storage import keys
-from tests.building import Clean
+from tests.building import Clean, segment
 from tests.in_process import SMALL_CUTS, in_process_engine
 from tests.local_log import LocalFiles, live_records, write_segment
 from tests.profiles import examples
@@ -223,3 +223,25 @@ def test_passes_with_a_full_map_leave_the_same_log_as_one_without_bound(
         event(f"{passes} passes")
         left = live_records(replace(at_once, step=replace(at_once.step, segments=tuple(live)), removed=(), added=()))
         assert left == live_records(at_once)
+
+
+@EXAMPLES
+@given(
+    st.sampled_from(ALL_STRATEGIES),
+    st.sampled_from([2, 4, 5]),
+    st.sampled_from([Sizes(), SMALL_CUTS, SHUFFLED]),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_of_one_segment_only_those_tombstones_go_whose_readers_had_their_time(
+    strategy: Strategy, first_dirty_offset: int, sizes: Sizes, position: int, is_expiry: bool
+) -> None:
+    """One is two ms past its horizon, one is at it: a reader who may hold for two ms has had his time for the first."""
+    early, late = (Record(n, b"%d" % n, None, 1, delete_horizon_ms=NOW_MS - 2 + 2 * n) for n in range(2))
+    log = [[early, late], [Record(2, b"c", b"1", 1), Record(3, b"d", b"1", 1)], [Record(4, b"e", b"1", 1)]]
+    capacity = MapCapacity(1, MapOverflow.SHUFFLE) if sizes is SHUFFLED else UNBOUNDED
+    held = Holds((Hold("r", position, 2),))
+    asked = Clean(first_dirty_offset, 5, now_ms=NOW_MS, strategy=strategy, holds=held, map_capacity=capacity)
+    stamped = segment(0, 1, horizon_ms=early.delete_horizon_ms)
+    assert clean(asked.expiry([stamped]), log[:1]).counts.expired == (2 if position == 2 else 1)
+    check(log, asked, {}, sizes, is_expiry=is_expiry)
