@@ -16,7 +16,7 @@ A log is a list of appended batches that were not cleaned yet, behind a list of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.log.record import Record

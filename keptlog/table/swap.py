@@ -34,6 +34,7 @@ from pyiceberg.table import Table
 from keptlog.errors import InvariantViolated, KeptlogError, StalePlan, UnknownTopic
 from keptlog.log.drop import DropResult, StagedOutcome
 from keptlog.log.metrics import LastPass
+from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.log.steps import Compact, Drop
 from keptlog.log.topic_partition import TopicPartition
