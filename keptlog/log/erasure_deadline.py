@@ -57,6 +57,11 @@ def default_deadline_ms(
     return deadline_ms if has_date(deadline_ms) else None
 
 
+def holds_end_ms(config: TopicConfig, deadline_ms: int, purge_interval_ms: int = PURGE_INTERVAL_MS) -> int:
+    """From when on no reader may hold a tombstone, if all that follows its end is to be done by a deadline."""
+    return deadline_ms - watermarks_ms(config) - 2 * (config.file_delete_delay_ms + purge_interval_ms)
+
+
 def earliest_ms(logs: Iterable[Log], way: ErasureWay, now_ms: int) -> int:
     """When a request of now can be done at the earliest, if nothing more is appended, over these logs."""
     moments = [now_ms]

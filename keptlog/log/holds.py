@@ -8,8 +8,8 @@ that does not go by its delete horizon yet:
     offset      10    20    30 tombstone    40         position 31: he has met it, it goes
 
 Three complications. A reader may never come back: he holds a tombstone for ``hold_max_ms`` after its horizon and no
-longer; what goes then he has missed, and is told. A deletion by law has a deadline: from ``erasure_end_ms`` on nothing
-is held. And of a segment only the metrics are known, not at which offsets its tombstones lie: so a position inside of a
+longer; what goes then he has missed, and is told. An erasure has a deadline: from ``erasure_end_ms`` on, when there is
+just time for what follows, nothing is held. And of a segment only the metrics are known, not at which offsets its tombstones lie: so a position inside of a
 segment counts as one at its beginning. That holds a tombstone rather longer than needed, within the bound all the same;
 and a log is never due for what is held, so that no run is made that removes nothing.
 

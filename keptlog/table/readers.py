@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from pyiceberg.table import Table
 
+from keptlog.log.erasure_deadline import holds_end_ms
 from keptlog.log.holds import Hold, Holds
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
@@ -33,7 +34,7 @@ from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers
 from keptlog.table.manifests import FileChange
 from keptlog.table.reach import reaching
-from keptlog.table.state import READER_PREFIX, LogState, partition_count
+from keptlog.table.state import READER_PREFIX, LogState, partition_count, read_open_erasures
 from keptlog.table.stored_json import from_json, to_json
 
 _FILE_NAME = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.json")
@@ -173,22 +174,21 @@ def _with_file(known: ReaderPositions, path: str, form: re.Match[str] | None) ->
 
 
 def with_holds(
-    files: TableFiles,
-    logs: Sequence[Log],
-    properties: Mapping[str, str],
-    metadata_location: str,
-    erasure_end_ms: int | None = None,
+    files: TableFiles, logs: Sequence[Log], properties: Mapping[str, str], metadata_location: str
 ) -> list[Log]:
-    """The logs of one topic, each with what its readers hold. From ``erasure_end_ms`` on they hold nothing.
+    """The logs of one topic, each with what its readers hold: nothing that an erasure's deadline has no time for.
 
     Raises:
-        LogCorrupt: a registration is none.
+        LogCorrupt: a registration, or the summary of erasures, is none.
         StorageUnavailable: positions can't be read.
     """
     is_needed = has_readers(properties) and any(segment.stamped_count for log in logs for segment in log.segments)
     if not is_needed:
         return list(logs)
-    readers = registrations(logs[0].topic_partition.topic, properties)
+    topic = logs[0].topic_partition.topic
+    readers = registrations(topic, properties)
+    deadline_ms = read_open_erasures(topic, properties).earliest_deadline_ms
+    erasure_end_ms = None if deadline_ms is None else holds_end_ms(logs[0].config, deadline_ms)
     location = metadata_location.rpartition("/metadata/")[0]
     positions = PositionFiles(files, location).read(readers)
 

@@ -9,6 +9,7 @@ import pytest
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, TombstonesMissed, UnknownTopic
 from keptlog.home import new_id
+from keptlog.log.erasure import OpenErasures
 from keptlog.log.explain import explain
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord, Record
@@ -17,6 +18,7 @@ from keptlog.passes.observer import Observer, observe
 from keptlog.passes.readers import Readers
 from keptlog.storage.files import StoredFile
 from keptlog.table.files import TableFiles
+from keptlog.table.stored_json import to_json
 from tests.in_process import in_process_engine
 from tests.logs import open_store
 
@@ -273,7 +275,7 @@ def test_a_removal_that_was_killed_half_way_is_finished_by_the_next(scene: Scene
 def test_a_topic_that_was_made_again_knows_nothing_of_the_readers_of_the_earlier_one(scene: Scene) -> None:
     stored = {path: path.read_bytes() for path in scene.home.rglob("*-2.json") if "/readers/" in str(path)}
     assert stored
-    scene.store.delete_topic(TOPIC)
+    scene.store.delete_topic(TOPIC, scene.now_ms)
     again = Scene(scene.home)
     for path, content in stored.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -336,3 +338,16 @@ def test_a_quiet_look_at_topics_without_readers_lists_no_folder(
     assert scene.after(9).cleaner.plan(now_ms=scene.now_ms).steps
     observe(scene.store, now_ms=scene.now_ms)
     assert listed == []
+
+
+def test_nothing_is_held_that_an_open_erasure_has_no_time_for(scene: Scene) -> None:
+    """Two purges have to come before the deadline, a day each, and the delay of a minute."""
+    end_ms = scene.now_ms + HOUR_MS
+    summary = to_json(OpenErasures(1, end_ms + 2 * (DAY_MS + 60_000), None))
+    scene.store.load_table(TOPIC).transaction().set_properties({"log.erasures.open": summary}).commit_transaction()
+    assert f"until {iso_time(end_ms)} at most" in scene.told()
+    assert scene.cleaner.plan(now_ms=end_ms - 1).steps == ()
+    scene.after(1).clean(requested=False)
+    assert scene.tombstones() == []
+    with pytest.raises(TombstonesMissed):
+        scene.read()
