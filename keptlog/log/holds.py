@@ -9,9 +9,10 @@ that does not go by its delete horizon yet:
 
 Three complications. A reader may never come back: he holds a tombstone for ``hold_max_ms`` after its horizon and no
 longer; what goes then he has missed, and is told. An erasure has a deadline: from ``erasure_end_ms`` on, when there is
-just time for what follows, nothing is held. And of a segment only the metrics are known, not at which offsets its tombstones lie: so a position inside of a
-segment counts as one at its beginning. That holds a tombstone rather longer than needed, within the bound all the same;
-and a log is never due for what is held, so that no run is made that removes nothing.
+just time for what follows, nothing is held. And of a segment only the metrics are known, not at which offsets its
+tombstones lie: so a position inside of a segment counts as one at its beginning. That holds a tombstone rather longer
+than needed, within the bound all the same; and a log is never due for what is held, so that no run is made that removes
+nothing.
 
     segments    [ 0 .. 19 ][ 20 .. 39 ]         position 25 is as 20: what lies in the second segment is held
 

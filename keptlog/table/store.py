@@ -217,10 +217,9 @@ class LogStore:
     def append(self, topic: str, records: Iterable[NewRecord], run_id: str | None, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.
 
-        What it brought then is the result (``is_repeated``); with null it is a new run.
-
-        A record without a partition goes where Kafka's default partitioner puts its key; those without a key go all to
-        one. Memory is bounded, however many ``records`` there are; if it raises, nothing is appended.
+        What it brought then is the result (``is_repeated``); with null it is a new run. A record without a partition
+        goes where Kafka's default partitioner puts its key; those without a key go all to one. Memory is bounded,
+        however many ``records`` there are; if it raises, nothing is appended.
 
         Raises:
             InvalidConfig: the topic has a source; its records are ingested. Or the run id is no name.
@@ -306,9 +305,8 @@ class LogStore:
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
         """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
-        logs = self.logs(topic)
         with reaching(f"files of topic {topic} can't be looked for"):
-            return lost_file(self.files, logs, paths)
+            return lost_file(self.files, self.logs(topic), paths)
 
     def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
         """Remember that cleans of logs of a topic failed; a log that was cleaned meanwhile is not marked.
