@@ -52,17 +52,23 @@ class Expiry:
 def replaced_before(table: Table, moment_ms: int) -> list[Snapshot]:
     """Snapshots that ceased to be current at or before a moment, oldest first; none that a branch or tag points to."""
     protected = {reference.snapshot_id for reference in table.metadata.refs.values()}
-    replaced_ms: dict[int, int] = {}
-    for snapshot in table.metadata.snapshots:
-        if snapshot.parent_snapshot_id is not None:
-            known_ms = replaced_ms.get(snapshot.parent_snapshot_id, 0)
-            replaced_ms[snapshot.parent_snapshot_id] = max(known_ms, snapshot.timestamp_ms)
+    replaced_ms = replaced_at_ms(table)
     return [
         snapshot
         for snapshot in _by_age(table)
-        if snapshot.snapshot_id not in protected
-        and replaced_ms.get(snapshot.snapshot_id, snapshot.timestamp_ms) <= moment_ms
+        if snapshot.snapshot_id not in protected and replaced_ms[snapshot.snapshot_id] <= moment_ms
     ]
+
+
+def replaced_at_ms(table: Table) -> dict[int, int]:
+    """Snapshot to when another one took its place; when it was made, if none that is still there was built on it."""
+    made_ms = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in table.metadata.snapshots}
+    replaced_ms: dict[int, int] = {}
+    for snapshot in table.metadata.snapshots:
+        if snapshot.parent_snapshot_id in made_ms:
+            known_ms = replaced_ms.get(snapshot.parent_snapshot_id, 0)
+            replaced_ms[snapshot.parent_snapshot_id] = max(known_ms, snapshot.timestamp_ms)
+    return made_ms | replaced_ms
 
 
 def expiry_of(table: Table, expired: Sequence[Snapshot], manifests: Manifests) -> Expiry:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFileContent, ManifestFile
+from pyiceberg.manifest import DataFileContent, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
@@ -24,6 +24,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.table.file_metrics import RecordRange, offset_range
 from keptlog.table.files import local_path
 from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.schema import PERSONAL
 from keptlog.table.state import watermarks_paths
 
 _Read = TypeVar("_Read")
@@ -59,10 +60,18 @@ class References:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a manifest says."""
+
+    files: References
+    bounded: frozenset[str]
+
+
 class Manifests:
     """Reads a topic's manifest lists and manifests, each once: they never change.
 
-    Both methods raise LogCorrupt, naming the file, if it is gone or damaged; what a storage raises that can't be
+    All raise LogCorrupt, naming the file, if it is gone or damaged; what a storage raises that can't be
     reached goes through.
     """
 
@@ -70,7 +79,7 @@ class Manifests:
         self._topic = topic
         self._io = io
         self._lists: dict[str, list[ManifestFile]] = {}
-        self._files: dict[str, References] = {}
+        self._content: dict[str, _Content] = {}
 
     def of(self, snapshot: Snapshot) -> list[ManifestFile]:
         """The manifests of a snapshot."""
@@ -81,10 +90,17 @@ class Manifests:
 
     def files_in(self, manifest: ManifestFile) -> References:
         """The live files of a manifest, and the manifest itself."""
+        return self._content_of(manifest).files
+
+    def bounded_by(self, manifest: ManifestFile) -> frozenset[str]:
+        """The segments, live and removed, of which a manifest has bounds of keys, values or headers."""
+        return self._content_of(manifest).bounded
+
+    def _content_of(self, manifest: ManifestFile) -> _Content:
         path = manifest.manifest_path
-        if path not in self._files:
-            self._files[path] = self._read("manifest", path, lambda: _files_in(manifest, self._io))
-        return self._files[path]
+        if path not in self._content:
+            self._content[path] = self._read("manifest", path, lambda: _content_of(manifest, self._io))
+        return self._content[path]
 
     def _read(self, what: str, path: str, read: Callable[[], _Read]) -> _Read:
         try:
@@ -106,16 +122,21 @@ class Manifests:
         )
 
 
-def _files_in(manifest: ManifestFile, io: FileIO) -> References:
+def _content_of(manifest: ManifestFile, io: FileIO) -> _Content:
     found = References(metadata_bytes={manifest.manifest_path: manifest.manifest_length})
-    for entry in manifest.fetch_manifest_entry(io):
+    bounded: set[str] = set()
+    for entry in manifest.fetch_manifest_entry(io, discard_deleted=False):
         data_file = entry.data_file
+        if PERSONAL & {*(data_file.lower_bounds or {}), *(data_file.upper_bounds or {})}:
+            bounded.add(data_file.file_path)
+        if entry.status is ManifestEntryStatus.DELETED:
+            continue
         is_data = data_file.content == DataFileContent.DATA
         paths = found.data_bytes if is_data else found.metadata_bytes
         paths[data_file.file_path] = data_file.file_size_in_bytes
         if is_data and (offsets := offset_range(data_file)):
             found.ranges[data_file.file_path] = offsets
-    return found
+    return _Content(found, frozenset(bounded))
 
 
 def references_of(snapshots: Iterable[Snapshot], manifests: Manifests) -> References:

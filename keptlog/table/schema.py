@@ -47,6 +47,8 @@ TABLE_SCHEMA = Schema(
     NestedField(DELETE_HORIZON, "delete_horizon", TimestamptzType(), required=False),
 )
 
+PERSONAL = frozenset({KEY, VALUE, HEADERS, 9, 10, 11})
+"""Field ids of what is personal data; no bounds of it are written."""
 PARTITION_SPEC = PartitionSpec(PartitionField(PARTITION, 1000, IdentityTransform(), "partition"))
 SORT_ORDER = SortOrder(SortField(OFFSET, IdentityTransform()))
 

@@ -1,0 +1,272 @@
+"""What holds bytes of a log that are not live any more, since when, and by when they are gone.
+
+A clean replaces segments, a delete removes records, and the bytes stay: for a while because somebody may still read
+them, for longer because something keeps them. G8 is the promise that this ends. Each thing that keeps bytes is a
+**holder**, and has a deadline:
+
+    superseded            may be deleted           deadline
+        |---- the delay ----|---- purge interval ----|---------> late: told, exit 1, a failed check
+
+- What older snapshots show may be deleted ``file.delete.delay.ms`` after a commit has replaced it, and is, by the next
+  purge. One comes within ``keptlog.purge.interval.ms``.
+- What nothing refers to is younger than the grace (**staged**: its run may still be under way), or older (**orphan**).
+- A tag or a branch keeps what it shows until somebody drops it; no purge may. Its deadline is that of all others,
+  because nobody who was promised that a value goes has agreed to a tag. So it names who must act, and how.
+- What holds no keys and no values, such as old metadata, is told, but promises nothing: it has no deadline.
+
+A look at storage gives ``Held``: a file, or a few that one commit has superseded. Judged at a time they become
+``Holder``s, which people read. Who looks, and how closely, is told in ``keptlog.table.held``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
+
+ORPHAN_GRACE_MS = 24 * 3_600_000
+"""Longer than any append or clean takes from its first staged file to its commit."""
+PURGE_INTERVAL_MS = 86_400_000
+"""The default of ``keptlog.purge.interval.ms``."""
+
+
+class HolderKind(StrEnum):
+    """What keeps bytes that are not live."""
+
+    RETIRED = "retired"
+    """An older snapshot shows it."""
+    TAG = "tag"
+    BRANCH = "branch"
+    STAGED = "staged"
+    """Nothing refers to it, and it is younger than the grace: a run that is under way, or one that died."""
+    ORPHAN = "orphan"
+    """Nothing refers to it, and it is older than the grace."""
+    WATERMARKS = "watermarks"
+    """A file of watermarks that a later one has replaced: it holds hashes of keys, or keys."""
+    JOURNAL = "journal"
+    """Of a purge that was killed, or one that could not be read."""
+    STATISTICS = "statistics"
+    """Bounds of keys or values in a manifest, or a file of statistics: keptlog writes neither, other programs may."""
+    METADATA = "metadata"
+    """Metadata files, manifests and manifest lists of older states: names and numbers."""
+    CACHE = "cache"
+    """What this home remembers of a topic: names and numbers."""
+    SPARK = "spark"
+    """A local folder of a Spark whose process is gone."""
+    OBJECT_VERSION = "object version"
+    DELETE_MARKER = "delete marker"
+    OBJECT_LOCK = "object lock"
+    LEGAL_HOLD = "legal hold"
+
+
+AFTER_DELAY = frozenset({HolderKind.RETIRED, HolderKind.TAG, HolderKind.BRANCH, HolderKind.STATISTICS})
+"""What a purge may delete once ``file.delete.delay.ms`` has passed, if nobody keeps it."""
+AFTER_GRACE = frozenset({HolderKind.STAGED, HolderKind.ORPHAN})
+HOLDS_NO_RECORDS = frozenset({HolderKind.METADATA, HolderKind.CACHE, HolderKind.DELETE_MARKER})
+"""Names and numbers: told, and never late."""
+ENDS_BY_ITSELF = frozenset(
+    {HolderKind.RETIRED, HolderKind.STAGED, HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_LOCK}
+)
+"""What lets go at a known time, without anybody's doing but a purge's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a topic promises of bytes that are not live, in ms."""
+
+    delete_delay_ms: int
+    """``file.delete.delay.ms``."""
+    purge_interval_ms: int = PURGE_INTERVAL_MS
+    """``keptlog.purge.interval.ms``."""
+    orphan_grace_ms: int = ORPHAN_GRACE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes that are not live: of one file, or of the files that one commit has superseded."""
+
+    kind: HolderKind
+    since_ms: int
+    """When they were superseded; of what nothing refers to, when it was written."""
+    files: int | None = 1
+    """Null: some, not counted."""
+    bytes: int | None = None
+    """Null: not known."""
+    name: str = ""
+    """Which tag, which branch, which file."""
+    partition: int | None = None
+    """Null: of no log alone, so of all of the topic."""
+    path: str | None = None
+    """Of the one file."""
+    until_ms: int | None = None
+    """When it may be deleted, where that is not what its kind says."""
+
+    def due_ms(self, terms: Terms) -> int | None:
+        """From when on a purge may delete it, if nobody keeps it; null for what holds no records."""
+        if self.kind in HOLDS_NO_RECORDS:
+            return None
+        if self.until_ms is not None:
+            return self.until_ms
+        if self.kind in AFTER_GRACE:
+            return self.since_ms + terms.orphan_grace_ms
+        return self.since_ms + (terms.delete_delay_ms if self.kind in AFTER_DELAY else 0)
+
+    def deadline_ms(self, terms: Terms) -> int | None:
+        """When it is to be gone: a purge has come by then. Null for what holds no records."""
+        due_ms = self.due_ms(terms)
+        return None if due_ms is None else due_ms + terms.purge_interval_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """All that one holder keeps of a topic, or of one of its logs, as it stands at one time."""
+
+    kind: HolderKind
+    name: str
+    topic: str
+    """Empty for what lies on this machine, and may be of any topic."""
+    partition: int | None
+    """Null: of the whole topic."""
+    files: int | None
+    """Null: not counted."""
+    bytes: int | None
+    """Null: not known."""
+    since_ms: int
+    """Of what is held longest."""
+    until_ms: int | None
+    """When it lets go of the last of it; null: not before somebody acts."""
+    deadline_ms: int | None
+    """When the first of it is to be gone, or was; null: never, for it holds no records."""
+    late_files: int
+    """How many are past their deadline. Those that are not counted count as one."""
+    remedy: str
+    """Who must act, and how."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a deadline has passed: G8 is broken."""
+        return self.late_files > 0
+
+    def __str__(self) -> str:
+        """One line for people: what keeps how much, until when, and what to do."""
+        told = f"{self._subject()} {'keep' if self.kind in _SUBJECTS else 'keeps'} {self._what()}"
+        if self.is_late and self.deadline_ms is not None:
+            number = "" if self.files in {None, self.late_files} else f"{self.late_files} "
+            whose = "its" if self.files == 1 else "their"
+            told += f", {number}past {whose} deadline ({iso_time(self.deadline_ms)})"
+        elif self.until_ms is not None:
+            told += f" until {iso_time(self.until_ms)}"
+        elif self.deadline_ms is not None:
+            told += f", to be gone by {iso_time(self.deadline_ms)}"
+        return f"{told}: {self.remedy}"
+
+    def _subject(self) -> str:
+        which = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        named = " ".join(filter(None, (_SUBJECTS.get(self.kind, self.kind), self.name)))
+        return f"{named} of {which}" if which else named
+
+    def _what(self) -> str:
+        noun = _NOUNS.get(self.kind, "file")
+        return f"{noun}s" if self.files is None else counted(self.files, noun)
+
+
+_SUBJECTS = {
+    HolderKind.RETIRED: "older snapshots",
+    HolderKind.STAGED: "runs that are under way, or died,",
+    HolderKind.ORPHAN: "runs that died",
+    HolderKind.WATERMARKS: "earlier cleans",
+    HolderKind.JOURNAL: "purges that were not finished",
+    HolderKind.STATISTICS: "other programs",
+    HolderKind.METADATA: "older states of the table",
+    HolderKind.CACHE: "earlier looks",
+}
+"""Who keeps, where the kind is not the word for it; all of them are many."""
+_NOUNS = {
+    HolderKind.RETIRED: "retired segment",
+    HolderKind.TAG: "retired segment",
+    HolderKind.BRANCH: "retired segment",
+    HolderKind.STAGED: "staged file",
+    HolderKind.ORPHAN: "orphan",
+    HolderKind.WATERMARKS: "retired watermark file",
+    HolderKind.JOURNAL: "journal",
+    HolderKind.STATISTICS: "file with statistics",
+    HolderKind.METADATA: "old metadata file",
+    HolderKind.CACHE: "outdated cache entry",
+}
+_DROP = (
+    "drop the {kind}, in Spark SQL ALTER TABLE <catalog>.keptlog.`{topic}` DROP {word} `{name}`, or in PyIceberg "
+    "table.manage_snapshots().remove_{kind}({name!r}).commit(), or agree that what it shows stays; after that keptlog "
+    "purge {topic} deletes it"
+)
+_NO_RECORDS = "names and numbers, no keys and no values; "
+_SWEEP = "keptlog purge {topic} deletes what is older than the grace"
+_REMEDIES = {
+    HolderKind.TAG: _DROP,
+    HolderKind.BRANCH: _DROP,
+    HolderKind.RETIRED: "keptlog purge {topic} deletes what was replaced file.delete.delay.ms ago",
+    HolderKind.STAGED: _SWEEP,
+    HolderKind.ORPHAN: _SWEEP,
+    HolderKind.WATERMARKS: _SWEEP,
+    HolderKind.JOURNAL: "keptlog purge {topic} finishes them; what lies in receipts/unreadable is yours to delete",
+    HolderKind.STATISTICS: (
+        "let them write no bounds of key, value and headers; a manifest goes with the next clean that touches it, a "
+        "file of statistics with PyIceberg's table.update_statistics().remove_statistics(SNAPSHOT).commit()"
+    ),
+    HolderKind.METADATA: _NO_RECORDS + "later commits and purges delete them",
+    HolderKind.CACHE: _NO_RECORDS + "the next look writes them anew, and the folder cache may be deleted at any time",
+    HolderKind.SPARK: "its process is gone, and nobody comes back for it: rm -r {name}",
+}
+
+
+def holders_of(
+    topic: str, held: Iterable[Held], terms: Terms, now_ms: int, partition: int | None = None
+) -> list[Holder]:
+    """The holders of a topic or, with a partition, of one of its logs: what is late first, then by kind and name.
+
+    What belongs to no log alone is told for each of them.
+    """
+    by_holder: dict[tuple[HolderKind, str], list[Held]] = defaultdict(list)
+    for each in held:
+        if partition is None or each.partition in {None, partition}:
+            by_holder[each.kind, each.name].append(each)
+    found = [_holder(topic, partition, of_holder, terms, now_ms) for of_holder in by_holder.values()]
+    order = list(HolderKind)
+    return sorted(found, key=lambda each: (not each.is_late, order.index(each.kind), each.name))
+
+
+def _holder(topic: str, partition: int | None, held: Sequence[Held], terms: Terms, now_ms: int) -> Holder:
+    kind, name = held[0].kind, held[0].name
+    deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
+    known_ms = [deadline_ms for deadline_ms, _ in deadlines_ms if deadline_ms is not None]
+    due_ms = [each.due_ms(terms) or 0 for each in held]
+    return Holder(
+        kind=kind,
+        name=name,
+        topic=topic,
+        partition=partition,
+        files=_total(each.files for each in held),
+        bytes=_total(each.bytes for each in held),
+        since_ms=min(each.since_ms for each in held),
+        until_ms=max(due_ms) if kind in ENDS_BY_ITSELF else None,
+        deadline_ms=min(known_ms, default=None),
+        late_files=sum(1 if files is None else files for late_ms, files in deadlines_ms if _passed(late_ms, now_ms)),
+        remedy=_remedy(kind, name, topic),
+    )
+
+
+def _passed(deadline_ms: int | None, now_ms: int) -> bool:
+    return deadline_ms is not None and deadline_ms < now_ms
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    known = list(numbers)
+    return None if None in known else sum(each for each in known if each is not None)
+
+
+def _remedy(kind: HolderKind, name: str, topic: str) -> str:
+    text = _REMEDIES.get(kind, "ask those who manage the bucket; after that keptlog purge {topic} deletes it")
+    return text.format(kind=kind, word=kind.upper(), name=name, topic=topic)
