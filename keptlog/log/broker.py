@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import SETTINGS, TopicConfig
+from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.offset_map import MapCapacity, MapOverflow, keys_in, slot_bytes_for, slots_in
 from keptlog.log.setting import Origin, Resolved, Setting, Value, unknown_name
 from keptlog.log.strategy import Strategy
 
 CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
 
+PURGE_INTERVAL = "keptlog.purge.interval.ms"
 _INT_MAX = 2**31 - 1
 _LEAST_MAP_BYTES = 2**20
 
@@ -72,6 +74,12 @@ BROKER_SETTINGS: tuple[Setting, ...] = (
         "how long after the newest commit of all topics a clock is still believed that would have something deleted",
         minimum=0,
     ),
+    Setting(
+        PURGE_INTERVAL,
+        PURGE_INTERVAL_MS,
+        "within what time a purge comes: what may be deleted is gone by then, or it is told what holds it",
+        minimum=0,
+    ),
 )
 
 BROKER_NOT_APPLICABLE: Mapping[str, str] = {
@@ -110,6 +118,7 @@ class BrokerConfig:
     keptlog_offset_map_overflow: str = MapOverflow.STOP
     keptlog_cleaner_backoff_max_ms: int = 3_600_000
     keptlog_clock_max_jump_ms: int = 365 * 24 * 3_600_000
+    keptlog_purge_interval_ms: int = PURGE_INTERVAL_MS
     resolved: tuple[Resolved, ...] = field(default=(), compare=False, repr=False)
     """Every setting of the broker's own with its origin."""
 
@@ -151,6 +160,12 @@ class BrokerConfig:
     def map_capacity(self, strategy: Strategy) -> MapCapacity:
         """How many keys one pass maps, and what happens beyond."""
         return MapCapacity(self.max_keys(strategy), MapOverflow(self.keptlog_offset_map_overflow))
+
+
+def purge_interval_ms(settings: Mapping[str, str]) -> int:
+    """Within what time a purge comes, of settings that were checked; resolving all takes too long at each topic."""
+    text = settings.get(PURGE_INTERVAL)
+    return PURGE_INTERVAL_MS if text is None else int(text)
 
 
 def _resolved(setting: Setting, settings: Mapping[str, str]) -> Resolved:

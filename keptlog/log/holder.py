@@ -222,24 +222,42 @@ _REMEDIES = {
 }
 
 
-def holders_of(
-    topic: str, held: Iterable[Held], terms: Terms, now_ms: int, partition: int | None = None
-) -> list[Holder]:
-    """The holders of a topic or, with a partition, of one of its logs: what is late first, then by kind and name.
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a look at one topic has found."""
 
-    What belongs to no log alone is told for each of them.
-    """
-    by_holder: dict[tuple[HolderKind, str], list[Held]] = defaultdict(list)
-    for each in held:
-        if partition is None or each.partition in {None, partition}:
-            by_holder[each.kind, each.name].append(each)
-    found = [_holder(topic, partition, of_holder, terms, now_ms) for of_holder in by_holder.values()]
-    order = list(HolderKind)
-    return sorted(found, key=lambda each: (not each.is_late, order.index(each.kind), each.name))
+    topic: str
+    """Empty for what lies on this machine, and may be of any topic."""
+    terms: Terms
+    held: tuple[Held, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What could not be read, a line each: what only that shows is missing."""
+
+    def holders(self, now_ms: int, partition: int | None = None) -> list[Holder]:
+        """The holders of the topic or, with a partition, of one of its logs: what is late first.
+
+        What belongs to no log alone is told of each of them.
+        """
+        by_holder: dict[tuple[HolderKind, str], list[Held]] = defaultdict(list)
+        for each in self.held:
+            if partition is None or each.partition in {None, partition}:
+                by_holder[each.kind, each.name].append(each)
+        found = [_holder(self, of_holder, now_ms, partition) for of_holder in by_holder.values()]
+        return sorted(found, key=lambda each: (not each.is_late, _ORDER[each.kind], each.name))
+
+    def late(self, now_ms: int, partition: int | None = None) -> list[Holder]:
+        """Those of which a deadline has passed."""
+        # Asked at every look at very many topics, of which hardly one has any.
+        if not any(_passed(each.deadline_ms(self.terms), now_ms) for each in self.held):
+            return []
+        return [each for each in self.holders(now_ms, partition) if each.is_late]
 
 
-def _holder(topic: str, partition: int | None, held: Sequence[Held], terms: Terms, now_ms: int) -> Holder:
-    kind, name = held[0].kind, held[0].name
+_ORDER = {kind: number for number, kind in enumerate(HolderKind)}
+
+
+def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: int | None) -> Holder:
+    kind, name, topic, terms = held[0].kind, held[0].name, holdings.topic, holdings.terms
     deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
     known_ms = [deadline_ms for deadline_ms, _ in deadlines_ms if deadline_ms is not None]
     due_ms = [each.due_ms(terms) or 0 for each in held]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from keptlog.log.holder import Held, HolderKind
 from keptlog.log.segment import Segment
 from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.logs import StoredTopic
@@ -26,6 +27,7 @@ from keptlog.table.state import CONFIG_PREFIX, STATE_PREFIX
 
 FOLDER = "cache"
 _COLUMNS = [field.name for field in fields(Segment)]
+_HELD_COLUMNS = ["kind", "since_ms", "files", "bytes", "name", "partition"]
 _PROPERTIES = [FORMAT_VERSION, STATE_PREFIX, CONFIG_PREFIX]
 """How the names of those properties begin that are kept.
 
@@ -96,6 +98,7 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
         "counts": [[partition, len(of_partition)] for partition, of_partition in stored.segments.items()],
         "prefix": prefix,
         "paths": [segment.path[len(prefix) :] for segment in segments],
+        "held": [[getattr(each, column) for column in _HELD_COLUMNS] for each in stored.held],
         "numbers": [[getattr(segment, column) for segment in segments] for column in _COLUMNS[1:]],
     }
 
@@ -111,4 +114,5 @@ def _stored(topic: str, entry: dict[str, Any]) -> StoredTopic:
         start += count
     if start != len(segments):
         raise ValueError("other segments than were counted")
-    return StoredTopic(topic, entry["location"], entry["properties"], by_partition)
+    held = tuple(Held(HolderKind(kind), *rest) for kind, *rest in entry["held"])
+    return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held)

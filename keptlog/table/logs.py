@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import TopicConfig, known_settings
 from keptlog.log.counted import counted
 from keptlog.log.erasure import OpenErasures
+from keptlog.log.holder import Held, Holdings, Terms
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
@@ -40,6 +42,8 @@ class StoredTopic:
     properties: Mapping[str, str]
     segments: Mapping[int, Sequence[Segment]]
     """By partition, in offset order."""
+    held: tuple[Held, ...] = ()
+    """What the table alone tells of bytes that are not live (``superseded``)."""
 
     @property
     def has_readers(self) -> bool:
@@ -56,8 +60,14 @@ class StoredTopic:
         """
         config = config_of(self.topic, self.properties, broker_settings)
         logs = logs_from(self.topic, self.properties, self.segments, config)
-        last_passes = last_passes_of(self.topic, self.properties)
-        return ObservedTopic(self.location, tuple(logs), last_passes, read_open_erasures(self.topic, self.properties))
+        terms = Terms(config.file_delete_delay_ms, purge_interval_ms(broker_settings))
+        return ObservedTopic(
+            self.location,
+            tuple(logs),
+            last_passes_of(self.topic, self.properties),
+            Holdings(self.topic, terms, self.held),
+            read_open_erasures(self.topic, self.properties),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,8 @@ class ObservedTopic:
     """One for each partition."""
     last_passes: Mapping[TopicPartition, LastPass]
     """What the last clean of each log cost; logs that were never cleaned are not in it."""
+    holdings: Holdings
+    """What the table alone tells of bytes that are not live."""
     erasures: OpenErasures = field(default_factory=OpenErasures)
     """What is open of those that were asked for."""
 

@@ -96,6 +96,13 @@ class Manifests:
         """The segments, live and removed, of which a manifest has bounds of keys, values or headers."""
         return self._content_of(manifest).bounded
 
+    def forget_all_but(self, snapshots: Iterable[Snapshot]) -> None:
+        """Keep in memory only what was read of these."""
+        paths = {snapshot.manifest_list for snapshot in snapshots}
+        self._lists = {path: manifests for path, manifests in self._lists.items() if path in paths}
+        shown = {manifest.manifest_path for manifests in self._lists.values() for manifest in manifests}
+        self._content = {path: content for path, content in self._content.items() if path in shown}
+
     def _content_of(self, manifest: ManifestFile) -> _Content:
         path = manifest.manifest_path
         if path not in self._content:

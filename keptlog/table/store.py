@@ -47,6 +47,7 @@ from keptlog.table.readers import observed_with_holds, with_holds
 from keptlog.table.repair import Repair, RepairPlan
 from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.state import read_source
+from keptlog.table.superseded import SupersededFiles
 from keptlog.table.swap import Swap
 from keptlog.table.topics import (
     Topic,
@@ -83,6 +84,7 @@ class LogStore:
         self._new_id = new_id
         self._sleep = sleep
         self._live_files = LiveFiles()
+        self._superseded = SupersededFiles()
         self._cache = cache
         self.seal: Seal | None = None  # takes receipts into their chain
         self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
@@ -183,7 +185,7 @@ class LogStore:
         def look(table: Table) -> StoredTopic:
             require_own(table)
             segments = segments_of(self._live_files.of(table))
-            return StoredTopic(topic, table.metadata_location, table.properties, segments)
+            return StoredTopic(topic, table.metadata_location, table.properties, segments, self._superseded.of(table))
 
         location = location or self.load_table(topic).metadata_location
         stored = self._cache.get(topic, location) if self._cache else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from pyiceberg.table import Table
 
-from keptlog.log.holder import Held, HolderKind, Terms, holders_of
+from keptlog.log.holder import Held, Holder, HolderKind, Holdings, Terms
 from keptlog.table.held import held_in
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
@@ -26,6 +27,12 @@ def held(store: LogStore, now_ms: int | None = None) -> list[Held]:
     found = held_in(lambda: store.load_table(TOPIC), store.files, TERMS, now_ms)
     assert found.unread == ()
     return [each for each in found.held if each.kind in RECORDS]
+
+
+def holders_of(
+    topic: str, found: Iterable[Held], terms: Terms, now_ms: int, partition: int | None = None
+) -> list[Holder]:
+    return Holdings(topic, terms, tuple(found)).holders(now_ms, partition)
 
 
 def kinds(store: LogStore, now_ms: int | None = None) -> set[HolderKind]:
