@@ -1,8 +1,8 @@
 """The checks of a clean section: the guarantees, on the stored log, and whether its last clean landed.
 
-Specs and results both come from ``passes.verify.CHECKS``. A run looks at some topic-partitions; an evaluation tells of
-all of them what was found last (``last_results``), and fails while one of them is broken. A check of which a run has
-learnt nothing is not evaluated: what was not looked at is neither broken nor fine.
+Specs and results both come from ``passes.verify.CHECKS`` and ``passes.holders``. A run looks at some topic-partitions;
+an evaluation tells of all of them what was found last (``last_results``), and fails while one of them is broken. A
+check of which a run has learnt nothing is not evaluated: what was not looked at is neither broken nor fine.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
+from keptlog.passes.holders import GONE_IN_TIME, check_gone
 from keptlog.passes.verify import CHECKS, Check, CheckResult, Outcome, verify_log
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
 
 _CLEANED = Check("cleaned", "", "The last clean of every topic-partition landed; if not, the reason stands here.")
+_OF_LOGS = (*CHECKS, GONE_IN_TIME)
+_WARN_ONLY = {check.name for check in CHECKS if check.warns_only}
 _PROBLEMS_TOLD = 5
 
 
@@ -43,7 +46,7 @@ class TopicFindings:
     topic: str
     now_ms: int
     found: Mapping[int, Sequence[CheckResult]] = field(default_factory=dict)
-    """Partition to the results of ``CHECKS``, of the logs that were read back."""
+    """Partition to the results of the checks, of the logs that were read back."""
     reasons: Mapping[int, str | None] = field(default_factory=dict)
     """Partition to the reason why its last clean did not land, null if it did; ``WHOLE_TOPIC`` for all its logs."""
 
@@ -52,8 +55,8 @@ class TopicFindings:
         """Partition to what is broken in its log; who only warns is not asked."""
         found: dict[int, str] = {}
         for number, results in self.found.items():
-            asked = [each for check, each in zip(CHECKS, results, strict=True) if not check.warns_only]
-            if fails := [each.description for each in asked if each.outcome is Outcome.BROKEN]:
+            asked = [each for each in results if each.outcome is Outcome.BROKEN and each.name not in _WARN_ONLY]
+            if fails := [each.description for each in asked]:
                 found[number] = "; ".join(fails)
         return found
 
@@ -81,14 +84,22 @@ class _Seen:
 def check_specs(topic: str) -> list[dg.AssetCheckSpec]:
     """What a topic's clean section is checked for."""
     key = clean_key(topic)
-    return [dg.AssetCheckSpec(_name(check), asset=key, description=check.description) for check in (*CHECKS, _CLEANED)]
+    return [
+        dg.AssetCheckSpec(_name(check), asset=key, description=check.description) for check in (*_OF_LOGS, _CLEANED)
+    ]
 
 
 def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, every_byte: bool) -> TopicFindings:
-    """What is known once logs of the topic are read back, as they are now; what was known of them before stays."""
+    """What is known once logs of the topic are read back, as they are now; what was known of them before stays.
+
+    With every byte of a log goes a look at the whole storage of the topic; a clean has no time for either.
+    """
     found = {
         log.topic_partition.partition: verify_log(store, log, looked.now_ms, every_byte=every_byte) for log in logs
     }
+    if every_byte:
+        gone = check_gone(store, looked.topic, list(found), looked.now_ms)
+        found = {number: [*results, gone[number]] for number, results in found.items()}
     # A log says itself whether its last clean failed.
     marks = {log.topic_partition.partition: log.uncleanable for log in logs}
     reasons = {number: mark.reason if mark else None for number, mark in marks.items()}
@@ -100,8 +111,9 @@ def check_results(
 ) -> Iterator[dg.AssetCheckResult]:
     """A result for each check that something was learnt for."""
     topic = _described(store, looked.topic)
-    for index, check in enumerate(CHECKS):
-        of_check = {number: results[index] for number, results in looked.found.items()}
+    for check in _OF_LOGS:
+        found = [(number, each) for number, results in looked.found.items() for each in results]
+        of_check = {number: each for number, each in found if each.name == check.name}
         yield from _result(instance, looked.topic, topic, check, _seen(looked, of_check))
     cleaned = {number: LastResult(looked.now_ms, reason) for number, reason in looked.reasons.items()}
     yield from _result(instance, looked.topic, topic, _CLEANED, _Seen(cleaned))

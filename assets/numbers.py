@@ -15,6 +15,7 @@ import dagster as dg
 from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
+from keptlog.log.holder import Holdings
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Segment, total_bytes
@@ -66,8 +67,10 @@ def kafka_metrics(metrics: CleanerMetrics | None) -> Metadata:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def dirty_observation(assessment: Assessment, metrics: CleanerMetrics | None = None) -> dg.AssetObservation:
-    """The dirty section of a log as it is now."""
+def dirty_observation(
+    assessment: Assessment, metrics: CleanerMetrics | None = None, holdings: Holdings | None = None
+) -> dg.AssetObservation:
+    """The dirty section of a log as it is now, and what holds superseded bytes of its topic."""
     log, sections = assessment.log, assessment.sections
     numbers: Metadata = {
         "dirty_ratio": round(assessment.cleanable_ratio, 4),
@@ -78,6 +81,7 @@ def dirty_observation(assessment: Assessment, metrics: CleanerMetrics | None = N
         "log_end_offset": log.log_end_offset,
         **_lag(assessment),
         **kafka_metrics(metrics),
+        **(held_numbers(holdings, assessment.now_ms) if holdings else {}),
     }
     if log.uncleanable:
         numbers["uncleanable"] = log.uncleanable.told(assessment.now_ms)
@@ -87,6 +91,22 @@ def dirty_observation(assessment: Assessment, metrics: CleanerMetrics | None = N
         metadata=numbers,
         tags={"dagster/data_version": assessment.dirty_version},
     )
+
+
+def held_numbers(holdings: Holdings, now_ms: int) -> Metadata:
+    """What holds superseded bytes of a topic, as far as its table tells, and until when."""
+    holders = holdings.holders(now_ms)
+    numbers: Metadata = {
+        "held_files": sum(each.files or 0 for each in holders),
+        "held_bytes": sum(each.bytes or 0 for each in holders),
+        "held_files_late": sum(each.late_files for each in holders),
+    }
+    if holders:
+        numbers["holders"] = "\n".join(map(str, holders))
+        deadlines_ms = [each.deadline_ms for each in holders if each.deadline_ms is not None]
+        if deadlines_ms:
+            numbers["held_deadline"] = dg.MetadataValue.timestamp(min(deadlines_ms) / 1000)
+    return numbers
 
 
 def _sentence(outcome: RewriteResult) -> str:

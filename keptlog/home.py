@@ -27,6 +27,7 @@ from keptlog.engine.tasks import Sizes
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.holder import Holdings, Terms
 from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
@@ -37,9 +38,11 @@ from keptlog.passes.purge import Purger
 from keptlog.passes.readers import Readers
 from keptlog.passes.repair import Repairer, RepairProposal
 from keptlog.passes.retain import Retainer
-from keptlog.passes.verify import CheckResult, verify_named
+from keptlog.passes.verify import CheckResult
+from keptlog.passes.verify_pass import verify_named
 from keptlog.settings import BROKER_FILE, broker_settings, home_folder, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
+from keptlog.spark.local_folders import left_folders
 from keptlog.spark.session import start_session
 from keptlog.storage.erasure_secret import load_hasher
 from keptlog.storage.throttle import Throttle
@@ -165,7 +168,7 @@ class Home:
         return cleaner.commit(cleaner.stage(planned))
 
     def verify(self, *names: str, now_ms: int | None = None) -> dict[str, list[CheckResult]]:
-        """Read the stored logs back and check G1 to G5 on them: topic-partition to one result a check.
+        """Read the stored logs back and check G1 to G5 on them, and G8: topic-partition to one result a check.
 
         A result has the check's ``name``, ``passed``, a ``description`` and numbers in ``metadata``; its ``outcome`` is
         ok, broken or, where a file could not be had, not looked at. Every byte is read. What can't be read breaks its
@@ -226,6 +229,12 @@ class Home:
         hasher = partial(load_hasher, self.path, os.environ, lambda: secrets.token_bytes(32))
         engine = spark_engine(spark_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
         return Eraser(self.store, engine, hasher, new_id)
+
+    @property
+    def holdings_here(self) -> Holdings:
+        """What lies on this machine and may be of any topic: folders of Sparks that are gone, what looks remembered."""
+        held = (*left_folders(), *TopicCache(self.path).outdated(self.store.metadata_locations()))
+        return Holdings("", Terms(0, self.broker.keptlog_purge_interval_ms), held)
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""

@@ -109,6 +109,7 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     parts += [f"{topic} can't be read: {error}" for topic, error in list(seen.unreadable.items())[:_TOLD]]
     if len(seen.unreadable) > _TOLD:
         parts.append(f"and {counted(len(seen.unreadable) - _TOLD, 'more topic')} can't be read")
+    parts += map(str, seen.late_holders()[:_TOLD])
     return "; ".join(parts)
 
 
@@ -128,7 +129,8 @@ def _observations(observer: Observer, seen: Overview, cursor: str | None) -> tup
     observer.mark_reported(told)
     metrics = metrics_by_log(told, seen.last_passes, seen.now_ms)
     return [
-        dirty_observation(each, metrics[each.log.topic_partition]) for each in told
+        dirty_observation(each, metrics[each.log.topic_partition], seen.holdings.get(each.log.topic_partition.topic))
+        for each in told
     ], digest if told == changed else cursor or ""
 
 

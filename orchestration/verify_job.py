@@ -23,6 +23,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.counted import counted
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.holders import THIS_MACHINE, judged_here
 from keptlog.passes.names import named_logs, refuse_unknown
 
 _TOLD = 5
@@ -60,6 +61,8 @@ def verify_logs(
         _tell_attempts(context, looked)
         problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
         problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
+    here = judged_here(log_store.holdings_here, now_ms)
+    problems |= {THIS_MACHINE: here.description} if here and not here.passed else {}
     context.log.info("%s read, %d broken or not looked at", counted(len(named.logs), "log"), len(problems))
     _fail_if_any(problems)
 

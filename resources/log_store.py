@@ -19,6 +19,7 @@ import dagster as dg
 from keptlog.home import Home, monotonic_ms, open_home
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.holder import Holdings
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.observer import Observer
 from keptlog.passes.purge import Purger
@@ -72,6 +73,11 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def observer(self) -> Observer:
         """What looks at all logs, and remembers them from tick to tick: one in a process."""
         return self._open().observer
+
+    @property
+    def holdings_here(self) -> Holdings:
+        """What lies on this machine and may be of any topic."""
+        return self._open().home.holdings_here
 
     def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
         """A cleaner; ``session`` is called when there is something to rewrite, not before."""

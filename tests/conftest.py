@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
@@ -30,6 +31,10 @@ MASTER = "local[2,3]"
 """Two cores, and a task may fail twice before its job does."""
 
 os.environ["KEPTLOG_SPARK_MASTER"] = MASTER
+
+_SPARK_FOLDER = tempfile.TemporaryDirectory(prefix="keptlog-spark-", ignore_cleanup_errors=True)
+# What other Sparks have left on this machine is no business of a test.
+os.environ["SPARK_LOCAL_DIRS"] = _SPARK_FOLDER.name
 
 profiles.register()
 

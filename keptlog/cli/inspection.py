@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import click
 
+from keptlog.cli.holders import all_holders, holders_json
 from keptlog.cli.output import (
     EXIT_FAILED,
     clock_ms,
@@ -17,13 +18,18 @@ from keptlog.cli.output import (
     print_json,
     print_table,
 )
+from keptlog.errors import KeptlogError
 from keptlog.home import open_home
 from keptlog.log.explain import explain as explain_assessment
+from keptlog.log.holder import Holder
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.holders import THIS_MACHINE, judged_here, look_for_holders
 from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.observer import observe
-from keptlog.passes.verify import Outcome, verify_named
+from keptlog.passes.verify import Outcome
+from keptlog.passes.verify_pass import verify_named
+from keptlog.table.store import LogStore
 
 _RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "not looked at"}
 
@@ -33,19 +39,25 @@ _RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "
 @click.option("--requested", is_flag=True, help="As if cleaned by name: whatever is cleanable, due or not.")
 @json_option
 def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
-    """Say what a clean would do now, most urgent first, why it leaves the rest alone, and what retention removes."""
+    """Say what a clean would do now, most urgent first, why it leaves the rest alone, and what retention removes.
+
+    Then what holds superseded bytes until when, as far as tables tell; explain and verify look at the storage too.
+    """
     home, now_ms = open_home(), clock_ms()
     seen = observe(home.store, names, now_ms=now_ms)
     refuse_unknown(seen.unreadable)
     made = home.cleaner().plan_for(seen.logs, now_ms, requested=requested)
     retention = home.retainer.plan(seen.logs, now_ms)
     if as_json:
-        print_json(asdict(made) | {"retention": asdict(retention)["steps"]})
+        holders = holders_json(all_holders(seen))
+        print_json(asdict(made) | {"retention": asdict(retention)["steps"], "holders": holders})
     else:
         for step in made.steps + retention.steps:
             click.echo(describe_step(step))
         for name, reason in made.left_alone.items():
             click.echo(f"{name}: left alone, {reason}")
+        for holder in all_holders(seen):
+            click.echo(str(holder))
         if not seen.logs:
             click.echo(no_topics(seen.unreadable))
     exit_if_failed(seen.unreadable)
@@ -56,13 +68,14 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 @click.argument("partition", type=click.IntRange(0))
 @json_option
 def explain(topic: str, partition: int, *, as_json: bool) -> None:
-    """Say why one log is, or is not, cleaned now, and when it will be."""
-    name = str(TopicPartition(topic, partition))
-    seen = observe(open_home().store, [name], now_ms=clock_ms())
+    """Say why one log is, or is not, cleaned now, and when it will be; and what holds its superseded bytes."""
+    name, store, now_ms = str(TopicPartition(topic, partition)), open_home().store, clock_ms()
+    seen = observe(store, [name], now_ms=now_ms)
     require_all(seen.unreadable)
     explanation = explain_assessment(seen.assessments[0])
+    holders, unseen = _holders(store, topic, partition, now_ms)
     if as_json:
-        print_json(asdict(explanation))
+        print_json(asdict(explanation) | {"holders": holders_json(holders), "holders_not_looked_at": unseen})
         return
     click.echo(f"{explanation.topic_partition}: {explanation.verdict}\n")
     print_table([asdict(section) for section in explanation.sections], empty="")
@@ -70,17 +83,34 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
     for rule in explanation.rules:
         click.echo(f"  {rule}")
     click.echo(f"\ndue: {explanation.due}")
+    click.echo("\nholds superseded bytes:" if holders or unseen else "\nholds superseded bytes: nothing")
+    for line in (*map(str, holders), *(f"not looked at: {what}" for what in unseen)):
+        click.echo(f"  {line}")
 
 
-@click.command(short_help="Check guarantees G1..G5 on the stored logs.")
+def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[list[Holder], list[str]]:
+    """What holds bytes of a log, and what could not be looked at."""
+    try:
+        found = look_for_holders(store, topic, now_ms)
+    except KeptlogError as error:
+        return [], [str(error)]
+    return found.holders(now_ms, partition), list(found.unread)
+
+
+@click.command(short_help="Check guarantees G1..G5 and G8 on the stored logs.")
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @json_option
 def verify(names: Sequence[str], *, as_json: bool) -> None:
-    """Read the stored logs and check guarantees G1..G5 on them; exit 1 if one is broken, or can't be looked at."""
-    store, now_ms = open_home().store, clock_ms()
-    named = named_logs(store, names)
+    """Read the stored logs and check their guarantees; exit 1 if one is broken, or can't be looked at.
+
+    G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline.
+    """
+    home, now_ms = open_home(), clock_ms()
+    named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
-    found = verify_named(store, named, now_ms)
+    found = verify_named(home.store, named, now_ms)
+    if here := judged_here(home.holdings_here, now_ms):
+        found[THIS_MACHINE] = [here]
     rows = [
         {"topic-partition": name, "check": check.name, "result": _RESULTS[check.outcome], "what": check.description}
         for name, checks in found.items()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from keptlog.cli.holders import all_holders, holders_json, late_here, tell_late
 from keptlog.cli.output import (
     EXIT_FAILED,
     clock_ms,
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
 @click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
 @json_option
 def status(names: Sequence[str], *, as_json: bool) -> None:
-    """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names."""
+    """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.
+
+    What holds superseded bytes past their deadline, as far as tables tell, is named, and ends in exit code 1; verify
+    looks at the storage too.
+    """
     store = _unopened_store()
     seen = observe(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
@@ -52,18 +57,24 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         of_log = metrics_by_log(assessments, seen.last_passes, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
         unreadable = {name: str(error) for name, error in failed.items()}
-        print_json({"metrics": metrics, "logs": rows, "unreadable": unreadable, "read_only": store.read_only})
+        state = {"holders": holders_json(all_holders(seen)), "unreadable": unreadable, "read_only": store.read_only}
+        print_json({"metrics": metrics, "logs": rows} | state)
     else:
         print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(failed))
         for each in assessments:
             if each.log.uncleanable:
                 click.echo(f"{each.log.topic_partition}: {each.log.uncleanable.told(seen.now_ms)}")
+        for holder in all_holders(seen):
+            if not holder.is_late:
+                click.echo(str(holder))
         if assessments:
             click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
     if store.read_only:
         click.echo(f"keptlog: {store.read_only}", err=True)
+    late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
+    tell_late(late)
     exit_if_failed(failed)
-    if store.read_only:
+    if store.read_only or late:
         sys.exit(EXIT_FAILED)
 
 

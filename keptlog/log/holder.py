@@ -57,6 +57,8 @@ class HolderKind(StrEnum):
     """What this home remembers of a topic: names and numbers."""
     SPARK = "spark"
     """A local folder of a Spark whose process is gone."""
+    RUNNING_SPARK = "running spark"
+    """One that may be in use, and goes with its process."""
     OBJECT_VERSION = "object version"
     DELETE_MARKER = "delete marker"
     OBJECT_LOCK = "object lock"
@@ -66,8 +68,8 @@ class HolderKind(StrEnum):
 AFTER_DELAY = frozenset({HolderKind.RETIRED, HolderKind.TAG, HolderKind.BRANCH, HolderKind.STATISTICS})
 """What a purge may delete once ``file.delete.delay.ms`` has passed, if nobody keeps it."""
 AFTER_GRACE = frozenset({HolderKind.STAGED, HolderKind.ORPHAN})
-HOLDS_NO_RECORDS = frozenset({HolderKind.METADATA, HolderKind.CACHE, HolderKind.DELETE_MARKER})
-"""Names and numbers: told, and never late."""
+NEVER_LATE = frozenset({HolderKind.METADATA, HolderKind.CACHE, HolderKind.DELETE_MARKER, HolderKind.RUNNING_SPARK})
+"""Told, but without a deadline: names and numbers, and what a process may be working with."""
 ENDS_BY_ITSELF = frozenset(
     {HolderKind.RETIRED, HolderKind.STAGED, HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_LOCK}
 )
@@ -106,8 +108,8 @@ class Held:
     """When it may be deleted, where that is not what its kind says."""
 
     def due_ms(self, terms: Terms) -> int | None:
-        """From when on a purge may delete it, if nobody keeps it; null for what holds no records."""
-        if self.kind in HOLDS_NO_RECORDS:
+        """From when on a purge may delete it, if nobody keeps it; null for what is never late."""
+        if self.kind in NEVER_LATE:
             return None
         if self.until_ms is not None:
             return self.until_ms
@@ -116,7 +118,7 @@ class Held:
         return self.since_ms + (terms.delete_delay_ms if self.kind in AFTER_DELAY else 0)
 
     def deadline_ms(self, terms: Terms) -> int | None:
-        """When it is to be gone: a purge has come by then. Null for what holds no records."""
+        """When it is to be gone: a purge has come by then. Null for what is never late."""
         due_ms = self.due_ms(terms)
         return None if due_ms is None else due_ms + terms.purge_interval_ms
 
@@ -140,7 +142,7 @@ class Holder:
     until_ms: int | None
     """When it lets go of the last of it; null: not before somebody acts."""
     deadline_ms: int | None
-    """When the first of it is to be gone, or was; null: never, for it holds no records."""
+    """When the first of it is to be gone, or was; null: never."""
     late_files: int
     """How many are past their deadline. Those that are not counted count as one."""
     remedy: str
@@ -218,6 +220,7 @@ _REMEDIES = {
     ),
     HolderKind.METADATA: _NO_RECORDS + "later commits and purges delete them",
     HolderKind.CACHE: _NO_RECORDS + "the next look writes them anew, and the folder cache may be deleted at any time",
+    HolderKind.RUNNING_SPARK: "it may be in use, and goes when its process ends",
     HolderKind.SPARK: "its process is gone, and nobody comes back for it: rm -r {name}",
 }
 

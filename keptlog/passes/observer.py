@@ -31,6 +31,7 @@ from typing import Protocol
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.erasure import OpenErasures
+from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import LastPass
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -70,10 +71,16 @@ class Overview:
     """Topic to what is open of the erasures that were asked for."""
     behind: int = 0
     """How many topics have changed, or come, and are still to be read."""
+    holdings: Mapping[str, Holdings] = field(default_factory=dict)
+    """Topic to what its table tells of bytes that are not live."""
 
     @property
     def logs(self) -> list[Log]:
         return [each.log for each in self.assessments]
+
+    def late_holders(self) -> list[Holder]:
+        """What holds bytes past their deadline, as far as tables tell; what only the storage knows is not among it."""
+        return [each for holdings in self.holdings.values() for each in holdings.late(self.now_ms)]
 
     def due(self, trigger: Trigger) -> list[Assessment]:
         """The logs that this trigger makes due, most urgent first."""
@@ -97,6 +104,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         named.unreadable,
         {topic: observed.location for topic, observed in topics.items()},
         {topic: observed.erasures for topic, observed in topics.items()},
+        holdings={topic: observed.holdings for topic, observed in topics.items()},
     )
 
 
@@ -125,6 +133,7 @@ class _Topic:
     last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
     unreadable: KeptlogError | None = None
     erasures: OpenErasures = field(default_factory=OpenErasures)
+    holdings: Holdings | None = None
 
     def is_held(self, now_ms: int) -> bool:
         """Whether readers decide now over tombstones that could go by the clock."""
@@ -198,7 +207,13 @@ class Observer:
         except KeptlogError as error:
             return _Topic(location, unreadable=error)
         judged = [assess(log, now_ms) for log in observed.logs]
-        return _Topic(observed.location, judged, observed.last_passes, erasures=observed.erasures)
+        return _Topic(
+            observed.location,
+            judged,
+            observed.last_passes,
+            erasures=observed.erasures,
+            holdings=observed.holdings,
+        )
 
     def _overview(self, now_ms: int, *, behind: int) -> Overview:
         seen = dict(sorted(self._seen.items()))
@@ -210,6 +225,7 @@ class Observer:
             {name: topic.location for name, topic in seen.items()},
             {name: topic.erasures for name, topic in seen.items() if not topic.unreadable},
             behind,
+            {name: topic.holdings for name, topic in seen.items() if topic.holdings},
         )
 
 

@@ -44,7 +44,6 @@ from keptlog.log.assessment import Assessment, assess
 from keptlog.log.counted import counted
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, Segment
-from keptlog.passes.names import NamedLogs
 from keptlog.storage.files import Files
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.watermark_file import read_watermark_file
@@ -145,12 +144,6 @@ class _Content:
     dirty_records: int = 0
     """From the first dirty offset on, which may lie inside of a segment."""
     dirty_stamped: int = 0
-
-
-def verify_named(store: LogStore, named: NamedLogs, now_ms: int) -> dict[str, list[CheckResult]]:
-    """Check logs: topic-partition to one result for each of ``CHECKS``; what can't be read stands there by its name."""
-    found = {name: _unreadable(error) for name, error in named.unreadable.items()}
-    return found | {str(log.topic_partition): verify_log(store, log, now_ms) for log in named.logs}
 
 
 def verify_log(store: LogStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
@@ -327,25 +320,15 @@ def _hashed_keys(files: Files, assessment: Assessment) -> Iterator[tuple[Any, pa
                 yield np.fromiter(hashes, dtype=np.int64, count=table.num_rows), table
 
 
-def _unreadable(error: KeptlogError) -> list[CheckResult]:
-    """The results of logs that can't even be told apart: what is corrupt breaks G1, else nothing is known."""
-    shown_by = {"G1"} if isinstance(error, LogCorrupt) else set()
-    reason = str(error)
-    return [
-        CheckResult(check.name, passed=False, description=reason, metadata={}, is_looked_at=check.name in shown_by)
-        for check in CHECKS
-    ]
-
-
 def _result(check: Check, findings: _Findings, assessment: Assessment, *, every_byte: bool) -> CheckResult:
     problems, unseen = findings.problems[check.name], findings.unseen[check.name]
     description = check.description
     if check.name == "G1":
         description += _how_far(findings, len(assessment.log.segments), every_byte=every_byte)
     if problems:
-        description = _sentence(problems)
+        description = sentence(problems)
     elif unseen:
-        description = f"nothing is broken in what was read; not looked at: {_sentence(unseen)}"
+        description = f"nothing is broken in what was read; not looked at: {sentence(unseen)}"
     return CheckResult(
         name=check.name,
         passed=not problems and not unseen,
@@ -366,7 +349,8 @@ def _how_far(findings: _Findings, segments: int, *, every_byte: bool) -> str:
     return told if every_byte else f"{told} Values were not read."
 
 
-def _sentence(problems: Sequence[str]) -> str:
+def sentence(problems: Sequence[str]) -> str:
+    """Problems in one line: the first few, and how many more there are."""
     more = len(problems) - _PROBLEMS_SHOWN
     return "; ".join(problems[:_PROBLEMS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 

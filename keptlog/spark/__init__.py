@@ -4,6 +4,7 @@
     server.py          a Spark that stays warm: a Connect server with the same settings
     jobs.py            keeps the protocol ``keptlog.engine.jobs.Jobs``: task numbers in, lines of JSON out
     shuffle.py         the one query in which rows are keys: the shuffle of keys beyond memory
+    local_folders.py   what Sparks that are gone have left on this machine's disks
     worker.py          what is around a task in a Python worker: its errors, its memory
     worker_daemon.py   the process from which local workers are forked, with their imports done
 

@@ -15,6 +15,7 @@ import json
 import os
 import tempfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,18 @@ class TopicCache:
         """Remove the topic's entry."""
         with contextlib.suppress(OSError):
             self._path(topic).unlink()
+
+    def outdated(self, locations: Mapping[str, str]) -> list[Held]:
+        """Files of the folder that are no entry of a topic as it is now: ``locations`` says where each is."""
+        current = {self._path(topic) for topic, location in locations.items() if self.get(topic, location)}
+        held = []
+        with contextlib.suppress(OSError):
+            for path in sorted((self.home / FOLDER).iterdir()):
+                if path not in current:
+                    status = path.stat()
+                    since_ms = status.st_mtime_ns // 1_000_000
+                    held.append(Held(HolderKind.CACHE, since_ms, 1, status.st_size, path=str(path)))
+        return held
 
     def _write(self, topic: str, content: bytes) -> None:
         folder = self.home / FOLDER

@@ -27,7 +27,7 @@ class UnopenedStore:
 
     def __init__(self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore]) -> None:
         self._home = home_folder(home)
-        self._broker_settings = broker_settings
+        self.broker_settings = broker_settings
         self._open_store = open_store
         self._cache = TopicCache(home)
         self._embedded = embedded_locations(home)
@@ -56,7 +56,7 @@ class UnopenedStore:
         stored = self._cache.get(topic, known) if known else None
         # Where readers have come to stands in files that no commit moves.
         is_known = stored is not None and not stored.has_readers
-        return stored.observed(self._broker_settings) if stored and is_known else self._store.observe(topic, known)
+        return stored.observed(self.broker_settings) if stored and is_known else self._store.observe(topic, known)
 
     @cached_property
     def _store(self) -> LogStore:

@@ -1,0 +1,35 @@
+"""How commands tell what holds bytes that are not live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+
+import click
+
+from keptlog.log.broker import purge_interval_ms
+from keptlog.log.holder import Holder, Holdings, Terms
+from keptlog.passes.observer import Overview
+from keptlog.spark.local_folders import left_folders
+
+
+def all_holders(seen: Overview) -> list[Holder]:
+    """Those that the tables of some topics tell of, by topic."""
+    return [each for holdings in seen.holdings.values() for each in holdings.holders(seen.now_ms)]
+
+
+def late_here(broker_settings: Mapping[str, str], now_ms: int) -> list[Holder]:
+    """What Sparks that are gone have left on this machine, past its deadline."""
+    return Holdings("", Terms(0, purge_interval_ms(broker_settings)), tuple(left_folders())).late(now_ms)
+
+
+def holders_json(holders: Iterable[Holder]) -> list[dict[str, object]]:
+    """Each with its numbers, and in a line."""
+    return [asdict(each) | {"is_late": each.is_late, "told": str(each)} for each in holders]
+
+
+def tell_late(holders: Iterable[Holder]) -> None:
+    """One line on stderr for each that is past its deadline."""
+    for each in holders:
+        if each.is_late:
+            click.echo(f"keptlog: {each}", err=True)

@@ -1,0 +1,88 @@
+"""G8: what was superseded or deleted is gone in time, or it is said what holds it.
+
+The other guarantees are seen in a log's own segments. This one is about all that is *not* live: older snapshots, tags,
+files that runs left, journals. So it is looked for once a topic, in its table and its storage (``keptlog.table.held``),
+and told of each log by the partition that a file lies in.
+
+A deadline that has passed breaks it, whatever the reason. What could not be listed or read is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keptlog.errors import KeptlogError
+from keptlog.log.holder import Holdings
+from keptlog.passes.verify import Check, CheckResult, sentence
+from keptlog.table.held import held_in
+from keptlog.table.reach import reaching
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
+
+GONE_IN_TIME = Check(
+    "G8",
+    "gone_in_time",
+    "What was superseded or deleted is gone from the storage by its deadline, and nothing holds it.",
+)
+THIS_MACHINE = "this machine"
+"""Where the name of a log stands, for what lies on its disks and may be of any."""
+
+
+def look_for_holders(store: LogStore, topic: str, now_ms: int) -> Holdings:
+    """All that holds bytes of a topic which are not live, file by file: its snapshots, and the list of its storage.
+
+    Raises:
+        UnknownTopic: there is none.
+        LogCorrupt: the topic can't be read.
+        StorageUnavailable: the storage can't be listed.
+    """
+    terms = store.observe(topic).holdings.terms
+    with reaching(f"files of topic {topic} can't be listed"):
+        return held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
+
+
+def check_gone(store: LogStore, topic: str, partitions: list[int], now_ms: int) -> dict[int, CheckResult]:
+    """G8 of some logs of a topic, by partition; one look for all of them."""
+    try:
+        holdings = look_for_holders(store, topic, now_ms)
+    except KeptlogError as error:
+        return dict.fromkeys(partitions, not_looked_at(str(error)))
+    return {partition: judged(holdings, now_ms, partition) for partition in partitions}
+
+
+def judged(holdings: Holdings, now_ms: int, partition: int | None = None) -> CheckResult:
+    """What a look says of G8, of a log or of all that was looked at."""
+    # What holds names and numbers alone is for who asks for all (``explain``).
+    holders = [each for each in holdings.holders(now_ms, partition) if each.deadline_ms is not None]
+    late = [each for each in holders if each.is_late]
+    description = GONE_IN_TIME.description
+    if holders:
+        description = f"nothing is past its deadline; {sentence([str(each) for each in holders])}"
+    if holdings.unread:
+        description = f"nothing that was seen is past its deadline; not looked at: {sentence(holdings.unread)}"
+    if late:
+        description = sentence([str(each) for each in late])
+    return CheckResult(
+        name=GONE_IN_TIME.name,
+        passed=not late and not holdings.unread,
+        description=description,
+        metadata={
+            "held_files": sum(each.files or 0 for each in holders),
+            "held_bytes": sum(each.bytes or 0 for each in holders),
+            "late_files": sum(each.late_files for each in late),
+            "problems": len(late),
+        },
+        is_looked_at=bool(late) or not holdings.unread,
+    )
+
+
+def judged_here(holdings: Holdings, now_ms: int) -> CheckResult | None:
+    """The same of what lies on this machine; null if there is nothing that may hold records."""
+    result = judged(holdings, now_ms)
+    return result if result.metadata["held_files"] else None
+
+
+def not_looked_at(why: str) -> CheckResult:
+    """The result where nothing could be looked at."""
+    return CheckResult(GONE_IN_TIME.name, passed=False, description=why, metadata={}, is_looked_at=False)

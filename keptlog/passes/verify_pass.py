@@ -1,0 +1,50 @@
+"""Verify, the pass that changes nothing: reads the named logs back, topic by topic, and looks at what else is stored.
+
+What is checked on a log itself stands in ``verify``, what holds bytes that are not live in ``holders``. One log, or one
+topic, that can't be read hides nothing of the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.log.segment import Log
+from keptlog.passes.holders import check_gone, not_looked_at
+from keptlog.passes.names import NamedLogs
+from keptlog.passes.verify import CHECKS, CheckResult, verify_log
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
+
+
+def verify_named(store: LogStore, named: NamedLogs, now_ms: int) -> dict[str, list[CheckResult]]:
+    """Check logs: topic-partition to one result for each of ``CHECKS``, and G8.
+
+    What can't be read stands there by its name.
+    """
+    found = {name: _unreadable(error) for name, error in named.unreadable.items()}
+    by_topic: dict[str, list[Log]] = defaultdict(list)
+    for log in named.logs:
+        by_topic[log.topic_partition.topic].append(log)
+    gone = {topic: check_gone(store, topic, _partitions(logs), now_ms) for topic, logs in by_topic.items()}
+    for log in named.logs:
+        name = log.topic_partition
+        found[str(name)] = [*verify_log(store, log, now_ms), gone[name.topic][name.partition]]
+    return found
+
+
+def _partitions(logs: list[Log]) -> list[int]:
+    return [log.topic_partition.partition for log in logs]
+
+
+def _unreadable(error: KeptlogError) -> list[CheckResult]:
+    """The results of logs that can't even be told apart: what is corrupt breaks G1, else nothing is known."""
+    shown_by = {"G1"} if isinstance(error, LogCorrupt) else set()
+    reason = str(error)
+    results = [
+        CheckResult(check.name, passed=False, description=reason, metadata={}, is_looked_at=check.name in shown_by)
+        for check in CHECKS
+    ]
+    return [*results, not_looked_at(reason)]
