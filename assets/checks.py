@@ -119,6 +119,17 @@ def check_results(
     yield from _result(instance, looked.topic, topic, _CLEANED, _Seen(cleaned))
 
 
+def gone_results(
+    instance: dg.DagsterInstance, store: LogStore, topic: str, now_ms: int
+) -> Iterator[dg.AssetCheckResult]:
+    """G8 of all logs of a topic, after something was deleted from its storage, or should have been."""
+    described = _described(store, topic)
+    if described:
+        gone = check_gone(store, topic, list(range(described.partitions)), now_ms)
+        found = {number: [result] for number, result in gone.items()}
+        yield from check_results(instance, store, TopicFindings(topic, now_ms, found))
+
+
 def as_evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
     """The same as an event that an op of any job may log."""
     return dg.AssetCheckEvaluation(

@@ -8,14 +8,14 @@ run from the start is a fresh plan, so that is what a retry does; "re-execute fr
 is told that the plan is stale.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from keptlog.dagster.assets.attempts import begin_attempts
-from keptlog.dagster.assets.checks import as_evaluation
+from keptlog.dagster.assets.checks import as_evaluation, gone_results
 from keptlog.dagster.assets.numbers import retention_observation
 from keptlog.dagster.assets.outage import outage_among, tag_outage, telling_outages
 from keptlog.dagster.assets.report import (
@@ -168,11 +168,13 @@ def retention() -> None:
 def delete_retired_files(
     context: dg.OpExecutionContext, config: PurgeConfig, log_store: LogStoreResource, clock: ClockResource
 ) -> None:
-    result = log_store.purger.purge(config.topics, now_ms=clock.read_ms(), orphan_grace_ms=config.orphan_grace_ms)
+    now_ms, changed = clock.read_ms(), set[str]()
+    result = log_store.purger.purge(config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms)
     for topic, receipt in result.receipts.items():
         deleted = len(receipt.deleted_files) + len(receipt.deleted_orphans)
         if deleted or receipt.expired_snapshots:
             expired = counted(len(receipt.expired_snapshots), "snapshot")
+            changed.add(topic)
             freed = (topic, expired, counted(deleted, "file"), receipt.deleted_bytes)
             context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
         for line in held_lines(receipt.held):
@@ -187,7 +189,18 @@ def delete_retired_files(
         for left in deletion.not_deleted:
             context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
         _tell_sealing(context, topic, deletion.sealing)
+    _check_gone(context, log_store, changed, now_ms)
     _fail_if_any(result.failed, "not purged")
+
+
+def _check_gone(
+    context: dg.OpExecutionContext, log_store: LogStoreResource, changed: Collection[str], now_ms: int
+) -> None:
+    """Evaluate G8 of topics from which something was deleted, and of those where something is late."""
+    late = {holder.topic for holder in log_store.observer.look(now_ms).late_holders()}
+    for topic in sorted({*changed, *late}):
+        for evaluated in gone_results(context.instance, log_store.store, topic, now_ms):
+            context.log_event(as_evaluation(evaluated))  # type: ignore[arg-type]  # it takes them, undeclared
 
 
 def _tell_sealing(context: dg.OpExecutionContext, topic: str, sealing: Sealing) -> None:

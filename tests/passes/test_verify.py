@@ -279,8 +279,10 @@ def test_one_broken_log_or_topic_hides_nothing_of_the_others(home: Home) -> None
     found = home.verify(now_ms=NOW_MS)
 
     passed = {name: [result.name for result in results if result.passed] for name, results in found.items()}
-    assert passed == {"users-0": ["max_compaction_lag"], "fine-0": [check.name for check in CHECKS], "odd": []}
-    assert [str(result.outcome) for result in found["odd"]] == ["broken", *["not looked at"] * 5]
+    all_checks = [*(check.name for check in CHECKS), "G8"]
+    # The clock is weeks ahead of the storage's, and nobody has purged what the clean replaced.
+    assert passed == {"users-0": ["max_compaction_lag"], "fine-0": all_checks, "odd": []}
+    assert [str(result.outcome) for result in found["odd"]] == ["broken", *["not looked at"] * 6]
     assert "log.p0.log-end-offset='many'" in found["odd"][0].description
 
 
