@@ -9,8 +9,8 @@ snapshots behind it, nobody knows any more when exactly a file ceased to be live
 before. But then a purge has come, and would have deleted it: its time is over, whatever the date.
 
 Who looks at many topics asks ``SupersededFiles``. It takes a commit's word for what that has removed, and reads no
-file; but where there are tags and branches, for what those keep nothing else can tell. Only the look at storage
-(``held``) walks over all snapshots of every topic.
+file; but where there are tags and branches, it looks at what each snapshot shows, for nothing else tells what those
+keep. The look at storage (``held``) does so for every topic.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SupersededFiles:
             self._manifests.pop(topic, None)
             return _removed_by_commits(table)
         manifests = self._manifests.setdefault(topic, Manifests(topic, table.io))
-        held = (*_removed_by_commits(table), *_kept_by_name(table, manifests))
+        held = tuple(_shown_by_any(table, manifests))
         manifests.forget_all_but(table.metadata.snapshots)
         return held
 
@@ -91,7 +91,8 @@ class ShownFiles:
     """Manifests that have bounds of records, of segments that are not live."""
     metadata: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
-    unread_snapshots: set[int] = field(default_factory=set)
+    uncounted: set[tuple[_By, int]] = field(default_factory=set)
+    """Tags and branches of which something could not be read, and until when main showed it."""
 
     def look(self) -> None:
         """Walk all of them, each manifest once.
@@ -118,13 +119,12 @@ class ShownFiles:
             if snapshot.snapshot_id == self.table.metadata.current_snapshot_id:
                 continue
             self.metadata.add(comparable(snapshot.manifest_list))
+            by = named.get(snapshot.snapshot_id, [_RETIRED])
             try:
                 manifests = self.manifests.of(snapshot)
             except LogCorrupt as error:
-                self.unread.append(str(error))
-                self.unread_snapshots.add(snapshot.snapshot_id)
+                self._pass_over(error, by, replaced_ms[snapshot.snapshot_id])
                 continue
-            by = named.get(snapshot.snapshot_id, [_RETIRED])
             for manifest in manifests:
                 _, shown = found.setdefault(manifest.manifest_path, (manifest, _Shown()))
                 shown.add(by, replaced_ms[snapshot.snapshot_id])
@@ -134,13 +134,17 @@ class ShownFiles:
         try:
             files = self.manifests.files_in(manifest).data_bytes
         except LogCorrupt as error:
-            self.unread.append(str(error))
+            self._pass_over(error, shown.by, shown.until_ms)
             return
         for path, form in comparable_forms(files).items():
             if form not in self.live:
                 self.segments[form].add(shown.by, shown.until_ms)
                 self.segments[form].path, self.segments[form].bytes = path, files[path]
         self._look_for_bounds(manifest, shown.until_ms)
+
+    def _pass_over(self, error: LogCorrupt, by: Iterable[_By], until_ms: int) -> None:
+        self.unread.append(str(error))
+        self.uncounted.update((each, until_ms) for each in by if each != _RETIRED)
 
     def _look_for_bounds(self, manifest: ManifestFile, until_ms: int) -> None:
         bounded = set(comparable_forms(self.manifests.bounded_by(manifest)).values())
@@ -150,31 +154,27 @@ class ShownFiles:
             found.path, found.bytes = manifest.manifest_path, manifest.manifest_length
 
 
-def _kept_by_name(table: Table, manifests: Manifests) -> list[Held]:
-    """What tags and branches keep, by when it was superseded; of one that can't be read, that it keeps something."""
+def _shown_by_any(table: Table, manifests: Manifests) -> list[Held]:
+    """What each holder keeps, by when it was superseded; of a tag that can't be read, that it keeps something."""
     shown = ShownFiles(table, manifests)
     shown.look()
     groups: dict[tuple[_By, int | None, int], list[int]] = defaultdict(list)
     for file in shown.segments.values():
         for each in file.held():
-            if each.kind is not HolderKind.RETIRED:
-                groups[(each.kind, each.name), each.partition, each.since_ms].append(each.bytes or 0)
+            groups[(each.kind, each.name), each.partition, each.since_ms].append(each.bytes or 0)
     held = [
         Held(kind, since_ms, len(sizes), sum(sizes), name, partition)
         for ((kind, name), partition, since_ms), sizes in groups.items()
     ]
-    replaced_ms = replaced_at_ms(table)
-    for snapshot_id in shown.unread_snapshots:
-        held += [Held(kind, replaced_ms[snapshot_id], None, None, name) for kind, name in _named(table)[snapshot_id]]
-    return held
+    return held + [Held(kind, since_ms, None, None, name) for (kind, name), since_ms in sorted(shown.uncounted)]
 
 
 def _removed_by_commits(table: Table) -> tuple[Held, ...]:
     """What the commits that are still there have taken out of the log, as they say themselves; no file is read.
 
-    A commit's files are held as long as the snapshot before it is there. If that is a tag's, the tag holds them.
+    A commit's files are held as long as the snapshot before it is there.
     """
-    ids = {snapshot.snapshot_id for snapshot in table.metadata.snapshots} - _named(table).keys()
+    ids = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     return tuple(
         Held(HolderKind.RETIRED, snapshot.timestamp_ms, *_taken_out(snapshot))
         for snapshot in _line(table)

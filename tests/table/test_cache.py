@@ -176,3 +176,17 @@ def test_two_processes_that_write_at_once_leave_a_whole_entry(home: Path) -> Non
 def _write_often(cache: TopicCache, stored: StoredTopic) -> None:
     for _ in range(50):
         cache.put(stored)
+
+
+def test_entries_that_nobody_needs_any_more_are_told_until_a_look_or_somebody_removes_them(home: Path) -> None:
+    store, cache = open_store(home), TopicCache(home)
+    observed(store)
+    assert cache.outdated(store.metadata_locations()) == []
+    append_each(store, [("d", "4")])
+    left = home / FOLDER / "tmp-of-a-process-that-died"
+    left.write_bytes(b"{}")
+    kept = {each.path: each.kind for each in cache.outdated(store.metadata_locations())}
+    assert kept == {str(home / FOLDER / f"{TOPIC}.json"): "cache", str(left): "cache"}
+    observed(store)
+    left.unlink()
+    assert cache.outdated(store.metadata_locations()) == []
