@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from keptlog.dagster.assets.checks import check_specs
+from keptlog.dagster.assets.checks import check_specs, gone_results
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.names import clean_key, dirty_key, source_key
 from keptlog.dagster.assets.outage import telling_outages
@@ -143,6 +143,8 @@ def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
             context.log.info("%s left alone: %s", *left_alone)
         report_numbers(context, cleaned, after)
         yield from checks_after(context.instance, log_store.store, cleaned, after)
+        # An asset gives all of its checks; the job leaves this one to those that verify and purge.
+        yield from gone_results(context.instance, log_store.store, topic.name, now_ms)
         fail_if_any_failed(context, cleaned, names)
 
     return clean

@@ -61,9 +61,16 @@ def verdicts(home: Path, now_ms: int) -> Any:
 
 
 def as_told_then(found: Any, then: Any) -> Any:
-    """Verdicts, but for one change: what a broken file kept ``verify`` from seeing was once called ok."""
-    for log, checks in then.items():
-        if log != "code" and "BROKEN" in checks.values():
+    """Verdicts, but for two changes: what a broken file kept ``verify`` from seeing was called ok, and checks came.
+
+    A home says nothing of a check that is newer than it is, nor does its exit code.
+    """
+    logs = {log: checks for log, checks in then.items() if log != "code"}
+    newer = [found[log].pop(name) for log, checks in logs.items() for name in found[log].keys() - checks.keys()]
+    if {*newer} - {"ok"}:
+        found["code"] = int(any(result != "ok" for log in logs for result in found[log].values()))
+    for log, checks in logs.items():
+        if "BROKEN" in checks.values():
             unseen = (name for name, result in found[log].items() if result == "not looked at")
             found[log] |= {name: "ok" for name in unseen if checks[name] == "ok"}
     return found

@@ -9,7 +9,7 @@ from dagster._core.events import AssetMaterializationPlannedData
 
 from keptlog.dagster.assets.names import clean_key
 from keptlog.dagster.orchestration.schedules import verify_schedule
-from tests.orchestration.conftest import World
+from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.ingesting import InProcessSpark
 
 GREEN, RED = "MATERIALIZED", "FAILED"
@@ -17,8 +17,10 @@ PARTITIONS = dg.StaticPartitionsDefinition(["users-0", "users-1", "users-2"])
 
 
 @pytest.fixture
-def users(world: World) -> World:
+def users(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A topic with three logs, each with something to clean."""
+    # The clock is weeks ahead of the storage's, and nobody purges: what a clean replaces would be late at once.
+    monkeypatch.setenv("KEPTLOG_BROKER_KEPTLOG_PURGE_INTERVAL_MS", str(365 * DAY_MS))
     world.more_resources["spark"] = InProcessSpark(spark_config={})
     world.topic("users", 3)
     dirty(world, 0, 1, 2)
