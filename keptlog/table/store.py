@@ -33,8 +33,8 @@ from keptlog.table.deletion import Deletion, TopicDeletion, being_deleted
 from keptlog.table.drafts import Seal
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
-from keptlog.table.live_files import LiveFiles, logs_of, segments_of
-from keptlog.table.logs import ObservedTopic, StoredTopic
+from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.logs import ObservedTopic
 from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.metadata_reading import looked_at
@@ -47,8 +47,8 @@ from keptlog.table.readers import observed_with_holds, with_holds
 from keptlog.table.repair import Repair, RepairPlan
 from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.state import read_source
-from keptlog.table.superseded import SupersededFiles
 from keptlog.table.swap import Swap
+from keptlog.table.table_look import TableLook
 from keptlog.table.topics import (
     Topic,
     TopicCreation,
@@ -84,7 +84,7 @@ class LogStore:
         self._new_id = new_id
         self._sleep = sleep
         self._live_files = LiveFiles()
-        self._superseded = SupersededFiles()
+        self._table_look = TableLook(self._live_files)
         self._cache = cache
         self.seal: Seal | None = None  # takes receipts into their chain
         self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
@@ -181,17 +181,11 @@ class LogStore:
             LogCorrupt: as for ``logs``.
             InvalidConfig: the topic's configuration can't be resolved over the broker's.
         """
-
-        def look(table: Table) -> StoredTopic:
-            require_own(table)
-            segments = segments_of(self._live_files.of(table))
-            return StoredTopic(topic, table.metadata_location, table.properties, segments, self._superseded.of(table))
-
         location = location or self.load_table(topic).metadata_location
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
             with reaching(f"topic {topic} can't be read"):
-                stored = looked_at(lambda: self.load_table(topic), look)
+                stored = looked_at(lambda: self.load_table(topic), self._table_look.at)
             if self._cache:
                 self._cache.put(stored)
         return observed_with_holds(self.files, stored, stored.observed(self._broker_settings))

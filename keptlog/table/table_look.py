@@ -1,0 +1,31 @@
+"""What those who only look take from a topic's table: segments, state, and what it tells of bytes that are not live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyiceberg.table import Table
+
+from keptlog.table.lineage import require_own
+from keptlog.table.live_files import LiveFiles, segments_of
+from keptlog.table.logs import StoredTopic
+from keptlog.table.superseded import SupersededFiles
+
+
+@dataclass(frozen=True)
+class TableLook:
+    """Looks at tables, and remembers the manifests that it has read."""
+
+    live_files: LiveFiles
+    superseded_files: SupersededFiles = field(default_factory=SupersededFiles)
+
+    def at(self, table: Table) -> StoredTopic:
+        """What a table says as it is now.
+
+        Raises:
+            LogCorrupt: it can't be read, or its snapshot is not the one that its state belongs to.
+        """
+        require_own(table)
+        segments = segments_of(self.live_files.of(table))
+        held = self.superseded_files.of(table)
+        return StoredTopic(table.name()[-1], table.metadata_location, table.properties, segments, held)
