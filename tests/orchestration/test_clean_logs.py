@@ -81,7 +81,9 @@ def test_the_checks_of_every_guarantee_are_evaluated_on_what_was_stored(world: W
 
     found = checks(world, world.clean())
 
-    specs = {f"{key.asset_key.path[0]} {key.name}" for key in world.defs.resolve_asset_graph().asset_check_keys}
+    keys = world.defs.resolve_asset_graph().asset_check_keys
+    # G8 is about what is not live, and is looked for by those who verify and purge.
+    specs = {f"{key.asset_key.path[0]} {key.name}" for key in keys if not key.name.startswith("G8")}
     assert set(found) == specs
     assert all(found.values())
 
