@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-EXTRAS: Mapping[str, str] = {"confluent_kafka": "kafka", "google_crc32c": "kafka", "psycopg2": "postgres"}
+EXTRAS: Mapping[str, str] = {
+    "boto3": "s3",
+    "botocore": "s3",
+    "confluent_kafka": "kafka",
+    "google_crc32c": "kafka",
+    "psycopg2": "postgres",
+}
 """Top-level module to the extra in pyproject.toml that brings it."""
 
 

@@ -10,12 +10,12 @@ import io
 import os
 from pathlib import Path
 
-from pyiceberg.io import InputStream, OutputStream
+from pyiceberg.io import InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.io.pyarrow import BUFFER_SIZE, ONE_MEGABYTE, PyArrowFile, PyArrowFileIO
 from typing_extensions import override
 
 from keptlog.storage.damage import damaged
-from keptlog.table.files import local_path, make_folder, require_writable, sync
+from keptlog.table.files import TableFiles, local_path, make_folder, require_writable, sync
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
 
 
@@ -102,6 +102,16 @@ class DurableFileIO(PyArrowFileIO):
         """A file to be written at a location; refused where the home is read-only."""
         require_writable(self.properties.items())
         return self._file(location)
+
+    @override
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Delete a file as all others are deleted: where a bucket keeps versions, with all of them.
+
+        Raises:
+            OSError: it can't be deleted; one that is already gone is no error.
+        """
+        path = location if isinstance(location, str) else location.location
+        TableFiles(tuple(self.properties.items())).delete(path)
 
     def _file(self, location: str) -> _MetadataFile:
         scheme, authority, path = self.parse_location(location, self.properties)

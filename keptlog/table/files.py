@@ -6,30 +6,50 @@ the catalog's warehouse lies on is opened through PyIceberg's own filesystems, c
 A local file is durable once it is closed: the file and its folder are fsynced, because the catalog's database is, and
 after a power loss a committed snapshot must not name files that never reached the disk. A disk takes as long for one
 fsync as for several at once, so a task, which writes many files, has them go on while it works and waits at its end.
+
+Deletes on S3 are boto3's, because in a bucket with versions Arrow's would leave every byte there (``object_versions``).
+Where boto3 is missing, or the store is another one, versions are not looked at, and whoever asks is told so.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from keptlog.errors import InvalidConfig
+from keptlog.extras import missing_extra
 from keptlog.storage.files import StoredFile
+from keptlog.storage.object_version import (
+    UPLOAD_IN_PATH,
+    VERSION_IN_PATH,
+    DeleteRefused,
+    ObjectVersion,
+    OpenUpload,
+    Undeleted,
+    Versioning,
+    VersionsBelow,
+    refused,
+)
+
+if TYPE_CHECKING:
+    from keptlog.table.object_versions import Bucket
 
 Properties = tuple[tuple[str, Any], ...]
 READ_ONLY = "keptlog.read-only"
 """Of a catalog's properties: why no file may be changed through it. Tasks take it along."""
 _NS_PER_MS = 1_000_000
 _SYNCS_AT_ONCE = 8
+_S3 = ("s3://", "s3a://", "s3n://")
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,15 @@ class TableFiles:
     properties: Properties = field(default=(), repr=False)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Open a file for random reads; FileNotFoundError if it is gone."""
+        """Open a file for random reads, or a version of it by ``ObjectVersion.location``.
+
+        Raises:
+            FileNotFoundError: it is gone.
+            ModuleNotFoundError: it is a version, and boto3 is missing.
+        """
+        if path.startswith(_S3) and VERSION_IN_PATH in path:
+            path, _, version_id = path.rpartition(VERSION_IN_PATH)
+            return self._bucket(path).open(path, version_id)
         local = local_path(path)
         if local is not None:
             return pa.OSFile(local, "rb")
@@ -84,12 +112,26 @@ class TableFiles:
             files.wait()
 
     def delete(self, path: str) -> None:
-        """Delete a file; one that is already gone is no error.
+        """Delete a file, with all its versions, or an upload of it (``OpenUpload.location``).
+
+        What is already gone is no error.
 
         Raises:
             InvalidConfig: the home is read-only.
+            DeleteRefused: a version of it may not be deleted; says until when, or who must act.
+            OSError: the store does not answer.
         """
         require_writable(self.properties)
+        if path.startswith(_S3) and UPLOAD_IN_PATH in path:
+            path, _, upload_id = path.rpartition(UPLOAD_IN_PATH)
+            self._bucket(path).abort(path, upload_id)
+            return
+        bucket = self._versioned(path)
+        if bucket:
+            left = bucket.delete([path])
+            if left:
+                raise DeleteRefused(left)
+            return
         local = local_path(path)
         with contextlib.suppress(FileNotFoundError):
             if local is not None:
@@ -97,6 +139,67 @@ class TableFiles:
             else:
                 filesystem, inner = self._remote(path)
                 filesystem.delete_file(inner)
+
+    def delete_many(self, paths: Iterable[str]) -> tuple[Undeleted, ...]:
+        """Delete files with all their versions; gives what is still there, and why, instead of raising it.
+
+        Raises:
+            InvalidConfig: the home is read-only.
+            OSError: an object store does not answer.
+        """
+        left: list[Undeleted] = []
+        for bucket, theirs in self._by_bucket(paths):
+            require_writable(self.properties)
+            at_once = [path for path in theirs if bucket and UPLOAD_IN_PATH not in path]
+            left += bucket.delete(at_once) if bucket else []
+            for path in set(theirs).difference(at_once):
+                try:
+                    self.delete(path)
+                except OSError as error:
+                    left.append(refused(path, None, 0, f"{type(error).__name__}: {error}"))
+        return tuple(left)
+
+    def still_there(self, paths: Iterable[str]) -> tuple[Undeleted, ...]:
+        """Look again, after a delete: which files, or versions of them, are still there, and why."""
+        left: list[Undeleted] = []
+        for bucket, theirs in self._by_bucket(paths):
+            if bucket and bucket.versioning[0] != Versioning.NONE:
+                left += bucket.still_there(theirs)
+            else:
+                left += [refused(path, None, 0, None) for path in theirs if self.exists(path)]
+        return tuple(left)
+
+    def versions_below(self, folder: str) -> VersionsBelow:
+        """What lies below a folder without being a current object: noncurrent versions and delete markers.
+
+        Raises:
+            OSError: the store does not answer, or does not allow it.
+        """
+        bucket = self._versioned(folder)
+        return bucket.below(folder) if bucket else VersionsBelow(not_looked_at=self._not_looked_at(folder))
+
+    def delete_versions(self, versions: Sequence[ObjectVersion]) -> tuple[Undeleted, ...]:
+        """Delete versions, of one bucket, for good; gives those that are still there.
+
+        Raises:
+            InvalidConfig: the home is read-only.
+            OSError: the store does not answer.
+        """
+        require_writable(self.properties)
+        return tuple(self._bucket(versions[0].path).delete_versions(versions)) if versions else ()
+
+    def why_kept(self, version: ObjectVersion) -> tuple[Undeleted, ...]:
+        """Whether object lock or a legal hold keeps a version: a request, so only for those that should be gone."""
+        return tuple(self._bucket(version.path).why_kept(version))
+
+    def uploads_below(self, folder: str) -> tuple[OpenUpload, ...]:
+        """Multipart uploads below a folder that were never completed; nothing where there is no such thing.
+
+        Raises:
+            OSError: the store does not answer, or does not allow it.
+        """
+        bucket = self._versioned(folder)
+        return tuple(bucket.uploads_below(folder)) if bucket else ()
 
     def make_deletions_durable(self, folder: str) -> None:
         """Wait until what was deleted below a folder stays gone in a power loss; a deletion alone may be taken back."""
@@ -137,6 +240,35 @@ class TableFiles:
 
     def _make_durable(self, path: Path) -> None:
         sync(path)
+
+    def _not_looked_at(self, path: str) -> str | None:
+        """Why nobody knows what versions there are; null if it is known, or will be."""
+        scheme = path.partition("://")[0]
+        if local_path(path) is not None:
+            return None
+        if not path.startswith(_S3):
+            return f"versions of this store ({scheme}) are not looked at"
+        try:
+            return self._bucket(path).versioning[1] or None
+        except ModuleNotFoundError as error:
+            return f"versions and open uploads of {path} are not looked at: {missing_extra(error) or error}"
+
+    def _by_bucket(self, paths: Iterable[str]) -> Iterator[tuple[Bucket | None, Sequence[str]]]:
+        """Paths by the bucket to be asked about them; null for those that are somewhere else."""
+        by_place: dict[str | None, list[str]] = defaultdict(list)
+        for path in paths:
+            by_place["/".join(path.split("/")[:3]) if path.startswith(_S3) else None].append(path)
+        for place, theirs in by_place.items():
+            yield (self._versioned(place) if place else None), theirs
+
+    def _versioned(self, path: str) -> Bucket | None:
+        """The bucket of a path, if its versions are known."""
+        return self._bucket(path) if path.startswith(_S3) and not self._not_looked_at(path) else None
+
+    def _bucket(self, path: str) -> Bucket:
+        from keptlog.table.object_versions import bucket_of  # noqa: PLC0415  # boto3 is an extra
+
+        return bucket_of(self.properties, path)
 
     def _remote(self, path: str) -> tuple[pafs.FileSystem, str]:
         from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path

@@ -1,0 +1,93 @@
+"""Where nobody knows whether there are versions, that is told: it is neither fine nor broken, and deletes go on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from keptlog.table.files import TableFiles
+from tests.table.buckets import KEYS, ABucket
+
+
+@pytest.mark.parametrize("folder", ["gs://bucket/topic", "abfs://box@account/topic", "hdfs://name/topic"])
+def test_versions_of_another_store_are_not_looked_at_and_that_is_told(folder: str) -> None:
+    below = TableFiles().versions_below(folder)
+    assert below.versions == ()
+    assert below.not_looked_at == f"versions of this store ({folder.partition(':')[0]}) are not looked at"
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A store that does not tell this user whether it keeps versions, and takes everything else."""
+
+    asked: list[str]
+
+    def _answer(self) -> None:
+        self.asked.append(f"{self.command} {self.path}")
+        is_refused = "versioning" in self.path
+        text = b"<Error><Code>AccessDenied</Code><Message>not for you</Message></Error>" if is_refused else b""
+        self.send_response(403 if is_refused else 204 if self.command == "DELETE" else 200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = _answer  # noqa: N815  # so are they called
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+def test_a_bucket_that_does_not_say_whether_it_keeps_versions_is_not_looked_at() -> None:
+    _Refusing.asked = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        files = TableFiles(tuple({"s3.endpoint": endpoint, **KEYS}.items()))
+        below = files.versions_below("s3://silent/topic")
+        assert below.not_looked_at == (
+            "bucket silent does not say whether it keeps versions (AccessDenied: not for you): "
+            "allow s3:GetBucketVersioning"
+        )
+        files.delete("s3://silent/topic/x")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert [each for each in _Refusing.asked if each.startswith("DELETE")] == ["DELETE /silent/topic/x"]
+    assert len([each for each in _Refusing.asked if "versioning" in each]) == 1
+
+
+WITHOUT_BOTO3 = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("boto3", "botocore"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from keptlog.table.files import TableFiles
+files = TableFiles(eval(sys.argv[1]))
+print(files.versions_below(sys.argv[2]).not_looked_at)
+files.delete(sys.argv[2] + "/x")
+"""
+
+
+def test_without_boto3_versions_are_not_looked_at_and_the_extra_is_named(bucket: ABucket) -> None:
+    bucket.put("topic/x")
+    folder = f"s3://{bucket.name}/topic"
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_BOTO3, repr(bucket.properties), folder],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == (
+        f"versions and open uploads of {folder} are not looked at: this needs botocore: pip install 'keptlog[s3]'\n"
+    )
+    assert len([path for path, _ in bucket.versions(f"{folder}/x")]) == 2
