@@ -183,6 +183,8 @@ def delete_retired_files(
             context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
         for what in receipt.unreadable:
             context.log.warning("%s: could not be read: %s", topic, what)
+        for what in receipt.not_looked_at:
+            context.log.info("%s: not looked at: %s", topic, what)
         _tell_sealing(context, topic, receipt.sealing)
     for topic, deletion in result.deletions.items():
         context.log.info("%s: %s of the deleted topic deleted", topic, counted(len(deletion.deleted_files), "file"))

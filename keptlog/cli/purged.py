@@ -31,6 +31,7 @@ def purge_rest(receipt: PurgeReceipt) -> dict[str, object]:
         "held_files": [asdict(file) for file in receipt.held],
         "not_deleted": [asdict(file) for file in receipt.not_deleted],
         "unreadable": list(receipt.unreadable),
+        "not_looked_at": list(receipt.not_looked_at),
     } | _receipts(receipt.receipts, receipt.sealing)
 
 
@@ -40,6 +41,7 @@ def purge_lines(receipt: PurgeReceipt) -> list[str]:
         *held_lines(receipt.held),
         *_not_deleted(receipt.not_deleted),
         *(f"could not be read: {what}" for what in receipt.unreadable),
+        *(f"not looked at: {what}" for what in receipt.not_looked_at),
         *_sealing(receipt.sealing),
     ]
 

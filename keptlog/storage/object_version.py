@@ -28,6 +28,9 @@ UPLOAD_IN_PATH = "?uploadId="
 """Between a path and the id of an upload of it; ``TableFiles.delete`` aborts what such a path names."""
 
 
+OBJECT_VERSION = "object version"
+
+
 class Versioning(StrEnum):
     """Whether a delete leaves versions behind."""
 
@@ -61,7 +64,7 @@ class ObjectVersion:
     @property
     def kind(self) -> str:
         """As holders are named."""
-        return "delete marker" if self.is_delete_marker else "object version"
+        return "delete marker" if self.is_delete_marker else OBJECT_VERSION
 
     @property
     def since_ms(self) -> int:
@@ -114,6 +117,11 @@ class Undeleted:
     """Who must do what."""
     until_ms: int | None = None
     """When a lock ends by itself."""
+
+    @property
+    def reason(self) -> str:
+        """Why, and who must do what; without the path."""
+        return f"{'' if self.version_id is None else f'version {self.version_id}: '}{self.why}; {self.remedy}"
 
     def __str__(self) -> str:
         what = self.path if self.version_id is None else f"{self.path} (version {self.version_id})"

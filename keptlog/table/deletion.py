@@ -43,6 +43,7 @@ from keptlog.receipts.receipt import Draft
 from keptlog.table.drafts import PURGE, Seal, Sealing, content_of, drafts_among, has_receipt, seal_drafts, write_draft
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles
+from keptlog.table.hidden import hidden_below
 from keptlog.table.journal import (
     DELETION,
     DeletedFile,
@@ -228,8 +229,10 @@ class _Emptying:
         drafts = drafts_among(location, sizes)
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         known = removal.named().union(kept.values())
-        forms = comparable_forms(sizes)
-        new = {path: size for path, size in sizes.items() if forms[path] not in known}
+        # What is hidden is no journal and no draft any more.
+        there = sizes | {file.path: file.size_bytes for file in hidden_below(files, location).files}
+        forms = comparable_forms(there)
+        new = {path: size for path, size in there.items() if forms[path] not in known}
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
@@ -264,7 +267,7 @@ class _Emptying:
         doomed = removal.own(_is_deletion, ())
         removal.delete(doomed.values())
         listed = [file.path for file in removal.look_again(doomed.values())]
-        there = set(comparable_forms(listed).values())
+        there = set(comparable_forms([*listed, *(file.path for file in removal.hidden.files)]).values())
         # Of the journals of purges only what they had deleted before: the rest is in the deletion's own.
         doomed |= removal.own(lambda journal: not _is_deletion(journal), there)
         if any(journal.paths for journal in doomed.values()):
@@ -274,7 +277,7 @@ class _Emptying:
         def leave_receipt(path: str, gone: Journal) -> None:
             is_told = gone.paths or not removal.journals[path].paths
             if has_receipt(gone) or (_is_deletion(gone) and is_told):
-                drafts.append(self._write_draft(id_of(path), gone, removal.not_deleted))
+                drafts.append(self._write_draft(id_of(path), gone, removal))
 
         done = removal.settle(doomed, leave_receipt)
         self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
@@ -282,10 +285,12 @@ class _Emptying:
         name, now_ms = self.deletion.name, self.deletion.now_ms
         self._sealing = seal_drafts(removal.files, name, found, self.deletion.seal, unreadable_at_ms=now_ms)
 
-    def _write_draft(self, draft_id: str, gone: Journal, left: Collection[NotDeleted]) -> str:
+    def _write_draft(self, draft_id: str, gone: Journal, removal: Removal) -> str:
+        left, not_looked_at = removal.not_deleted, removal.hidden.not_looked_at
         more: dict[str, Any] = {"not_deleted": [asdict(file) for file in left], "held_files": None}
         if _is_deletion(gone):
             more |= {"held_files": [], "deleted_after_sealing": [self.table.metadata_location]}
+        more["not_looked_at"] = list(not_looked_at)
         content = content_of(self.deletion.name, str(self.table.metadata.table_uuid), gone, **more)
         kind = DELETION if _is_deletion(gone) else PURGE
         location = self.table.location()

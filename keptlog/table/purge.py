@@ -11,6 +11,7 @@ A clean only replaces segments; the old ones stay readable through the snapshots
    time, so that the staged files of a run that is still under way are spared.
 5. **Look again** what is gone, and leave receipts of that: what, when, and what else still holds values (``held``).
    What could not be deleted is named with the reason, and tried again by the next purge (``removal``).
+   What a bucket keeps of deleted files, and uploads that were never completed, are swept like orphans (``hidden``).
 6. **Seal** the receipts (``drafts``).
 
 The complication is a kill in between. What steps 3 and 4 will delete is therefore written to a journal before, that of
@@ -33,13 +34,15 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate
 from keptlog.errors import LogCorrupt, StalePlan, first_line
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
+from keptlog.storage.object_version import OBJECT_VERSION, UPLOAD_IN_PATH
 from keptlog.table import runs
 from keptlog.table.ahead import spared_references
 from keptlog.table.commit import Change, Committer, Land
 from keptlog.table.drafts import PURGE, Seal, content_of, drafts_among, has_receipt, seal_drafts, write_draft
 from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
-from keptlog.table.held import HeldFile, held_files
+from keptlog.table.held import STAGED, HeldFile, held_files
+from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import (
     SWEEP,
     Journal,
@@ -89,6 +92,8 @@ class Purge:
     """Takes the receipts into their chain; without one they stay as drafts."""
     _stored: dict[str, StoredFile] = field(default_factory=dict)
     """All files below the table's location, as they were before the table was looked at, by comparable path."""
+    _hidden: HiddenFiles = field(default_factory=HiddenFiles)
+    """What is there besides, and not listed."""
     _spared: References = field(default_factory=References)
     """What may have landed in another catalog."""
     _receipts: dict[str, str] = field(default_factory=dict)
@@ -120,6 +125,7 @@ class Purge:
         listed = list(self.files.list(self.topic.location))
         forms = comparable_forms(file.path for file in listed)
         self._stored = {forms[file.path]: file for file in listed}
+        self._hidden = hidden_below(self.files, self.topic.location)
         table = self._table()
         self._spared = spared_references(table, (file.path for file in listed), self._manifests)
         self._require_live_files(table)
@@ -171,10 +177,11 @@ class Purge:
             # Another purge may have deleted it since the table was loaded: then the table has moved on.
             live_now = live_references(self._table(), self._manifests).keys()
             if form in live_now:
-                raise LogCorrupt(
-                    f"topic {self.topic.name}: live file {path} is not there, and nothing was deleted: put it back "
-                    "from a copy of the storage, and purge again"
-                )
+                todo = "put it back from a copy of the storage"
+                if form in self._hidden_files():
+                    todo = "its bucket still has it, so take its delete marker away"
+                what = f"topic {self.topic.name}: live file {path} is not there, and nothing was deleted"
+                raise LogCorrupt(f"{what}: {todo}, and purge again")
 
     def _read_journals(self, table: Table) -> None:
         """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
@@ -262,7 +269,8 @@ class Purge:
         journals = self._removal.journals.values()
         is_certain = not left_behind and all(present.isdisjoint(each.snapshots) for each in journals)
         known = needed | self._removal.named()
-        if is_certain and not any(self._may_go(file) for path, file in self._stored.items() if path not in known):
+        there = self._stored | self._hidden_files()
+        if is_certain and not any(self._may_go(file) for path, file in there.items() if path not in known):
             return needed
         return needed | all_references(table, self._manifests).keys()
 
@@ -279,6 +287,19 @@ class Purge:
     def _is_own(self, file: StoredFile) -> bool:
         return file.path.startswith((journal_folder(self.topic.location), receipt_folder(self.topic.location)))
 
+    def _hidden_files(self) -> dict[str, StoredFile]:
+        """By comparable path."""
+        forms = comparable_forms(file.path for file in self._hidden.files)
+        return {forms[file.path]: file for file in self._hidden.files}
+
+    def _forget_replaced(self) -> None:
+        """Of what keptlog writes again only the newest version stays; what was there before are positions and names."""
+        moment_ms = self.now_ms - self.orphan_grace_ms
+        own = receipt_folder(self.topic.location)
+        old = [each for each in self._hidden.replaced if each.path.startswith(own) and each.since_ms <= moment_ms]
+        for left in self.files.delete_versions(old):
+            _logger.warning("topic %s: %s", self.topic.name, left)
+
     def _sweep(self, table: Table, needed: set[str]) -> dict[str, Journal]:
         """Delete orphans that are older than the grace, behind a fence if a commit of before could still land."""
         removal = self._removal
@@ -289,8 +310,13 @@ class Purge:
             for path, file in self._stored.items()
             if path not in needed and path not in named and self._is_old(file) and not self._is_own(file)
         ]
-        if orphans:
-            found = self._named_files.of({file.path: file.size_bytes for file in orphans})
+        hidden = [
+            file
+            for path, file in self._hidden_files().items()
+            if path not in needed and path not in named and self._is_old(file)
+        ]
+        if orphans or hidden:
+            found = self._named_files.of({file.path: file.size_bytes for file in [*orphans, *hidden]})
             removal.journals |= self._fence.write_down(found)
         current = table.current_snapshot()
         newest_list = self._stored.get(comparable(current.manifest_list)) if current else None
@@ -307,6 +333,8 @@ class Purge:
             stored = self._removal.look_again(doomed.values())
             forms = comparable_forms(file.path for file in stored)
             self._stored = {forms[file.path]: file for file in stored}
+            self._hidden = self._removal.hidden
+        self._forget_replaced()
         if any(map(has_receipt, doomed.values())):
             # Also what others have deleted: a receipt speaks of all files.
             self.files.make_deletions_durable(self.topic.location)
@@ -323,13 +351,14 @@ class Purge:
             self._pass_over(what)
         receipts, unreadable = tuple(self._receipts), tuple(self._unreadable)
         left = self._removal.not_deleted + sealing.not_deleted
-        told = Account(done, left, receipts, sealing, held, unreadable)
+        told = Account(done, left, receipts, sealing, held, unreadable, self._hidden.not_looked_at)
         return told.receipt(self.topic.name)
 
     def _write_draft(self, draft_id: str, gone: Journal, held: Collection[HeldFile]) -> None:
         left = [asdict(file) for file in self._removal.not_deleted]
         still = [asdict(file) for file in held]
-        content = content_of(self.topic.name, self.topic.id, gone, not_deleted=left, held_files=still)
+        more = {"not_deleted": left, "held_files": still, "not_looked_at": list(self._hidden.not_looked_at)}
+        content = content_of(self.topic.name, self.topic.id, gone, **more)
         write_draft(self.files, self.topic.location, Draft(draft_id, PURGE, self.now_ms, content))
         self._receipts[draft_id] = f"{receipt_folder(self.topic.location)}{draft_id}.json"
 
@@ -343,7 +372,12 @@ class Purge:
             for path, file in self._stored.items()
             if path not in live and path not in told and not self._is_metadata(file)
         }
-        return held_files(table, unknown, self._manifests)
+        hidden = tuple(
+            HeldFile(file.path, file.size_bytes, STAGED if UPLOAD_IN_PATH in file.path else OBJECT_VERSION)
+            for path, file in self._hidden_files().items()
+            if path not in told
+        )
+        return held_files(table, unknown, self._manifests) + hidden
 
 
 def _is_sweep(journal: Journal) -> bool:

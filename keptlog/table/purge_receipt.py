@@ -37,6 +37,8 @@ class PurgeReceipt:
     """Files that may still hold values although they are not live."""
     unreadable: tuple[str, ...] = ()
     """What could not be read, and was gone past: journals, receipts, metadata of expired snapshots. One line each."""
+    not_looked_at: tuple[str, ...] = ()
+    """Why nobody knows whether the store keeps more: its versions, its open uploads. One line each."""
 
     @property
     def deleted_bytes(self) -> int:
@@ -54,6 +56,7 @@ class Account:
     sealing: Sealing
     held: tuple[HeldFile, ...]
     unreadable: tuple[str, ...]
+    not_looked_at: tuple[str, ...]
 
     def receipt(self, topic: str) -> PurgeReceipt:
         """All of it in one, told in the log too."""
@@ -70,6 +73,7 @@ class Account:
             sealing=self.sealing,
             held=self.held,
             unreadable=self.unreadable,
+            not_looked_at=self.not_looked_at,
         )
         _tell(topic, "retired segment", receipt.deleted_files, f"receipts {', '.join(self.receipts)}")
         _tell(topic, "orphan", receipt.deleted_orphans, "what crashes and refused commits left")

@@ -26,7 +26,8 @@ from dataclasses import dataclass, field
 from keptlog.errors import StorageUnavailable
 from keptlog.log.counted import counted
 from keptlog.storage.files import StoredFile
-from keptlog.table.files import TableFiles
+from keptlog.table.files import TableFiles, local_path
+from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import DELETION, DeletedFile, Journal, write_journal
 from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.references import comparable, comparable_forms
@@ -58,6 +59,8 @@ class Removal:
     _reasons: dict[str, str] = field(default_factory=dict)
     """Path to why it could not be deleted."""
     _left: dict[str, NotDeleted] = field(default_factory=dict)
+    hidden: HiddenFiles = field(default_factory=HiddenFiles)
+    """What the new listing does not show."""
 
     @property
     def not_deleted(self) -> tuple[NotDeleted, ...]:
@@ -94,9 +97,15 @@ class Removal:
         Raises:
             OSError, StorageUnavailable: the storage does not answer any more.
         """
-        for journal in doomed:
-            for file in journal.segments + journal.metadata:
-                self.delete_file(file.path)
+        paths = [path for journal in doomed for path in journal.paths]
+        if local_path(self.location) is None:
+            # An object store deletes many at once.
+            for left in self.files.delete_many(paths):
+                before = self._reasons.get(left.path)
+                self._reasons[left.path] = f"{before}; {left.reason}" if before else left.reason
+            return
+        for path in paths:
+            self.delete_file(path)
 
     def delete_file(self, path: str) -> bool:
         """Delete one file; gives whether the storage did it."""
@@ -112,7 +121,8 @@ class Removal:
     def look_again(self, doomed: Iterable[Journal]) -> list[StoredFile]:
         """Find out what is really gone, from a new listing; gives the listing."""
         listed = list(self.files.list(self.location))
-        present = set(comparable_forms(file.path for file in listed).values())
+        self.hidden = hidden_below(self.files, self.location)
+        present = set(comparable_forms(file.path for file in [*listed, *self.hidden.files]).values())
         place = comparable(f"{self.location}/x").removesuffix("x")
         looked_for = [file for journal in doomed for file in journal.segments + journal.metadata]
         forms = comparable_forms(file.path for file in looked_for)
