@@ -32,16 +32,17 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
+from keptlog.log.holder import HolderKind
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
-from keptlog.storage.object_version import OBJECT_VERSION, UPLOAD_IN_PATH
+from keptlog.storage.object_version import UPLOAD_IN_PATH
 from keptlog.table import runs
 from keptlog.table.ahead import spared_references
 from keptlog.table.commit import Change, Committer, Land
 from keptlog.table.drafts import PURGE, Seal, content_of, drafts_among, has_receipt, seal_drafts, write_draft
 from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
-from keptlog.table.held import STAGED, HeldFile, held_files
+from keptlog.table.held import HeldFile, held_files
 from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import (
     SWEEP,
@@ -373,7 +374,7 @@ class Purge:
             if path not in live and path not in told and not self._is_metadata(file)
         }
         hidden = tuple(
-            HeldFile(file.path, file.size_bytes, STAGED if UPLOAD_IN_PATH in file.path else OBJECT_VERSION)
+            HeldFile(file.path, file.size_bytes, _kind_of_hidden(file.path))
             for path, file in self._hidden_files().items()
             if path not in told
         )
@@ -382,3 +383,8 @@ class Purge:
 
 def _is_sweep(journal: Journal) -> bool:
     return journal.kind == SWEEP
+
+
+def _kind_of_hidden(path: str) -> str:
+    """An upload is as staged as a file that is whole."""
+    return HolderKind.STAGED if UPLOAD_IN_PATH in path else HolderKind.OBJECT_VERSION
