@@ -43,6 +43,7 @@ class Flaw(StrEnum):
     UNKNOWN_KEY = "unknown key"
     OTHER_END = "other end"
     NO_END = "no end"
+    PUT_BACK = "put back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,7 @@ class _Check:
     def _of_unknown_keys(self) -> Iterator[Finding]:
         for key_id, signed in sorted(self.unknown.items()):
             numbers = sorted({number for number, _ in signed if number})
-            what = [_receipts(numbers)] if numbers else []
+            what = [told_numbers(numbers)] if numbers else []
             what += ["the head"] if any(not number for number, _ in signed) else []
             verb = "are" if len(what) > 1 or len(numbers) > 1 else "is"
             text = (
@@ -276,7 +277,7 @@ def _last_part(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _receipts(numbers: Sequence[int]) -> str:
+def told_numbers(numbers: Sequence[int]) -> str:
     """``receipts 1 to 3, 7``."""
     ranges: list[tuple[int, int]] = []
     for number in numbers:

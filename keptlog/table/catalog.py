@@ -220,12 +220,12 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error
 
 
-def metadata_locations(catalog: SqlCatalog) -> dict[str, str]:
+def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[str, str]:
     """Table to the location of its current metadata, in one query."""
     if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
         return {}
     query = select(IcebergTables.table_name, IcebergTables.metadata_location).where(
-        IcebergTables.catalog_name == catalog.name, IcebergTables.table_namespace == NAMESPACE
+        IcebergTables.catalog_name == catalog.name, IcebergTables.table_namespace == namespace
     )
     with Session(catalog.engine) as session:
         return {name: location for name, location in session.execute(query) if location}

@@ -52,6 +52,7 @@ from keptlog.errors import (
 )
 from keptlog.log.run_id import valid_run_id
 from keptlog.storage.disk import refusal_text
+from keptlog.table.embedded import NAMESPACE
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import require_own
 from keptlog.table.reach import OUT_OF_REACH, disk_refusal_of, one_line
@@ -92,13 +93,21 @@ class Change:
     """Says of each fresh table whether it may be built on at all; only a repair has one of its own."""
     remedy: str = ""
     """What to do if nobody can say whether it landed; empty for a run that is run again with the same run id."""
+    namespace: str = NAMESPACE
+    """In another one it is no topic that is changed, but a table of keptlog's own."""
 
     def __str__(self) -> str:
         """Its name in the log: its topic, and its run if it has one."""
-        return f"topic {self.topic}, run {self.run_id}" if self.commit_id else f"topic {self.topic}"
+        return f"{self.place}, run {self.run_id}" if self.run_id else self.place
+
+    @property
+    def place(self) -> str:
+        """What is changed, in words."""
+        return f"topic {self.topic}" if self.namespace == NAMESPACE else f"table {self.namespace}.{self.topic}"
 
     @property
     def run_id(self) -> str:
+        """Of the run that makes it; empty if it is of none."""
         return (self.commit_id or "").partition("/")[0]
 
 
@@ -143,7 +152,7 @@ class Committer:
         while True:
             if rounds.failure and not rounds.are_over:
                 self.sleep(rounds.tell())
-            where = f"the topic {rounds.change.topic}"
+            where = f"the {rounds.change.place}"
             try:
                 table = self._load(rounds)
                 where = table.location()
@@ -188,7 +197,7 @@ class Committer:
             StalePlan: it was, and there is another one of its name.
         """
         try:
-            table = load_topic_table(self.catalog, rounds.change.topic)
+            table = load_topic_table(self.catalog, rounds.change.topic, rounds.change.namespace)
         except UnknownTopic:
             rounds.clear()
             raise
@@ -196,7 +205,7 @@ class Committer:
         if rounds.topic_id not in {None, topic_id}:
             rounds.clear()
             raise StalePlan(
-                f"topic {rounds.change.topic} was deleted and created again meanwhile; nothing landed in the new one, "
+                f"{rounds.change.place} was deleted and created again meanwhile; nothing landed in the new one, "
                 "run it again if it is meant for that"
             )
         rounds.topic_id = topic_id
@@ -339,18 +348,18 @@ class _Rounds:
         why = one_line(self.failure) if self.failure else "no attempt was made"
         if self.is_in_doubt:
             return self.unknown(why)
-        topic = self.change.topic
+        place = self.change.place
         if isinstance(self.failure, CommitFailedException | ValidationException):
             text = f"others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
-            return StalePlan(f"topic {topic}: {text}")
+            return StalePlan(f"{place}: {text}")
         text = f"catalog or storage can't be reached ({why}); nothing landed, try again"
-        return StorageUnavailable(f"topic {topic}: {text}")
+        return StorageUnavailable(f"{place}: {text}")
 
     def unknown(self, why: str) -> CommitStateUnknown:
         """The error while it is in doubt."""
         again = f"run again with the same run id, which finds it if it did: --run-id {self.change.run_id}"
         return CommitStateUnknown(
-            f"topic {self.change.topic}: the catalog did not say whether the commit landed ({why}); "
+            f"{self.change.place}: the catalog did not say whether the commit landed ({why}); "
             f"{self.change.remedy or again}"
         )
 

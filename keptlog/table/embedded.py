@@ -19,6 +19,8 @@ CATALOG_NAME = "keptlog"
 NAMESPACE = "keptlog"
 DELETING = "keptlog_deleting"
 """Where topics are until their files are deleted."""
+RECEIPTS = "keptlog_receipts"
+"""Where the chain of receipts is: whoever lists topics never sees it."""
 DATABASE = "catalog.db"
 LOCK_WAIT_SECONDS = 30
 _CONFIGURATION = ".pyiceberg.yaml"

@@ -45,7 +45,7 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableUpdate
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate, TableUpdate
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
@@ -88,6 +88,8 @@ class FileChange:
     base: OtherBase | None = None
     removed_properties: Sequence[str] = ()
     """Of the table."""
+    expired_snapshots: Sequence[int] = ()
+    """That leave the table with this commit; their files are the caller's business."""
 
     def written(self, table: Table) -> Callable[[], object]:
         """Write the manifests of a commit on exactly the table's current snapshot; what comes back commits.
@@ -110,6 +112,9 @@ class FileChange:
         )
         if self.removed_properties:
             transaction.remove_properties(*self.removed_properties)
+        if self.expired_snapshots:
+            removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(self.expired_snapshots)})
+            transaction._apply((removal,))  # noqa: SLF001  # PyIceberg's own expiry commits by itself
         return transaction.commit_transaction
 
     def land(self, table: Table) -> None:

@@ -66,15 +66,17 @@ def topic_names(catalog: Catalog) -> list[str]:
         return []
 
 
-def load_topic_table(catalog: Catalog, name: str) -> Table:
+def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
     """The table of a topic as it is now: the one way to it for all who read or write the topic.
+
+    In another namespace it is a table of keptlog's own, which is no topic, and has a format all the same.
 
     Raises:
         UnknownTopic: there is none.
         UnsupportedFormat: a newer keptlog has written it.
         LogCorrupt: its metadata file is damaged or gone, or its format is no version.
     """
-    table = _table(catalog, name)
+    table = _table(catalog, name, namespace)
     format_of(name, table.properties)
     return table
 
@@ -115,25 +117,25 @@ def locations_of_metadata(catalog: Catalog) -> dict[str, str]:
     return found
 
 
-def _table(catalog: Catalog, name: str) -> Table:
+def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
     try:
         try:
-            return catalog.load_table((NAMESPACE, name))
+            return catalog.load_table((namespace, name))
         except FileNotFoundError:
             # A commit may have moved the catalog on from a file that a purge has deleted then.
-            return catalog.load_table((NAMESPACE, name))
+            return catalog.load_table((namespace, name))
     except (NoSuchTableError, NoSuchNamespaceError):
         raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list, or create it") from None
     except NOT_METADATA as error:
         is_outage = isinstance(error, FileNotFoundError) and not _is_storage_there(catalog)
         if is_outage or isinstance(error, InvalidConfig):
             raise
-        raise unreadable(name, _metadata_file(catalog, name), error) from error
+        raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
 
 
-def _metadata_file(catalog: Catalog, name: str) -> str:
-    """What the catalog names as a topic's metadata file, in words; some catalogs keep that to themselves."""
-    location = metadata_locations(catalog).get(name) if isinstance(catalog, SqlCatalog) else None
+def _metadata_file(catalog: Catalog, name: str, namespace: str) -> str:
+    """What the catalog names as a table's metadata file, in words; some catalogs keep that to themselves."""
+    location = metadata_locations(catalog, namespace).get(name) if isinstance(catalog, SqlCatalog) else None
     return f"metadata file {location}" if location else "the metadata file that the catalog names"
 
 

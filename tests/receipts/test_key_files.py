@@ -1,0 +1,135 @@
+"""Keys are made once, for their owner alone, and are never overwritten."""
+
+from __future__ import annotations
+
+import multiprocessing
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.receipts.key_files import KEY_FILE_VARIABLE, public_keys, signing_key, trusted_keys
+from keptlog.receipts.signing import PublicKey, SigningKey
+from tests.receipts.chains import KEY, OTHER_KEY
+
+PROCESSES = multiprocessing.get_context("fork")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_key_is_made_at_first_use_for_its_owner_alone_and_found_again(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "home"
+    key = signing_key(home, {})
+    assert mode(home / "receipts.key") == 0o600
+    assert signing_key(home, {}) == key
+    assert trusted_keys(home) == [key.public]
+    assert PublicKey.of_pem((home / "receipts.pub").read_bytes()) == key.public
+    assert sorted(path.name for path in home.iterdir()) == ["receipts.key", "receipts.pub"]
+
+
+def test_nothing_shows_a_private_key() -> None:
+    assert repr(KEY) == "SigningKey()"
+    assert str(KEY.raw) not in str(KEY)
+
+
+def test_six_processes_at_once_make_one_key(tmp_path: Path) -> None:
+    with PROCESSES.Pool(6) as pool:
+        made = pool.starmap(_key_id, [(tmp_path, number) for number in range(24)])
+    assert len(set(made)) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["receipts.key", "receipts.pub"]
+
+
+def _key_id(home: Path, _: int) -> str:
+    return signing_key(home, {}).public.key_id
+
+
+@pytest.mark.parametrize("wrong", [0o644, 0o640, 0o602, 0o601])
+def test_a_key_that_others_can_read_or_change_is_refused(tmp_path: Path, wrong: int) -> None:
+    signing_key(tmp_path, {})
+    (tmp_path / "receipts.key").chmod(wrong)
+    with pytest.raises(InvalidConfig, match=rf"receipts.key can be read .* \(mode {wrong:o}\).*: chmod 600 "):
+        signing_key(tmp_path, {})
+
+
+@pytest.mark.parametrize("change", [lambda pem: pem[:-40], lambda pem: pem.swapcase(), lambda _: b"", lambda _: b"\xff"])
+def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path, change: object) -> None:
+    signing_key(tmp_path, {})
+    path = tmp_path / "receipts.key"
+    damaged = change(path.read_bytes())  # type: ignore[operator]
+    path.write_bytes(damaged)
+    with pytest.raises(InvalidConfig, match=r"receipts.key is not usable, .* put it back from a backup"):
+        signing_key(tmp_path, {})
+    assert path.read_bytes() == damaged
+
+
+def test_a_key_of_another_kind_or_with_a_password_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    rsa = generate_private_key(65537, 2048)
+    path.write_bytes(rsa.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    with pytest.raises(InvalidConfig, match="no key of Ed25519"):
+        signing_key(tmp_path, {KEY_FILE_VARIABLE: str(path)})
+
+
+def test_a_key_that_was_lost_gets_a_successor_and_its_public_half_stays_trusted(tmp_path: Path) -> None:
+    first = signing_key(tmp_path, {})
+    (tmp_path / "receipts.key").unlink()
+    second = signing_key(tmp_path, {})
+    assert second != first
+    assert PublicKey.of_pem((tmp_path / "receipts.pub").read_bytes()) == first.public
+    assert trusted_keys(tmp_path) == [first.public, second.public]
+
+
+def test_a_key_of_the_environment_is_used_and_never_made(tmp_path: Path) -> None:
+    path = tmp_path / "elsewhere.pem"
+    home = tmp_path / "home"
+    with pytest.raises(InvalidConfig, match=r"elsewhere.pem can't be read .*: let KEPTLOG_SIGNING_KEY_FILE name a key"):
+        signing_key(home, {KEY_FILE_VARIABLE: str(path)})
+    assert not path.exists()
+    path.write_bytes(KEY.to_pem())
+    path.chmod(0o600)
+    assert signing_key(home, {KEY_FILE_VARIABLE: str(path)}) == KEY
+    assert [each.name for each in home.iterdir()] == ["receipts.pub"]
+    assert trusted_keys(home) == [KEY.public]
+
+
+def test_a_key_of_the_environment_leaves_its_public_half_beside_the_homes_own(tmp_path: Path) -> None:
+    own = signing_key(tmp_path, {})
+    path = tmp_path / "other.pem"
+    path.write_bytes(OTHER_KEY.to_pem())
+    path.chmod(0o600)
+    signing_key(tmp_path, {KEY_FILE_VARIABLE: str(path)})
+    assert (tmp_path / f"receipts-{OTHER_KEY.public.key_id}.pub").read_bytes() == OTHER_KEY.public.to_pem()
+    assert trusted_keys(tmp_path) == [own.public, OTHER_KEY.public]
+
+
+def test_a_home_that_never_signed_trusts_nobody(tmp_path: Path) -> None:
+    assert trusted_keys(tmp_path / "none") == []
+
+
+def test_a_public_key_that_is_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "auditor.pub"
+    path.write_bytes(KEY.to_pem())
+    with pytest.raises(InvalidConfig, match="public key .*auditor.pub is not usable, it is no public key in PEM"):
+        public_keys([path])
+    with pytest.raises(InvalidConfig, match=r"public key .*gone.pub can't be read \(No such file"):
+        public_keys([tmp_path / "gone.pub"])
+
+
+def test_where_no_key_can_be_made_that_is_an_outage(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageUnavailable, match=r"signing key .*: Not a directory|File exists"):
+        signing_key(tmp_path / "file" / "home", {})
+
+
+def test_a_signature_is_of_one_key_and_one_content() -> None:
+    signature = KEY.sign(b"yes")
+    assert KEY.public.has_signed(b"yes", signature)
+    assert not KEY.public.has_signed(b"no", signature)
+    assert not OTHER_KEY.public.has_signed(b"yes", signature)
+    assert not KEY.public.has_signed(b"yes", signature[:-2])
+    assert SigningKey.generate() != SigningKey.generate()
