@@ -36,7 +36,7 @@ from keptlog.table.commit import OPERATION, Change, Committer, Land
 from keptlog.table.embedded import RECEIPTS
 from keptlog.table.files import TableFiles, require_writable
 from keptlog.table.format import CURRENT, FORMAT_VERSION
-from keptlog.table.lineage import COMMIT_ID
+from keptlog.table.lineage import COMMIT_ID, summary_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.reach import OUT_OF_REACH, one_line, reaching
 from keptlog.table.receipt_files import (
@@ -69,6 +69,8 @@ _PROPERTIES = TABLE_PROPERTIES | {
     FORMAT_VERSION: str(CURRENT),
     "comment": "Receipts of keptlog. They are no rows, but files below receipts/ of this location: see keptlog receipt",
 }
+ATTEMPT = "keptlog.attempt"
+"""Snapshot summary property: which files have landed; several processes may write the same, byte for byte."""
 _SHOWN = 3
 
 
@@ -195,16 +197,23 @@ class ReceiptChain:
 class _Attempt:
     """Files that were written for a commit on one snapshot."""
 
+    name: str
     table_id: str
     snapshot_id: int | None
     paths: list[str] = field(default_factory=list)
-    receipts: dict[str, Receipt] = field(default_factory=dict)
-    """By path."""
     properties: dict[str, str] = field(default_factory=dict)
     """Of the table, once it has landed."""
 
     def is_on(self, table: Table) -> bool:
         return (self.table_id, self.snapshot_id) == (str(table.metadata.table_uuid), table.metadata.current_snapshot_id)
+
+    def is_lost(self, table: Table) -> bool:
+        """Whether it has not landed and never will: others have built on its snapshot, and it is not among them."""
+        if self.is_on(table):
+            return False
+        seen = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+        is_known = self.snapshot_id is None or self.snapshot_id in seen
+        return is_known and all(summary_of(each).get(ATTEMPT) != self.name for each in table.metadata.snapshots)
 
 
 @dataclass
@@ -226,9 +235,8 @@ class _Sealing:
             self.chain.committer.commit(change, lambda table: self._prepare(table, summary))
         table = load_topic_table(self.chain.committer.catalog, CHAIN, RECEIPTS)
         listed = self.chain.known(table)
-        written = {path: receipt for attempt in self._attempts for path, receipt in attempt.receipts.items()}
-        receipts = [_of_id(listed, draft.id, written) for draft in self.drafts]
-        self._drop_lost(listed, table)
+        receipts = [_of_id(listed, draft.id) for draft in self.drafts]
+        self._drop_lost(table)
         _tidy(self.chain.files, table)
         return receipts
 
@@ -239,19 +247,20 @@ class _Sealing:
             return None
         attempt = next((each for each in self._attempts if each.is_on(table)), None)
         if attempt is None:
-            self._drop_lost(listed, table)
+            self._drop_lost(table)
             attempt = self._written(table, listed, new)
-        return FileChange(summary, attempt.properties, expired_snapshots=_expired(table)).written(table)
+        return FileChange(
+            summary | {ATTEMPT: attempt.name}, attempt.properties, expired_snapshots=_expired(table)
+        ).written(table)
 
     def _written(self, table: Table, listed: ReceiptFiles, drafts: Sequence[Draft]) -> _Attempt:
         """Write receipts and head for a commit on exactly this table."""
-        attempt = _Attempt(str(table.metadata.table_uuid), table.metadata.current_snapshot_id)
         name = self.chain.new_id()
+        attempt = _Attempt(name, str(table.metadata.table_uuid), table.metadata.current_snapshot_id)
         receipts = self._chained(listed.end, drafts)
-        attempt.receipts = {receipt_path(listed.folder, receipt, name): receipt for receipt in receipts}
         newest = receipts[-1]
         head_file = head_name(newest.sequence, name)
-        contents = {path: receipt.to_bytes() for path, receipt in attempt.receipts.items()}
+        contents = {receipt_path(listed.folder, receipt, name): receipt.to_bytes() for receipt in receipts}
         contents[listed.folder + head_file] = signed_head(newest, self.key).to_bytes()
         attempt.paths = list(contents)
         try:
@@ -276,25 +285,22 @@ class _Sealing:
     def _staged(self) -> list[str]:
         return [path for attempt in self._attempts for path in attempt.paths]
 
-    def _drop_lost(self, listed: ReceiptFiles, table: Table) -> None:
-        """Delete what was written for an older snapshot, on which nothing lands any more, and is not the chain's."""
-        for attempt in [each for each in self._attempts if not each.is_on(table)]:
-            path, receipt = next(iter(attempt.receipts.items()))
-            is_behind = receipt.sequence > listed.end.length
-            if is_behind or listed.path(receipt.sequence) not in {path, None}:
-                discard(self.chain.files, attempt.paths)
-                self._attempts.remove(attempt)
+    def _drop_lost(self, table: Table) -> None:
+        """Delete what was written for attempts that have not landed, and never will."""
+        for attempt in [each for each in self._attempts if each.is_lost(table)]:
+            discard(self.chain.files, attempt.paths)
+            self._attempts.remove(attempt)
 
 
 def _fits(_: Table) -> None:
     """Whatever another program does to its snapshots, the chain is told by its properties and files alone."""
 
 
-def _of_id(listed: ReceiptFiles, receipt_id: str, written: dict[str, Receipt]) -> Receipt:
+def _of_id(listed: ReceiptFiles, receipt_id: str) -> Receipt:
     number = listed.number_of(receipt_id)
     if number is None:
         raise LogCorrupt(f"receipt {receipt_id} was sealed, and its file is gone: keptlog receipt verify names what is")
-    return written.get(listed.path(number) or "") or listed.receipt(number)
+    return listed.receipt(number)
 
 
 def _expired(table: Table) -> list[int]:

@@ -15,6 +15,7 @@ What killed writers left is not deleted: if the catalog was put back to an older
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -113,6 +114,8 @@ class ReceiptFiles:
     _by_number: dict[int, list[str]] = field(default_factory=dict)
     _numbers: dict[str, list[int]] = field(default_factory=dict)
     """By id."""
+    _settled: set[int] = field(default_factory=set)
+    """Numbers of which there were several files, and it is known by now which are the chain's."""
 
     def look(self, end: ChainEnd) -> None:
         """Take in what the chain has got since the last look; ``end`` is not before that."""
@@ -131,7 +134,7 @@ class ReceiptFiles:
     def number_of(self, receipt_id: str) -> int | None:
         """The number of the receipt of an id; null if the chain has none."""
         for number in self._numbers.get(receipt_id, ()):
-            name = ReceiptName.of(self.path(number) or "")
+            name = ReceiptName.of(self._candidates(number)[0])
             if name and name.id == receipt_id:
                 return number
         return None
@@ -142,46 +145,48 @@ class ReceiptFiles:
         Raises:
             LogCorrupt: its file is damaged or gone.
         """
-        path = self.path(number)
-        if path is None:
-            raise LogCorrupt(f"the file of receipt {number} is not in {self.folder}")
-        try:
-            return Receipt.of(self.files.read_bytes(path))
-        except FileNotFoundError:
-            raise LogCorrupt(f"the file of receipt {number}, {path}, is gone") from None
-        except ValueError as error:
-            raise LogCorrupt(f"the file of receipt {number}, {path}, is damaged: {error}") from None
+        why = f"no file of receipt {number} is in {self.folder}"
+        for path, content in self.contents(number):
+            try:
+                return Receipt.of(content)
+            except ValueError as error:
+                why = f"the file of receipt {number}, {path}, is damaged: {error}"
+        raise LogCorrupt(why)
 
-    def path(self, number: int) -> str | None:
-        """The file of a receipt; null if it is not there, or can't be told from others."""
-        self._settle(number)
-        paths = self._by_number.get(number, [])
-        return paths[0] if len(paths) == 1 else None
+    def contents(self, number: int) -> Iterator[tuple[str, bytes]]:
+        """The file of a receipt, with its content: none if it is gone, all if nobody can tell which one it is."""
+        for path in self._candidates(number):
+            with contextlib.suppress(FileNotFoundError):
+                yield path, self.files.read_bytes(path)
+                if number in self._settled:
+                    return
 
-    def paths(self) -> Iterator[str]:
-        """The files of all receipts in their order; all of a number where it can't be told which is the chain's."""
+    def all_contents(self) -> Iterator[tuple[str, bytes]]:
+        """The files of all receipts in their order, with their contents."""
         for number in range(1, self.end.length + 1):
-            self._settle(number)
-            yield from self._by_number.get(number, ())
+            yield from self.contents(number)
 
-    def _settle(self, number: int) -> None:
-        """Find out which of several files of a number is the chain's, if there are several."""
+    def own_paths(self) -> set[str]:
+        """All files that may be the chain's."""
+        return {path for number in range(1, self.end.length + 1) for path in self._candidates(number)}
+
+    def _candidates(self, number: int) -> list[str]:
+        """The files that may be the receipt of a number; all with the same content once it is settled which it is."""
         above = number
-        while above <= self.end.length and len(self._by_number.get(above, ())) > 1:
+        while len(self._by_number.get(above, ())) > 1 and above not in self._settled:
             above += 1
         for each in range(above - 1, number - 1, -1):
             wanted = self.end.sha256 if each == self.end.length else self._previous_sha256(each + 1)
             found = [path for path in self._by_number[each] if wanted and self._sha256(path) == wanted]
             if not found:
-                return
-            self._by_number[each] = found[:1]
+                break
+            self._by_number[each] = found
+            self._settled.add(each)
+        return self._by_number.get(number, [])
 
     def _previous_sha256(self, number: int) -> str | None:
-        for path in self._by_number.get(number, ()):
-            try:
-                return Receipt.of(self.files.read_bytes(path)).previous_sha256
-            except (FileNotFoundError, ValueError):
-                continue
+        with contextlib.suppress(LogCorrupt):
+            return self.receipt(number).previous_sha256
         return None
 
     def _sha256(self, path: str) -> str | None:

@@ -44,12 +44,12 @@ def verify_receipts(chain: ReceiptChain, keys: Iterable[PublicKey]) -> Verificat
         folder = chain_folder(table)
         trusted = list(keys)
         head = list(_contents(chain.files, [f"{listed.folder}{listed.end.head_file}"] if listed.end.length else []))
-        found = verify_chain(itertools.chain(head, _contents(chain.files, listed.paths())), trusted)
+        found = verify_chain(itertools.chain(head, listed.all_contents()), trusted)
         paths = [file.path for file in chain.files.list(all_folders(table.location()))]
         findings = [*found.findings, *_other_end(listed, head, found)]
         findings += _of_other_tables(path for path in paths if not path.startswith(folder))
         if chain.listed().end == listed.end:  # otherwise others have sealed receipts meanwhile
-            own = set(listed.paths())
+            own = listed.own_paths()
             left = [path for path in paths if path.startswith(folder) and path not in own]
             findings += _put_back(_contents(chain.files, left), trusted)
     return replace(found, findings=tuple(findings))

@@ -56,7 +56,9 @@ def test_a_key_that_others_can_read_or_change_is_refused(tmp_path: Path, wrong: 
         signing_key(tmp_path, {})
 
 
-@pytest.mark.parametrize("change", [lambda pem: pem[:-40], lambda pem: pem.swapcase(), lambda _: b"", lambda _: b"\xff"])
+@pytest.mark.parametrize(
+    "change", [lambda pem: pem[:-40], lambda pem: pem.swapcase(), lambda _: b"", lambda _: b"\xff"]
+)
 def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path, change: object) -> None:
     signing_key(tmp_path, {})
     path = tmp_path / "receipts.key"
