@@ -36,10 +36,12 @@ from keptlog.passes.erase import Eraser
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.purge import Purger
 from keptlog.passes.readers import Readers
+from keptlog.passes.receipts import Receipts
 from keptlog.passes.repair import Repairer, RepairProposal
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult
 from keptlog.passes.verify_pass import verify_named
+from keptlog.receipts.key_files import signing_key, trusted_keys
 from keptlog.settings import BROKER_FILE, broker_settings, home_folder, home_path, read_properties
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.local_folders import left_folders
@@ -49,6 +51,7 @@ from keptlog.storage.throttle import Throttle
 from keptlog.table.append import AppendResult
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import open_catalog
+from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
 
@@ -72,6 +75,8 @@ class Home:
     broker: BrokerConfig
     store: LogStore
     """What is below: segments, snapshots, sources, purges."""
+    receipts: Receipts
+    """What was deleted for good, signed and in one chain: ``list``, ``show``, ``verify``, ``export``."""
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
@@ -252,7 +257,8 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     settings = broker_settings(path / BROKER_FILE, environment)
     store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
     store.clock_guard.clock_ms = wall_clock_ms
-    return Home(path, BrokerConfig.of(settings), store)
+    chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id)
+    return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
 
 
 def throttle_of(broker: BrokerConfig) -> Throttle | None:

@@ -46,6 +46,7 @@ _COMMANDS = {
     "purge": "keptlog.cli.passes:purge",
     "erase": "keptlog.cli.erase:erase",
     "erasure": "keptlog.cli.erase:erasure",
+    "receipt": "keptlog.cli.receipt:receipt",
     "repair": "keptlog.cli.repair:repair",
     "spark-server": "keptlog.cli.spark_server:spark_server",
 }

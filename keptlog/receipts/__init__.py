@@ -3,8 +3,8 @@
     receipt.py     a draft, a receipt, and the one way to write it as bytes
     signing.py     Ed25519: a key that signs, and the public half that tells whether it did
     key_files.py   where the keys lie, and who makes them
+    coverage.py    what no receipt covers, in words
     chain.py       whether some files are a whole chain: names what is missing, damaged, swapped or of another key
-    telling.py     a receipt in people's words
 
 Whoever holds the files of a chain and a public key needs nothing else of keptlog: no home, no catalog, no network. So
 nothing here imports what opens one. Where the chain of a home lies is the business of ``keptlog.table.receipt_chain``.

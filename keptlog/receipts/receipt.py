@@ -92,6 +92,12 @@ class Receipt:
         return canonical(self._fields() | {"signature": self.signature})
 
     @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that it is about."""
+        topics = self.content.get("topics", self.content.get("topic"))
+        return (topics,) if isinstance(topics, str) else tuple(str(each) for each in topics or ())
+
+    @property
     def sha256(self) -> str:
         """Of its file; the next receipt names it."""
         return sha256_of(self.to_bytes())

@@ -116,7 +116,7 @@ def test_a_home_that_never_signed_trusts_nobody(tmp_path: Path) -> None:
 def test_a_public_key_that_is_none_is_named(tmp_path: Path) -> None:
     path = tmp_path / "auditor.pub"
     path.write_bytes(KEY.to_pem())
-    with pytest.raises(InvalidConfig, match="public key .*auditor.pub is not usable, it is no public key in PEM"):
+    with pytest.raises(InvalidConfig, match=r"public key .*auditor.pub is not usable, it is no public key in PEM"):
         public_keys([path])
     with pytest.raises(InvalidConfig, match=r"public key .*gone.pub can't be read \(No such file"):
         public_keys([tmp_path / "gone.pub"])

@@ -65,11 +65,11 @@ def test_an_id_that_can_be_no_file_name_is_refused(receipt_id: str) -> None:
         (lambda text: text.replace('"kind": "purge"', '"kind": "purge",\n "kind": "purge"'), "not written as"),
         (lambda text: text.replace("receipt 1", "receipt 2"), "this keptlog reads 'keptlog receipt 1'"),
         (lambda text: text[: len(text) // 2], "it is not JSON"),
-        (lambda text: "[" * 100_000, "it is not JSON"),
-        (lambda text: '{"at_ms": ' + "1" * 5000 + "}", "it is not JSON"),
-        (lambda text: "[]", "it is no receipt"),
-        (lambda text: "{}", "it is no receipt"),
-        (lambda text: "", "it is not JSON"),
+        (lambda _: "[" * 100_000, "it is not JSON"),
+        (lambda _: '{"at_ms": ' + "1" * 5000 + "}", "it is not JSON"),
+        (lambda _: "[]", "it is no receipt"),
+        (lambda _: "{}", "it is no receipt"),
+        (lambda _: "", "it is not JSON"),
     ],
 )
 def test_what_is_written_in_any_other_way_is_no_receipt(change: Any, why: str) -> None:

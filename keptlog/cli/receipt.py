@@ -1,0 +1,173 @@
+"""``keptlog receipt``: what was deleted for good, signed and in one chain, for whoever has to prove it.
+
+``verify FILE…`` needs nothing but the files and a public key: it opens no home and no catalog, and imports nothing that
+could (``tests/cli/test_receipt.py``). All else asks the home.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from keptlog.cli.output import EXIT_FAILED, json_option, print_json, print_table, size
+from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
+from keptlog.receipts.chain import Verification, verify_chain
+from keptlog.receipts.key_files import PUBLIC_FILE, public_keys, trusted_keys
+from keptlog.settings import home_path
+
+if TYPE_CHECKING:
+    from keptlog.passes.receipts import Receipts
+    from keptlog.receipts.receipt import Receipt
+    from keptlog.receipts.signing import PublicKey
+
+_existing = click.Path(exists=True, path_type=Path)
+
+
+@click.group(short_help="List, show, verify and export the receipts of what was deleted for good.")
+def receipt() -> None:
+    """Receipts say what was deleted for good, when and why. They are signed, and each names the one before it."""
+
+
+@receipt.command(name="list", short_help="List all receipts, or those of a topic.")
+@click.option("--topic", metavar="TOPIC", help="Only those of this topic, also if it is deleted by now.")
+@json_option
+def list_receipts(*, topic: str | None, as_json: bool) -> None:
+    """List all receipts, oldest first."""
+    rows: list[dict[str, object]] = []
+    problem: LogCorrupt | None = None
+    try:
+        rows += (_row(each) for each in _receipts().list(topic))
+    except LogCorrupt as error:
+        problem = error
+    if as_json:
+        print_json({"receipts": rows, "unreadable": str(problem) if problem else None})
+    else:
+        shown = [row | {"done": iso_time(_number(row["done_ms"])), "size": size(_number(row["bytes"]))} for row in rows]
+        columns = ("number", "done", "kind", "topic", "files", "size", "id")
+        print_table([{name: row[name] for name in columns} for row in shown], empty="no receipts yet")
+    if problem:
+        raise problem
+
+
+@receipt.command(short_help="Show one receipt, by its number or id.")
+@click.argument("name", metavar="ID")
+@json_option
+def show(name: str, *, as_json: bool) -> None:
+    """Show one receipt, by its number or its id; --json prints its file."""
+    found = _receipts().show(name)
+    click.echo(found.to_bytes().decode("ascii"), nl=False) if as_json else click.echo("\n".join(lines_of(found)))
+
+
+@receipt.command(short_help="Check receipts: is one missing, or not as it was signed?")
+@click.argument("files", metavar="[FILE | FOLDER]...", nargs=-1, type=_existing)
+@click.option(
+    "--public-key",
+    "keys",
+    metavar="FILE",
+    multiple=True,
+    type=_existing,
+    help="Trust this key, and no other that is not named so. Without it, the home's own receipts*.pub.",
+)
+@click.option("--part", is_flag=True, help="The files are only a part of a chain: ask for none that is missing.")
+@json_option
+def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: bool) -> None:
+    """Check that no receipt is missing, and that all are as they were signed.
+
+    With FILEs, or FOLDERs as `receipt export` writes them, nothing else is read but the public keys: no home, no
+    catalog. Without, the receipts of the home are checked, and that the catalog says the same of them.
+
+    Whether receipts are missing at the end is told by head.json. Without it that can't be told, and the exit code is 1;
+    --part is for single receipts.
+
+    \b
+    Exit code 0: all is well. 1: something is wrong, and named. 2: no public key, or a file that is not there.
+    """
+    if files:
+        trusted = public_keys(keys) if keys else trusted_keys(home_path())
+        found = verify_chain(_contents(files), _some_key(trusted), is_part=part)
+    elif part:
+        raise InvalidConfig("--part is about files: name them, or leave it out")
+    else:
+        found = _receipts().verify(keys)
+    if as_json:
+        print_json(asdict(found) | {"is_sound": found.is_sound})
+    else:
+        click.echo(_told(found, is_part=part))
+        for each in found.findings:
+            click.echo(f"  {each.flaw}: {each.text}")
+    if not found.is_sound:
+        sys.exit(EXIT_FAILED)
+
+
+@receipt.command(short_help="Copy all receipts into a folder, to be verified elsewhere.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@json_option
+def export(folder: Path, *, as_json: bool) -> None:
+    """Copy all receipts and their head into FOLDER, for an auditor; what an earlier export left there stays.
+
+    The public key is not among them: hand it over by another way, or it would prove nothing.
+    """
+    count = _receipts().export(folder)
+    public = home_path() / PUBLIC_FILE
+    if as_json:
+        print_json({"folder": str(folder), "receipts": count})
+        return
+    click.echo(f"{counted(count, 'receipt')} in {folder}")
+    click.echo(f"to check them: keptlog receipt verify {folder} --public-key {public}")
+
+
+def _receipts() -> Receipts:
+    from keptlog.home import open_home  # noqa: PLC0415  # who checks files has no home, and needs none
+
+    return open_home().receipts
+
+
+def _some_key(keys: Sequence[PublicKey]) -> Sequence[PublicKey]:
+    if not keys:
+        raise InvalidConfig(
+            f"no public key to trust: name it with --public-key; it is the file {PUBLIC_FILE} of the home that signed"
+        )
+    return keys
+
+
+def _contents(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    for path in files:
+        found = sorted(each for each in path.rglob("*.json") if each.is_file()) if path.is_dir() else [path]
+        for each in found:
+            yield str(each), each.read_bytes()
+
+
+def _told(found: Verification, *, is_part: bool) -> str:
+    if not found.receipts:
+        return "no receipts yet" if found.is_sound else "no receipt is as it was signed by a key that is trusted"
+    which = f", {found.first} to {found.last}" if found.receipts > 1 else f", number {found.first}"
+    what = f"{counted(found.receipts, 'receipt')}{which}, signed by key {', '.join(found.key_ids)}"
+    if not found.is_sound:
+        return f"{what}; {counted(len(found.findings), 'finding')}:"
+    return f"{what}: unchanged" + ("" if is_part else ", and none is missing")
+
+
+def _row(each: Receipt) -> dict[str, object]:
+    gone = files_of(each)
+    return {
+        "number": each.sequence,
+        "id": each.id,
+        "kind": each.kind,
+        "topic": ", ".join(each.topics) or None,
+        "done_ms": each.at_ms,
+        "files": len(gone),
+        "bytes": bytes_of(gone),
+        "key_id": each.key_id,
+    }
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

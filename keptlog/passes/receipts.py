@@ -1,0 +1,102 @@
+"""What is done with the receipts of a home: they are listed, shown, verified and handed to others.
+
+Sealing them is the business of whoever deletes (``keptlog.table.receipt_chain``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.receipts.chain import HEAD_FILE, Verification, name_of
+from keptlog.receipts.key_files import public_keys
+from keptlog.receipts.receipt import Receipt
+from keptlog.receipts.signing import PublicKey
+from keptlog.table.receipt_chain import ReceiptChain
+from keptlog.table.receipt_verification import verify_receipts
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """The receipts of a home. All of it raises StorageUnavailable if catalog or storage can't be reached."""
+
+    chain: ReceiptChain
+    trusted: Callable[[], Iterable[PublicKey]]
+    """The public keys that are trusted where none is named."""
+
+    def list(self, topic: str | None = None) -> Iterator[Receipt]:
+        """All receipts from the first on, or those of one topic, also of one that is deleted.
+
+        Raises:
+            LogCorrupt: at the end, if some can't be read; says which.
+        """
+        for receipt in self.chain.receipts():
+            if topic is None or topic in receipt.topics:
+                yield receipt
+
+    def show(self, name: str) -> Receipt:
+        """The receipt of an id, or of a number.
+
+        Raises:
+            InvalidConfig: there is none.
+            LogCorrupt: it can't be read.
+        """
+        receipt = self.chain.find(name)
+        if receipt is None:
+            raise InvalidConfig(f"there is no receipt {name!r}: see keptlog receipt list")
+        return receipt
+
+    def verify(self, keys: Iterable[Path | str] = ()) -> Verification:
+        """Check the whole chain against its signatures, and against what the catalog says of it.
+
+        ``keys`` are files of the public keys that are trusted; by default those in the home, ``receipts*.pub``.
+
+        Raises:
+            InvalidConfig: a file of a public key can't be read.
+        """
+        named = [Path(key) for key in keys]
+        return verify_receipts(self.chain, public_keys(named) if named else self.trusted())
+
+    def export(self, folder: Path | str) -> int:
+        """Copy all receipts, and the head, into a folder, for whoever verifies them elsewhere; gives their number.
+
+        A folder with an earlier export of the same chain gets what came since.
+
+        Raises:
+            InvalidConfig: the folder has another receipt of the same name; nothing of that is overwritten.
+            LogCorrupt: at the end, if some can't be read; says which.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        head = self.chain.head()
+        if head is None:
+            return 0
+        count = 0
+        try:
+            for receipt in self.chain.receipts():
+                if receipt.sequence <= head.sequence:  # others may seal meanwhile
+                    _put(folder / name_of(receipt), receipt.to_bytes())
+                    count += 1
+        except LogCorrupt:
+            _replace(folder / HEAD_FILE, head.to_bytes())
+            raise
+        _replace(folder / HEAD_FILE, head.to_bytes())
+        return count
+
+
+def _put(path: Path, content: bytes) -> None:
+    if not path.exists():
+        _replace(path, content)
+    elif path.read_bytes() != content:
+        raise InvalidConfig(
+            f"{path} is there, and is not what this home's chain has: export into another folder, and keep that one"
+        )
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    half = path.with_name(f".{path.name}.half")
+    half.write_bytes(content)
+    half.replace(path)
