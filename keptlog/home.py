@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from keptlog import __version__
 from keptlog.engine.tasks import Sizes
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.kafka_client.settings import ClientSettings
@@ -257,7 +258,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     settings = broker_settings(path / BROKER_FILE, environment)
     store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
     store.clock_guard.clock_ms = wall_clock_ms
-    chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id)
+    chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
 
 

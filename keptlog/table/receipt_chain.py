@@ -27,7 +27,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
-from keptlog import __version__
 from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.receipts.chain import sealed, signed_head
 from keptlog.receipts.receipt import Draft, Head, Receipt
@@ -82,6 +81,8 @@ class ReceiptChain:
     key: Callable[[], SigningKey]
     """Called when something is sealed, not before."""
     new_id: Callable[[], str]
+    version: str
+    """Of this keptlog; every receipt says it."""
     _known: ReceiptFiles | None = None
     """What was listed by earlier calls."""
 
@@ -278,7 +279,7 @@ class _Sealing:
         receipts: list[Receipt] = []
         previous_sha256 = end.sha256
         for number, draft in enumerate(drafts, end.length + 1):
-            receipts.append(sealed(draft, number, previous_sha256, self.key, __version__))
+            receipts.append(sealed(draft, number, previous_sha256, self.key, self.chain.version))
             previous_sha256 = receipts[-1].sha256
         return receipts
 

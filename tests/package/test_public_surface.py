@@ -8,6 +8,7 @@ import sys
 
 import keptlog
 from keptlog.home import Home
+from keptlog.passes.receipts import Receipts
 
 NAMES = {
     "open_home",
@@ -27,7 +28,7 @@ NAMES = {
     "InvariantViolated",
     "__version__",
 }
-HEAVY = ("click", "confluent_kafka", "dagster", "numpy", "pandas", "pyarrow", "pyiceberg", "pyspark")
+HEAVY = ("click", "confluent_kafka", "cryptography", "dagster", "numpy", "pandas", "pyarrow", "pyiceberg", "pyspark")
 CALLS = {
     "topics": "(self) -> 'list[str]'",
     "create_topic": "(self, name: 'str', partitions: 'int' = 1, config: 'Mapping[str, str] | None' = None) -> 'Topic'",
@@ -50,6 +51,13 @@ CALLS = {
     "verify": "(self, *names: 'str', now_ms: 'int | None' = None) -> 'dict[str, list[CheckResult]]'",
 }
 
+RECEIPT_CALLS = {
+    "list": "(self, topic: 'str | None' = None) -> 'Iterator[Receipt]'",
+    "show": "(self, name: 'str') -> 'Receipt'",
+    "verify": "(self, keys: 'Iterable[Path | str]' = ()) -> 'Verification'",
+    "export": "(self, folder: 'Path | str') -> 'int'",
+}
+
 
 def run(code: str) -> str:
     """What a Python of its own prints."""
@@ -69,8 +77,14 @@ def test_a_home_takes_these_calls() -> None:
     assert {name: str(inspect.signature(getattr(Home, name))) for name in CALLS} == CALLS
 
 
+def test_its_receipts_take_these_calls() -> None:
+    assert {name: str(inspect.signature(getattr(Receipts, name))) for name in RECEIPT_CALLS} == RECEIPT_CALLS
+    assert "receipts" in Home.__dataclass_fields__
+
+
 def test_all_of_it_says_what_it_is() -> None:
     documented = [getattr(keptlog, name) for name in NAMES - {"__version__"}] + [getattr(Home, name) for name in CALLS]
+    documented += [getattr(Receipts, name) for name in RECEIPT_CALLS]
     assert [each for each in documented if not inspect.getdoc(each)] == []
 
 

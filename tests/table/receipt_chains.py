@@ -13,14 +13,14 @@ from keptlog.table.commit import Committer
 from keptlog.table.files import TableFiles
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_verification import verify_receipts
-from tests.receipts.chains import KEY
+from tests.receipts.chains import KEY, VERSION
 from tests.table.stores import new_id
 
 
 def chain_over(catalog: Catalog) -> ReceiptChain:
     """A chain that does not really wait between attempts."""
     files = TableFiles(tuple(sorted(catalog.properties.items())))
-    return ReceiptChain(Committer(catalog, lambda _: None, files), lambda: KEY, new_id)
+    return ReceiptChain(Committer(catalog, lambda _: None, files), lambda: KEY, new_id, VERSION)
 
 
 def chain_at(home: Path) -> ReceiptChain:
