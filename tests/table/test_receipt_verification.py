@@ -1,0 +1,103 @@
+"""Beside the files, ``receipt verify`` asks the catalog: was the chain cut off, put back or begun anew?"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from keptlog.receipts.chain import Flaw
+from keptlog.table import receipt_chain
+from keptlog.table.embedded import RECEIPTS
+from keptlog.table.receipt_chain import ReceiptChain
+from keptlog.table.receipt_files import HEAD_SHA256, LENGTH
+from tests.table.receipt_chains import chain_at, check, draft, ids, require_sound, stored
+
+
+def findings(chain: ReceiptChain) -> dict[Flaw, str]:
+    return {finding.flaw: finding.text for finding in check(chain).findings}
+
+
+def set_properties(chain: ReceiptChain, **properties: str) -> None:
+    table = chain.table()
+    assert table
+    names = {"length": LENGTH, "head": HEAD_SHA256}
+    changed = {names[name]: value for name, value in properties.items()}
+    table.transaction().set_properties(changed).commit_transaction()
+
+
+def test_a_table_that_somebody_has_cut_off_is_told_by_the_signed_head(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    receipts = chain.append(draft(number) for number in range(4))
+    set_properties(chain, length="2", head=receipts[1].sha256)
+    found = findings(chain)
+    assert "ends with receipt 4" in found[Flaw.OTHER_END]
+    assert "somebody has changed the table" in found[Flaw.OTHER_END]
+
+
+def test_a_table_whose_properties_are_no_end_is_told(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    chain.append([draft(0)])
+    set_properties(chain, length="many")
+    assert "chain.length='many'" in findings(chain)[Flaw.OTHER_END]
+
+
+def test_a_head_that_is_gone_or_changed_is_told(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    chain.append([draft(0)])
+    (head,) = stored(chain)[0].parents[1].glob("heads/*")
+    content = head.read_bytes()
+    head.write_bytes(content.replace(b'"sequence": 1', b'"sequence": 2'))
+    assert set(findings(chain)) >= {Flaw.DAMAGED, Flaw.NO_END}
+    head.unlink()
+    assert set(findings(chain)) == {Flaw.NO_END}
+    head.write_bytes(content)
+    require_sound(chain)
+
+
+def test_a_catalog_that_was_put_back_is_told_and_what_had_landed_is_kept(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    chain.append([draft(0)])
+    shutil.copy(tmp_path / "catalog.db", tmp_path / "backup.db")
+    for number in range(1, 4):
+        chain.append([draft(number)])
+    shutil.move(tmp_path / "backup.db", tmp_path / "catalog.db")
+    put_back = chain_at(tmp_path)
+    assert "receipts 2 to 3 had landed, and the catalog does not know that" in findings(put_back)[Flaw.PUT_BACK]
+    assert [each.sequence for each in put_back.append([draft("new"), draft("newer"), draft("newest")])] == [2, 3, 4]
+    assert len(stored(put_back)) == 7
+    assert set(findings(put_back)) == {Flaw.PUT_BACK}
+
+
+def test_what_a_killed_writer_left_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = chain_at(tmp_path)
+    chain.append([draft(0)])
+
+    class KilledError(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise KilledError
+
+    for name in ("a", "b"):
+        monkeypatch.setattr(receipt_chain.FileChange, "written", die)
+        with pytest.raises(KilledError):
+            chain_at(tmp_path).append([draft(name), draft(f"{name}-2")])
+        monkeypatch.undo()
+    assert len(stored(chain)) == 5
+    require_sound(chain)
+    chain.append([draft("a"), draft("b"), draft("c")])
+    assert ids(chain_at(tmp_path)) == ["draft-0", "draft-a", "draft-b", "draft-c"]
+    require_sound(chain)
+    assert [each.sequence for each in chain_at(tmp_path).append([draft("b"), draft("b-2")])] == [3, 5]
+
+
+def test_a_chain_that_was_begun_anew_leaves_the_earlier_one_and_is_told(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    chain.append([draft(0), draft(1)])
+    chain.committer.catalog.drop_table((RECEIPTS, "chain"))
+    anew = chain_at(tmp_path)
+    assert [each.sequence for each in anew.append([draft(0)])] == [1]
+    assert "2 receipts of an earlier chain, which the catalog no longer knows" in findings(anew)[Flaw.PUT_BACK]
+    assert len(stored(anew)) == 3
