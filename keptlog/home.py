@@ -259,6 +259,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
     store.clock_guard.clock_ms = wall_clock_ms
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
+    store.seal = chain.append
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
 
 

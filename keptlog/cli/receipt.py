@@ -19,7 +19,7 @@ from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
-from keptlog.receipts.chain import Verification, verify_chain
+from keptlog.receipts.chain import ChainVerification, verify_chain
 from keptlog.receipts.key_files import PUBLIC_FILE, public_keys, trusted_keys
 from keptlog.settings import home_path
 
@@ -145,7 +145,7 @@ def _contents(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             yield str(each), each.read_bytes()
 
 
-def _told(found: Verification, *, is_part: bool) -> str:
+def _told(found: ChainVerification, *, is_part: bool) -> str:
     if not found.receipts:
         return "no receipts yet" if found.is_sound else "no receipt is as it was signed by a key that is trusted"
     which = f", {found.first} to {found.last}" if found.receipts > 1 else f", number {found.first}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig, LogCorrupt
-from keptlog.receipts.chain import HEAD_FILE, Verification, name_of
+from keptlog.receipts.chain import HEAD_FILE, ChainVerification, name_of
 from keptlog.receipts.key_files import public_keys
 from keptlog.receipts.receipt import Receipt
 from keptlog.receipts.signing import PublicKey
@@ -48,7 +48,7 @@ class Receipts:
             raise InvalidConfig(f"there is no receipt {name!r}: see keptlog receipt list")
         return receipt
 
-    def verify(self, keys: Iterable[Path | str] = ()) -> Verification:
+    def verify(self, keys: Iterable[Path | str] = ()) -> ChainVerification:
         """Check the whole chain against its signatures, and against what the catalog says of it.
 
         ``keys`` are files of the public keys that are trusted; by default those in the home, ``receipts*.pub``.

@@ -58,7 +58,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class ChainVerification:
     """What was found of a chain."""
 
     receipts: int
@@ -104,7 +104,7 @@ def signed_head(newest: Receipt, key: SigningKey) -> Head:
 
 def verify_chain(
     files: Iterable[tuple[str, bytes]], keys: Iterable[PublicKey], *, is_part: bool = False
-) -> Verification:
+) -> ChainVerification:
     """Check the files of a chain, its head among them; memory is that of their names.
 
     ``files`` are names and contents, in any order. ``is_part`` says that they are only some of the chain's: what is
@@ -186,7 +186,7 @@ class _Check:
         self.damaged.update(numbers)
         self.findings.append(Finding(Flaw.DAMAGED, text, (name,), numbers))
 
-    def ended(self, *, is_part: bool) -> Verification:
+    def ended(self, *, is_part: bool) -> ChainVerification:
         self.findings += self._of_unknown_keys()
         self.findings += self._twice()
         self.findings += self._not_linked()
@@ -195,7 +195,7 @@ class _Check:
             self.findings += self._missing()
             self.findings += self._without_end()
         numbers = sorted(self.true)
-        return Verification(
+        return ChainVerification(
             receipts=len(numbers),
             first=numbers[0] if numbers else None,
             last=numbers[-1] if numbers else None,

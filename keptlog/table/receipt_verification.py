@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
-from keptlog.receipts.chain import Finding, Flaw, Verification, told_numbers, verify_chain
+from keptlog.receipts.chain import ChainVerification, Finding, Flaw, told_numbers, verify_chain
 from keptlog.receipts.receipt import Head, Receipt
 from keptlog.receipts.signing import PublicKey
 from keptlog.table.files import TableFiles
@@ -27,7 +27,7 @@ from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import ReceiptFiles, ReceiptName, all_folders, chain_folder
 
 
-def verify_receipts(chain: ReceiptChain, keys: Iterable[PublicKey]) -> Verification:
+def verify_receipts(chain: ReceiptChain, keys: Iterable[PublicKey]) -> ChainVerification:
     """Check all receipts of a home; ``keys`` are those whose signatures are taken for true.
 
     Raises:
@@ -40,7 +40,7 @@ def verify_receipts(chain: ReceiptChain, keys: Iterable[PublicKey]) -> Verificat
         try:
             listed = chain.listed()
         except LogCorrupt as error:
-            return Verification(0, None, None, (), (Finding(Flaw.OTHER_END, str(error)),))
+            return ChainVerification(0, None, None, (), (Finding(Flaw.OTHER_END, str(error)),))
         folder = chain_folder(table)
         trusted = list(keys)
         head = list(_contents(chain.files, [f"{listed.folder}{listed.end.head_file}"] if listed.end.length else []))
@@ -62,7 +62,7 @@ def _contents(files: TableFiles, paths: Iterable[str]) -> Iterator[tuple[str, by
             yield path, files.read_bytes(path)
 
 
-def _other_end(listed: ReceiptFiles, head: Sequence[tuple[str, bytes]], found: Verification) -> Iterator[Finding]:
+def _other_end(listed: ReceiptFiles, head: Sequence[tuple[str, bytes]], found: ChainVerification) -> Iterator[Finding]:
     """Where the table says that the chain ends, beside where its head and its files do."""
     end = listed.end
     if not head:

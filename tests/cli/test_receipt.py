@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.home import open_home
+from keptlog.home import open_home, wall_clock_ms
+from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.receipts.coverage import NOT_COVERED
 from keptlog.receipts.receipt import Draft
 
@@ -221,6 +223,29 @@ def test_an_export_goes_on_where_an_earlier_one_ended_and_overwrites_nothing(sea
     assert said.returncode == 2
     assert "000000000003-e1.json is there, and is not what this home's chain has" in said.stderr
     assert path.read_bytes() == b"{}"
+
+
+def test_purges_and_deletions_of_topics_leave_receipts_that_outlive_them(terminal: Terminal) -> None:
+    home = open_home(terminal.folder / "home")
+    home.create_topic("users", config={"cleanup.policy": "delete", "file.delete.delay.ms": "0"})
+    home.append("users", [NewRecord(b"ada", b"1", 1_700_000_000_000)])
+    home.store.delete_records(TopicPartition("users", 0), -1, None)
+    result = home.purger.purge(now_ms=wall_clock_ms() + 60_000)
+    assert result.failed == {}
+    (purge,) = home.receipts.list("users")
+    assert purge.kind == "purge"
+    assert {each["why"] for each in purge.content["files"]} == {"retired"}
+    assert [each["first_offset"] for each in purge.content["files"] if each["partition"] == 0] == [0]
+    home.delete_topic("users")
+    kinds = [each.kind for each in open_home(terminal.folder / "home").receipts.list("users")]
+    assert kinds == ["purge", "topic-delete"]
+    assert not list((terminal.folder / "home" / "warehouse" / "keptlog").rglob("*.*"))
+    assert terminal.run("verify").returncode == 0
+    shown = terminal.run("show", "1").stdout
+    assert "receipt 1: purge of topic users" in shown
+    assert "replaced by a clean or a retention, and past their delay: " in shown
+    assert "offsets 0 to 0" in shown
+    assert terminal.run("show", "2").stdout.startswith("receipt 2: deletion of topic users\n")
 
 
 def test_a_part_of_a_home_is_no_question(sealed: Terminal) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from keptlog.receipts.chain import HEAD_FILE, Verification, name_of, sealed, signed_head, verify_chain
+from keptlog.receipts.chain import HEAD_FILE, ChainVerification, name_of, sealed, signed_head, verify_chain
 from keptlog.receipts.receipt import Draft, Receipt
 from keptlog.receipts.signing import SigningKey
 
@@ -32,5 +32,5 @@ def files_of(chain: Iterable[Receipt], key: SigningKey = KEY, *, with_head: bool
     return files | ({HEAD_FILE: signed_head(chain[-1], key).to_bytes()} if with_head else {})
 
 
-def verified(files: Mapping[str, bytes], *keys: SigningKey, is_part: bool = False) -> Verification:
+def verified(files: Mapping[str, bytes], *keys: SigningKey, is_part: bool = False) -> ChainVerification:
     return verify_chain(files.items(), [key.public for key in keys or (KEY,)], is_part=is_part)

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.receipts.chain import HEAD_FILE, Flaw, Verification, name_of, sealed, signed_head
+from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Flaw, name_of, sealed, signed_head
 from keptlog.receipts.receipt import Receipt
 from keptlog.receipts.signing import SigningKey
 from tests.receipts.chains import KEY, LENGTH, OTHER_KEY, VERSION, draft, files_of, receipts, verified
 
 
-def flaws(verification: Verification) -> set[Flaw]:
+def flaws(verification: ChainVerification) -> set[Flaw]:
     return {finding.flaw for finding in verification.findings}
 
 
-def texts(verification: Verification) -> str:
+def texts(verification: ChainVerification) -> str:
     return "\n".join(finding.text for finding in verification.findings)
 
 

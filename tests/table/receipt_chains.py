@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyiceberg.catalog import Catalog
 
-from keptlog.receipts.chain import Verification
+from keptlog.receipts.chain import ChainVerification
 from keptlog.receipts.receipt import Draft
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import Committer
@@ -35,7 +35,7 @@ def ids(chain: ReceiptChain) -> list[str]:
     return [receipt.id for receipt in chain.receipts()]
 
 
-def check(chain: ReceiptChain) -> Verification:
+def check(chain: ReceiptChain) -> ChainVerification:
     return verify_receipts(chain, [KEY.public])
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keptlog.receipts.chain import Flaw
-from keptlog.table import receipt_chain
 from keptlog.table.embedded import RECEIPTS
+from keptlog.table.manifests import FileChange
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import HEAD_SHA256, LENGTH
 from tests.table.receipt_chains import chain_at, check, draft, ids, require_sound, stored
@@ -81,7 +81,7 @@ def test_what_a_killed_writer_left_is_no_finding(tmp_path: Path, monkeypatch: py
         raise KilledError
 
     for name in ("a", "b"):
-        monkeypatch.setattr(receipt_chain.FileChange, "written", die)
+        monkeypatch.setattr(FileChange, "written", die)
         with pytest.raises(KilledError):
             chain_at(tmp_path).append([draft(name), draft(f"{name}-2")])
         monkeypatch.undo()
