@@ -22,7 +22,7 @@ from keptlog.cli.output import (
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.log.erasure import Erasure, ErasureWay
+from keptlog.log.erasure import Erasure, ErasureState, ErasureWay
 from keptlog.log.iso_time import iso_time, time_from
 from keptlog.passes.erase import refuse_unknown_ids
 from keptlog.passes.erasure_request import (
@@ -293,10 +293,20 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
+_BROUGHT_ON_BY = {
+    ErasureState.REQUESTED: "what arrives",
+    ErasureState.TOMBSTONED: "clean or retention",
+    ErasureState.COMPACTED: "clean, then purge",
+    ErasureState.UNREFERENCED: "the next purge",
+    ErasureState.DELETED: "erasure verify",
+}
+"""What an erasure waits for once its time has come, by the state that it is in."""
+
+
 def _next(row: ErasureRow, now_ms: int) -> str | None:
     if not row.erasure.is_open or row.next_ms is None:
         return None
-    return "with a pass" if row.next_ms <= now_ms else iso_time(row.next_ms)
+    return _BROUGHT_ON_BY[row.erasure.state] if row.next_ms <= now_ms else iso_time(row.next_ms)
 
 
 def _row(row: ErasureRow, now_ms: int) -> dict[str, object]:
