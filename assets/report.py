@@ -56,7 +56,8 @@ def names_to_check(cleaned: Pass) -> list[str]:
 
 def report_numbers(context: Context, cleaned: Pass, after: Overview) -> None:
     """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
-    metrics = metrics_by_log(after.assessments, after.last_passes, cleaned.plan.now_ms + cleaned.duration_ms)
+    now_ms = cleaned.plan.now_ms + cleaned.duration_ms
+    metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
     by_name = {str(each.log.topic_partition): each for each in after.assessments}
     for materialization in materializations(cleaned, by_name, metrics):
         context.log_event(materialization)

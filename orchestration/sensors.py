@@ -127,7 +127,7 @@ def _observations(observer: Observer, seen: Overview, cursor: str | None) -> tup
         return [], digest
     told = changed[:OBSERVATIONS_PER_TICK]
     observer.mark_reported(told)
-    metrics = metrics_by_log(told, seen.last_passes, seen.now_ms)
+    metrics = metrics_by_log(told, seen.last_passes, seen.erasures, seen.now_ms)
     return [
         dirty_observation(each, metrics[each.log.topic_partition], seen.holdings.get(each.log.topic_partition.topic))
         for each in told

@@ -52,9 +52,9 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
-    metrics = cleaner_metrics(assessments, seen.last_passes, seen.now_ms).to_dict()
+    metrics = cleaner_metrics(assessments, seen.last_passes, seen.erasures, seen.now_ms).to_dict()
     if as_json:
-        of_log = metrics_by_log(assessments, seen.last_passes, seen.now_ms)
+        of_log = metrics_by_log(assessments, seen.last_passes, seen.erasures, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
         unreadable = {name: str(error) for name, error in failed.items()}
         state = {"holders": holders_json(all_holders(seen)), "unreadable": unreadable, "read_only": store.read_only}

@@ -317,25 +317,3 @@ def _live_tombstones(erasure: Erasure, look: ErasureLook) -> bool:
 
 def _first_base(log: Log) -> int:
     return log.segments[0].base_offset if log.segments else log.log_end_offset
-
-
-@dataclass(frozen=True, slots=True)
-class OpenErasures:
-    """What can be told of a topic's erasures without reading any of them."""
-
-    count: int = 0
-    earliest_deadline_ms: int | None = None
-    next_ms: int | None = None
-    """When the clock alone can first bring one of them on; null if only data or a pass can."""
-
-    def is_overdue(self, now_ms: int) -> bool:
-        """Whether at least one is open although its deadline has passed."""
-        return self.earliest_deadline_ms is not None and self.earliest_deadline_ms < now_ms
-
-
-def open_erasures(erasures: Iterable[Erasure], logs: Mapping[int, Log], now_ms: int) -> OpenErasures:
-    """The summary of a topic's erasures."""
-    still_open = [each for each in erasures if each.is_open]
-    deadlines = [each.deadline_ms for each in still_open if each.deadline_ms is not None]
-    moments = [moment for each in still_open if (moment := next_ms(each, logs, now_ms)) is not None]
-    return OpenErasures(len(still_open), min(deadlines, default=None), min(moments, default=None))

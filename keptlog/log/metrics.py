@@ -1,8 +1,11 @@
-"""Kafka's cleaner metrics, under Kafka's names, over all logs and for each one.
+"""Kafka's cleaner metrics, under Kafka's names, over all logs and for each one; and ours of erasures beside them.
 
 Kafka keeps them in the memory of its threads, and updates the delay only when a log was selected: it is stale exactly
 when nothing can be cleaned. Here they are computed from the logs as they were judged, at any time, and from the numbers
 of each log's last pass; so they are true also when nothing was selected, or nothing runs.
+
+Erasures are asked for topic by topic. The metrics of one log have those of its topic, and over many logs each topic
+counts once.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from keptlog.log.assessment import Assessment
+from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import total_bytes
 from keptlog.log.topic_partition import TopicPartition
 
@@ -31,7 +35,7 @@ class LastPass:
 
 @dataclass(frozen=True, slots=True)
 class CleanerMetrics:
-    """The metrics of one log, or of several together. Fields carry Kafka's names."""
+    """The metrics of one log, or of several together. Fields carry Kafka's names; those of erasures are named alike."""
 
     max_dirty_percent: int
     max_compaction_delay_secs: int
@@ -42,6 +46,10 @@ class CleanerMetrics:
     max_clean_time_secs: int
     time_since_last_run_ms: int | None
     """Null if nothing ever ran."""
+    erasure_delay_secs: int
+    """By how much the latest open erasure is later than its deadline."""
+    erasures_open_count: int
+    erasures_overdue_count: int
 
     def to_dict(self) -> dict[str, int | None]:
         """Kafka's names, with their hyphens."""
@@ -49,12 +57,19 @@ class CleanerMetrics:
 
 
 def cleaner_metrics(
-    assessments: Iterable[Assessment], passes: Mapping[TopicPartition, LastPass], now_ms: int
+    assessments: Iterable[Assessment],
+    passes: Mapping[TopicPartition, LastPass],
+    erasures: Mapping[str, OpenErasures],
+    now_ms: int,
 ) -> CleanerMetrics:
     """The metrics over these logs; ``passes`` has the last pass of those that were ever cleaned.
 
+    ``erasures`` has what is open, by topic.
     ``now_ms`` may be later than a log was judged: what the clock alone changes is to be compared with it.
     """
+    assessments = list(assessments)
+    topics = {each.log.topic_partition.topic for each in assessments}
+    still_open = [erasures[topic] for topic in topics if topic in erasures]
     judged = [each for each in assessments if each.log.config.is_compacted]
     last = [passes[each.log.topic_partition] for each in judged if each.log.topic_partition in passes]
     uncleanable = [each for each in judged if each.log.uncleanable]
@@ -70,11 +85,17 @@ def cleaner_metrics(
         max_buffer_utilization_percent=max((100 * each.map_keys // max(each.map_slots, 1) for each in last), default=0),
         max_clean_time_secs=max((each.duration_ms for each in last), default=0) // 1000,
         time_since_last_run_ms=now_ms - max(each.ended_ms for each in last) if last else None,
+        erasure_delay_secs=max((each.delay_ms(now_ms) for each in still_open), default=0) // 1000,
+        erasures_open_count=sum(each.count for each in still_open),
+        erasures_overdue_count=sum(each.overdue_count(now_ms) for each in still_open),
     )
 
 
 def metrics_by_log(
-    assessments: Iterable[Assessment], passes: Mapping[TopicPartition, LastPass], now_ms: int
+    assessments: Iterable[Assessment],
+    passes: Mapping[TopicPartition, LastPass],
+    erasures: Mapping[str, OpenErasures],
+    now_ms: int,
 ) -> dict[TopicPartition, CleanerMetrics]:
     """The same for each log by itself."""
-    return {each.log.topic_partition: cleaner_metrics([each], passes, now_ms) for each in assessments}
+    return {each.log.topic_partition: cleaner_metrics([each], passes, erasures, now_ms) for each in assessments}

@@ -30,9 +30,9 @@ from typing import Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
-from keptlog.log.erasure import OpenErasures
 from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import LastPass
+from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs

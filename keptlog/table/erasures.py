@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.erasure import Erasure, ErasureBound, OpenErasures, bound, further
+from keptlog.log.erasure import Erasure, ErasureBound, bound, further
+from keptlog.log.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
 from keptlog.storage.files import StoredFile
 from keptlog.table.append import Append, AppendedPartition, log_end_offsets
@@ -221,9 +222,7 @@ class RegisterChange:
         before = table.properties.get(ERASURES)
         if before:
             self._replaced.append(_folder(table) + from_json(_NamedFile, before, ERASURES, "name of a file", "").file)
-        still_open = [each for each in erasures if each.is_open]
-        deadlines = [each.deadline_ms for each in still_open if each.deadline_ms is not None]
-        summary = OpenErasures(len(still_open), min(deadlines, default=None), next_ms if still_open else None)
+        summary = open_erasures(erasures, next_ms)
         return {ERASURES: to_json(_NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
 
     def _settle(self, table: Table) -> None:

@@ -14,9 +14,9 @@ from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import TopicConfig, known_settings
 from keptlog.log.counted import counted
-from keptlog.log.erasure import OpenErasures
 from keptlog.log.holder import Held, Holdings, Terms
 from keptlog.log.metrics import LastPass
+from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.format import format_of

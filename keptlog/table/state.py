@@ -36,8 +36,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.erasure import OpenErasures
 from keptlog.log.metrics import LastPass
+from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.table.format import SET_IT_BACK

@@ -64,12 +64,12 @@ def test_a_quiet_look_reads_no_register_however_many_are_open(world: World, monk
 
 
 def test_the_properties_of_a_topic_stay_small_however_many_are_open(world: World) -> None:
-    for topic, count in (("few", 1), ("many", 20 * OPEN)):
+    for topic, count in (("few", OPEN), ("many", 20 * OPEN)):
         with_open_erasures(world, topic, count)
     few, many = (world.store.load_table(topic).properties for topic in ("few", "many"))
     assert read_open_erasures("many", many).count == 20 * OPEN
     sizes = [len(each[ERASURES] + each[OPEN_ERASURES]) for each in (few, many)]
-    assert max(sizes) < 200
+    assert max(sizes) < 1000
     assert sizes[1] - sizes[0] < 20
 
 

@@ -11,7 +11,7 @@ from keptlog.log.metrics import cleaner_metrics
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "kafka-compatibility.md").read_text(encoding="utf-8")
-METRICS = cleaner_metrics([], {}, 0).to_dict()
+METRICS = cleaner_metrics([], {}, {}, 0).to_dict()
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def _segment(fields: Fields, last_offset: int) -> Segment:
 
 def _check_sums(expect: Fields, judged: dict[str, Judged], free: Sequence[Assessment], now_ms: int) -> None:
     if "max_dirty_percent" in expect:
-        assert cleaner_metrics(free, {}, now_ms).max_dirty_percent == expect["max_dirty_percent"]
+        assert cleaner_metrics(free, {}, {}, now_ms).max_dirty_percent == expect["max_dirty_percent"]
     if "max_compaction_delay_ms" in expect:
         assert max(each.max_compaction_delay_ms for each in free) == expect["max_compaction_delay_ms"]
     if "cleanable_partitions" in expect:
