@@ -14,9 +14,11 @@ import dagster as dg
 
 from keptlog.dagster.assets.attempts import end_attempts
 from keptlog.dagster.assets.checks import TopicFindings, check_results, look_at
+from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.last_results import WHOLE_TOPIC
 from keptlog.dagster.assets.numbers import materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import CommitStateUnknown, StalePlan
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
@@ -80,6 +82,13 @@ def checks_after(
         looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic])
         # The clean has just written the values; the job that verifies reads every byte.
         yield from check_results(instance, store, look_at(store, looked, logs[topic], every_byte=False))
+
+
+def erasures_after(context: Context, log_store: LogStoreResource, after: Overview, now_ms: int) -> None:
+    """See how far the erasures are of topics that a clean has changed."""
+    topics = [topic for topic, each in after.erasures.items() if each.count]
+    if topics:
+        bring_erasures_on(context, lambda: look_at_erasures(log_store, now_ms, topics))
 
 
 def fail_if_any_failed(context: Context, cleaned: Pass, names: Collection[str]) -> None:

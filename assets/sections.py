@@ -17,7 +17,14 @@ from keptlog.dagster.assets.checks import check_specs, gone_results
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.names import clean_key, dirty_key, source_key
 from keptlog.dagster.assets.outage import telling_outages
-from keptlog.dagster.assets.report import checks_after, fail_if_any_failed, observe_after, report_numbers, run_id_of
+from keptlog.dagster.assets.report import (
+    checks_after,
+    erasures_after,
+    fail_if_any_failed,
+    observe_after,
+    report_numbers,
+    run_id_of,
+)
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -145,6 +152,7 @@ def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
         yield from checks_after(context.instance, log_store.store, cleaned, after)
         # An asset gives all of its checks; the job leaves this one to those that verify and purge.
         yield from gone_results(context.instance, log_store.store, topic.name, now_ms)
+        erasures_after(context, log_store, after, clock.read_ms())
         fail_if_any_failed(context, cleaned, names)
 
     return clean

@@ -1,4 +1,4 @@
-"""All that Dagster loads: two or three assets a topic, the jobs, the sensors, the schedules, and what they need.
+"""All that Dagster loads: assets of each topic and one of erasures, jobs, sensors, schedules, and what they need.
 
 The topics are read when the code location is loaded, so a new topic's assets appear after a reload; its logs are
 cleaned before that, because jobs and sensors work on the store (``docs/dagster.md``). A home that is empty or can't be
@@ -11,8 +11,11 @@ from typing import Any
 
 import dagster as dg
 
+from keptlog.dagster.assets.erasures import erasures_asset
 from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
+from keptlog.dagster.orchestration.erase_job import erase, verify_erasures
+from keptlog.dagster.orchestration.erasure_sensor import erasure_sensor
 from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.dagster.orchestration.jobs import clean_logs, purge, retention
@@ -35,12 +38,13 @@ def build_defs(log_store: LogStoreResource | None = None, resources: Mapping[str
     log_store = log_store or LogStoreResource()
     return dg.Definitions(
         assets=topic_assets(log_store),
-        jobs=[clean_logs, retention, purge, verify, ingest_kafka],
+        jobs=[clean_logs, retention, purge, verify, ingest_kafka, erase, verify_erasures],
         sensors=[
             *SENSORS,
             retention_sensor(retention_interval_seconds(log_store)),
             failed_run_sensor,
             ingest_lag_sensor,
+            erasure_sensor,
         ],
         schedules=SCHEDULES,
         executor=dg.in_process_executor,
@@ -76,7 +80,8 @@ def topic_assets(log_store: LogStoreResource) -> list[dg.AssetSpec | dg.AssetsDe
         _notice([topic, "unreadable"], f"{topic} can't be read: {error}. Reload when that is mended.")
         for topic, error in unreadable.items()
     ]
-    return [*notices, *(each for topic, source in topics for each in _assets_of(topic, names[topic.name], source))]
+    sections = [each for topic, source in topics for each in _assets_of(topic, names[topic.name], source)]
+    return [*notices, *sections, erasures_asset()]
 
 
 def _described(

@@ -17,6 +17,10 @@ from keptlog.log.segment import Log
 
 JOB_NAME = "clean_logs"
 INGEST_JOB_NAME = "ingest_kafka"
+PURGE_JOB_NAME = "purge"
+VERIFY_ERASURES_JOB_NAME = "verify_erasures"
+_TOPIC_OPS = {PURGE_JOB_NAME: "delete_retired_files", VERIFY_ERASURES_JOB_NAME: "verify_deleted"}
+"""The op of each job that works on whole topics, which has them in its configuration."""
 
 _UNDER_WAY = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -61,6 +65,23 @@ def ingests_in_flight(instance: dg.DagsterInstance) -> InFlight:
             names |= topics
         names |= {key.path[0] for key in run.asset_selection or () if key == dirty_key(key.path[0])}
     return InFlight(frozenset(names), everything)
+
+
+def topics_in_flight(instance: dg.DagsterInstance, job_name: str) -> InFlight:
+    """What topics a job that works on whole topics, ``purge`` or ``verify_erasures``, is working on now."""
+    names: set[str] = set()
+    everything = False
+    for run in instance.get_runs(dg.RunsFilter(job_name=job_name, statuses=_UNDER_WAY)):
+        topics = configured_topics(run)
+        everything = everything or not topics
+        names.update(topics)
+    return InFlight(frozenset(names), everything)
+
+
+def configured_topics(run: dg.DagsterRun) -> list[str]:
+    """The topics that a run of such a job works on; all if there are none."""
+    config: Any = run.run_config
+    return list(config.get("ops", {}).get(_TOPIC_OPS[run.job_name], {}).get("config", {}).get("topics", []))
 
 
 def configured_logs(run: dg.DagsterRun) -> list[str]:

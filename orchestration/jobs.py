@@ -8,7 +8,7 @@ run from the start is a fresh plan, so that is what a retry does; "re-execute fr
 is told that the plan is stale.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
@@ -16,10 +16,12 @@ from pydantic import Field
 
 from keptlog.dagster.assets.attempts import begin_attempts
 from keptlog.dagster.assets.checks import as_evaluation, gone_results
+from keptlog.dagster.assets.erasures import ErasureNews, bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.numbers import retention_observation
 from keptlog.dagster.assets.outage import outage_among, tag_outage, telling_outages
 from keptlog.dagster.assets.report import (
     checks_after,
+    erasures_after,
     fail_if_any_failed,
     names_to_check,
     observe_after,
@@ -33,10 +35,12 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
+from keptlog.log.open_erasures import ErasureNeed
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import named_logs
+from keptlog.passes.observer import observe
 from keptlog.passes.retain import BEING_CLEANED
 from keptlog.table.drafts import Sealing
 from keptlog.table.held import held_lines
@@ -113,7 +117,13 @@ def expire_tombstones(
 
 
 @dg.op(description="Make what was rewritten live, one commit a topic; report it; fail if a log was not cleaned.")
-def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, log_store: LogStoreResource) -> Pass:
+def commit(
+    context: dg.OpExecutionContext,
+    config: CommitConfig,
+    staged: Pass,
+    log_store: LogStoreResource,
+    clock: ClockResource,
+) -> Pass:
     with telling_outages(context, staged.plan.now_ms):
         store = log_store.store
         committed = log_store.cleaner().commit(staged)
@@ -122,6 +132,7 @@ def commit(context: dg.OpExecutionContext, config: CommitConfig, staged: Pass, l
     if config.verify:
         for result in checks_after(context.instance, store, cleaned, after):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
+    erasures_after(context, log_store, after, clock.read_ms())
     fail_if_any_failed(context, cleaned, [str(step.topic_partition) for step in cleaned.plan.steps])
     context.log.info("%s cleaned, %d left alone", counted(len(cleaned.committed), "log"), len(cleaned.plan.left_alone))
     return cleaned
@@ -173,8 +184,8 @@ def delete_retired_files(
     for topic, receipt in result.receipts.items():
         deleted = len(receipt.deleted_files) + len(receipt.deleted_orphans)
         if deleted or receipt.expired_snapshots:
-            expired = counted(len(receipt.expired_snapshots), "snapshot")
             changed.add(topic)
+            expired = counted(len(receipt.expired_snapshots), "snapshot")
             freed = (topic, expired, counted(deleted, "file"), receipt.deleted_bytes)
             context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
         for line in held_lines(receipt.held):
@@ -192,6 +203,7 @@ def delete_retired_files(
             context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
         _tell_sealing(context, topic, deletion.sealing)
     _check_gone(context, log_store, changed, now_ms)
+    _erasures_after_purge(context, log_store, result.receipts, changed, now_ms)
     _fail_if_any(result.failed, "not purged")
 
 
@@ -210,6 +222,22 @@ def _tell_sealing(context: dg.OpExecutionContext, topic: str, sealing: Sealing) 
         context.log.info("%s: receipt %s", topic, receipt_id)
     for receipt_id in sealing.waiting:
         context.log.warning("%s: receipt %s waits to be sealed: %s", topic, receipt_id, sealing.why)
+
+
+def _erasures_after_purge(
+    context: dg.OpExecutionContext, log_store: LogStoreResource, purged: Iterable[str], changed: set[str], now_ms: int
+) -> None:
+    """Of the topics that were purged, those whose erasures may be further now."""
+
+    def look() -> ErasureNews | None:
+        names = list(purged)
+        erasures = observe(log_store.store, names, now_ms=now_ms).erasures if names else {}
+        waiting = {topic for topic, each in erasures.items() if each.has(ErasureNeed.PURGE)}
+        changed_open = {topic for topic in changed if topic in erasures and erasures[topic].count}
+        topics = sorted(waiting | changed_open)
+        return look_at_erasures(log_store, now_ms, topics) if topics else None
+
+    bring_erasures_on(context, look)
 
 
 @dg.job(

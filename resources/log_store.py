@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from keptlog.ingest.ingest_pass import Ingest
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.holder import Holdings
 from keptlog.passes.clean import Cleaner
+from keptlog.passes.erase import Eraser
 from keptlog.passes.observer import Observer
 from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
@@ -92,6 +93,11 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def purger(self) -> Purger:
         """What deletes files that were replaced."""
         return self._open().home.purger
+
+    def eraser(self, session: Callable[[], SparkSession] | None = None) -> Eraser:
+        """What erases keys; ``session`` is called when files are looked through or records dropped, not before."""
+        home = self._open().home
+        return replace(home.eraser, engine=home.cleaner(session).engine)
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into the home's topics; ``session`` is called when there is something to read, not before."""

@@ -8,26 +8,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import DagsterDev
-
-LAUNCH = """
-mutation ($params: ExecutionParams!) {
-  launchPipelineExecution(executionParams: $params) {
-    __typename
-    ... on LaunchRunSuccess { run { runId } }
-    ... on PythonError { message }
-    ... on RunConfigValidationInvalid { errors { message } }
-  }
-}
-"""
-SELECTOR = {"repositoryLocationName": "keptlog", "repositoryName": "__repository__"}
-
-
-def launch(dev: DagsterDev, job: str, config: dict[str, Any]) -> str:
-    """Launch a run as the UI's launchpad does."""
-    params = {"selector": SELECTOR | {"pipelineName": job}, "runConfigData": config, "mode": "default"}
-    answer = dev.query(LAUNCH, params=params)["launchPipelineExecution"]
-    assert answer["__typename"] == "LaunchRunSuccess", answer
-    return str(answer["run"]["runId"])
+from tests.e2e.launching import launch
 
 
 def asset_keys(dev: DagsterDev) -> set[str]:
@@ -109,7 +90,13 @@ def test_the_asset_page_shows_the_numbers_of_the_clean(dagster_dev: DagsterDev, 
 def test_the_automation_page_shows_every_sensor_at_work(dagster_dev: DagsterDev, page: Page) -> None:
     page.goto(f"{dagster_dev.url}/automation")
 
-    names = ("dirty_ratio_sensor", "ingest_lag_sensor", "max_compaction_lag_sensor", "tombstone_expiry_sensor")
+    names = (
+        "dirty_ratio_sensor",
+        "erasure_sensor",
+        "ingest_lag_sensor",
+        "max_compaction_lag_sensor",
+        "tombstone_expiry_sensor",
+    )
     for name in names:
         expect(page.get_by_text(name).first).to_be_visible()
 

@@ -34,7 +34,7 @@ def test_every_topic_has_a_dirty_and_a_clean_section_with_a_partition_for_each_l
     defs = world.defs
 
     dg.Definitions.validate_loadable(defs)
-    assert keys(defs) == {"users/dirty", "users/clean", "db.s.orders/dirty", "db.s.orders/clean"}
+    assert keys(defs) == {"users/dirty", "users/clean", "db.s.orders/dirty", "db.s.orders/clean", "erasures"}
     spec = next(spec for spec in defs.resolve_all_asset_specs() if spec.key == dg.AssetKey(["users", "clean"]))
     assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["users", "dirty"])]
     assert spec.partitions_def
@@ -45,7 +45,7 @@ def test_sensors_run_from_the_start_and_every_clean_is_in_the_pool(world: World)
     world.topic("users")
     repository = world.defs.get_repository_def()
 
-    names = {"max_compaction_lag_sensor", "dirty_ratio_sensor", "tombstone_expiry_sensor"}
+    names = {"max_compaction_lag_sensor", "dirty_ratio_sensor", "tombstone_expiry_sensor", "erasure_sensor"}
     assert {each.name for each in repository.sensor_defs} >= names
     assert all(repository.get_sensor_def(name).default_status is dg.DefaultSensorStatus.RUNNING for name in names)
     clean = repository.assets_defs_by_key[dg.AssetKey(["users", "clean"])]

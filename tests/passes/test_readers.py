@@ -9,9 +9,9 @@ import pytest
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, TombstonesMissed, UnknownTopic
 from keptlog.home import new_id
-from keptlog.log.erasure import OpenErasures
 from keptlog.log.explain import explain
 from keptlog.log.iso_time import iso_time
+from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.observer import Observer, observe

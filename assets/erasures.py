@@ -1,0 +1,254 @@
+"""The asset that shows what was asked to be erased, with the check of its deadlines.
+
+A run that erases, verifies, cleans or purges topics with open erasures looks how far they are, and materializes it: a
+table of requests, and numbers that are plotted. Whoever materializes it by hand looks at all. Between the runs the
+sensor observes it, by what it knows without reading a file: numbers, and a table of topics. No key is in it, and no
+hash of one.
+
+The check fails while an erasure is overdue. A topic that can't be read is not looked at: then it warns.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import dagster as dg
+
+from keptlog.dagster.assets.checks import as_evaluation
+from keptlog.dagster.assets.numbers import Metadata
+from keptlog.dagster.assets.outage import Context, telling_outages
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.errors import KeptlogError, StorageUnavailable, first_line
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
+from keptlog.log.metrics import cleaner_metrics
+from keptlog.log.open_erasures import ErasureNeed, OpenErasures
+from keptlog.passes.erasure_request import ErasureList, ErasureRow
+from keptlog.passes.observer import Overview, observe
+
+ERASURES_KEY = dg.AssetKey(["erasures"])
+DEADLINE_CHECK = dg.AssetCheckKey(ERASURES_KEY, "erasure_deadline")
+ROWS = 200
+TOPICS = 50
+"""Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
+_TOLD = 5
+_NEVER_MS = 2**63
+_COLUMNS = ("request", "topic", "keys", "state", "next state", "deadline", "blocked by")
+_TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline", "needs")
+
+
+@dataclass(frozen=True)
+class ErasureNews:
+    """What is known of the erasures of a home at one time."""
+
+    seen: Overview
+    rows: Sequence[ErasureRow] = ()
+    """Of some topics."""
+    failed: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """Topic to why it is not known how far its erasures are."""
+    unread: int = 0
+    """How many topics with erasures have no rows here."""
+
+    @cached_property
+    def still_open(self) -> dict[str, OpenErasures]:
+        return {topic: each for topic, each in self.seen.erasures.items() if each.count}
+
+    @property
+    def unseen(self) -> dict[str, str]:
+        """Topics that were not looked at, and why."""
+        reasons = {**self.seen.unreadable, **self.failed}
+        return {name: first_line(error) for name, error in reasons.items()}
+
+
+def erasures_asset() -> dg.AssetsDefinition:
+    """The asset; materialized by hand it looks how far all erasures are."""
+
+    @dg.asset(
+        key=ERASURES_KEY,
+        group_name="keptlog",
+        description="What was asked to be erased, how far it is, and by when it is to be done. No key is shown.",
+        check_specs=[
+            dg.AssetCheckSpec(
+                DEADLINE_CHECK.name, asset=ERASURES_KEY, description="No erasure is open behind its deadline."
+            )
+        ],
+    )
+    def erasures(
+        context: dg.AssetExecutionContext, log_store: LogStoreResource, clock: ClockResource
+    ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster reads the annotation
+        now_ms = clock.read_ms()
+        with telling_outages(context, now_ms, (StorageUnavailable,)):
+            news = look_at_erasures(log_store, now_ms)
+        return dg.MaterializeResult(metadata=request_numbers(news), check_results=[deadline_result(news)])
+
+    return erasures
+
+
+def look_at_erasures(
+    log_store: LogStoreResource, now_ms: int, first: Iterable[str] = (), known: ErasureList | None = None
+) -> ErasureNews:
+    """Look how far erasures are, and remember it: those of all topics ``first``, and of others as many as are shown.
+
+    ``known`` was found out just now, of topics that need not be looked at again.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached.
+    """
+    seen = observe(log_store.store, now_ms=now_ms)
+    known = known or ErasureList((), {})
+    done = {row.topic for row in known.rows} | known.failed.keys()
+    has_some = {topic: each for topic, each in seen.erasures.items() if each.count or each.ended_count}
+    touched = [topic for topic in dict.fromkeys(first) if topic in has_some]
+    others = sorted(has_some.keys() - {*touched, *done}, key=lambda topic: _urgency(topic, has_some[topic]))
+    looked = [topic for topic in touched if topic not in done] + others[:TOPICS]
+    found = log_store.eraser().list(looked, now_ms=now_ms) if looked else ErasureList((), {})
+    # What was found out just now has moved the summaries.
+    seen = observe(log_store.store, now_ms=now_ms)
+    return ErasureNews(
+        seen, (*known.rows, *found.rows), {**known.failed, **found.failed}, unread=max(len(others) - TOPICS, 0)
+    )
+
+
+def tell_erasures(context: Context, news: ErasureNews, more: Metadata | None = None) -> None:
+    """Let a run materialize the asset."""
+    context.log_event(dg.AssetMaterialization(ERASURES_KEY, metadata={**(more or {}), **request_numbers(news)}))
+    context.log_event(as_evaluation(deadline_result(news)))  # type: ignore[arg-type]  # it takes them, undeclared
+
+
+def bring_erasures_on(context: Context, look: Callable[[], ErasureNews | None], more: Metadata | None = None) -> None:
+    """Let a run look how far erasures are once it has done its work. What fails here is no failure of the run."""
+    try:
+        news = look()
+        if news is None:
+            return
+        for topic, why in news.failed.items():
+            context.log.warning("%s: not known how far its erasures are: %s", topic, first_line(why))
+        tell_erasures(context, news, more)
+    except KeptlogError as error:
+        context.log.warning("not known how far erasures are: %s", first_line(error))
+    except Exception as error:  # noqa: BLE001  # the work is done; the text may be of anything, and have a key in it
+        context.log.warning("not known how far erasures are: stopped at a %s; report it", type(error).__name__)
+
+
+def erasures_observation(news: ErasureNews) -> dg.AssetObservation:
+    """The asset as far as it is known without reading a file."""
+    still_open = sorted(news.still_open.items(), key=lambda each: _urgency(*each))
+    rows = [_topic_row(topic, each, news.seen.now_ms) for topic, each in still_open[:ROWS]]
+    more = len(still_open) - len(rows)
+    table = _markdown(_TOPIC_COLUMNS, rows, f"{counted(more, 'more topic')}" if more else "")
+    return dg.AssetObservation(ERASURES_KEY, metadata={"topics": table, **_numbers(news)})
+
+
+def request_numbers(news: ErasureNews) -> Metadata:
+    """The table of requests, and numbers over all of them."""
+    now_ms = news.seen.now_ms
+    rows = sorted(news.rows, key=lambda row: _row_urgency(row, now_ms))
+    left = [counted(len(rows) - ROWS, "more row")] if len(rows) > ROWS else []
+    left += [counted(news.unread, "more topic")] if news.unread else []
+    more = f"{' and '.join(left)}: see `keptlog erasure list`" if left else ""
+    table = _markdown(_COLUMNS, [_request_row(row, now_ms) for row in rows[:ROWS]], more)
+    return {"requests": table, **_numbers(news)}
+
+
+def deadline_result(news: ErasureNews) -> dg.AssetCheckResult:
+    """Whether an erasure is overdue, as far as topics could be looked at."""
+    overdue = overdue_lines(news)
+    unseen = [f"{name}: {why}" for name, why in news.unseen.items()]
+    if news.seen.behind:
+        unseen.append(f"{counted(news.seen.behind, 'topic')} still to be read")
+    told = [*_some(overdue), *(f"not looked at: {line}" for line in _some(unseen))]
+    deadlines = [
+        each.earliest_deadline_ms for each in news.still_open.values() if each.earliest_deadline_ms is not None
+    ]
+    return dg.AssetCheckResult(
+        asset_key=ERASURES_KEY,
+        check_name=DEADLINE_CHECK.name,
+        passed=not overdue and not unseen,
+        severity=dg.AssetCheckSeverity.ERROR if overdue else dg.AssetCheckSeverity.WARN,
+        description="; ".join(told) or None,
+        metadata={
+            **_metrics(news),
+            "not_looked_at": len(unseen),
+            **({"first_deadline": iso_time(min(deadlines))} if deadlines else {}),
+        },
+    )
+
+
+def overdue_lines(news: ErasureNews) -> list[str]:
+    """One for each topic with overdue erasures, the latest first: since when, what they need, and what blocks them."""
+    now_ms = news.seen.now_ms
+    overdue = [(topic, each) for topic, each in news.still_open.items() if each.is_overdue(now_ms)]
+    lines = []
+    for topic, each in sorted(overdue, key=lambda pair: _urgency(*pair)):
+        deadline = iso_time(each.earliest_deadline_ms or 0)
+        blocked = [text for row in news.rows if row.topic == topic for text in row.blocked]
+        why = f"; {blocked[0]}" if blocked else ""
+        count = counted(each.overdue_count(now_ms), "erasure")
+        lines.append(f"{topic}: {count} overdue, the first since {deadline} (needs {_needs(each)}){why}")
+    return lines
+
+
+def _numbers(news: ErasureNews) -> Metadata:
+    needs = dict.fromkeys((need.value for need in ErasureNeed), 0)
+    for each in news.still_open.values():
+        for needy in each.needs:
+            needs[needy.need] = needs.get(needy.need, 0) + needy.count
+    return {**_metrics(news), **{f"needing_{need}": count for need, count in needs.items()}}
+
+
+def _metrics(news: ErasureNews) -> Metadata:
+    seen = news.seen
+    metrics = cleaner_metrics(seen.assessments, {}, seen.erasures, seen.now_ms)
+    return {name: value or 0 for name, value in metrics.to_dict().items() if name.startswith("erasure")}
+
+
+def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
+    erasure = row.erasure
+    upcoming = "" if row.next_ms is None or not erasure.is_open else iso_time(row.next_ms)
+    if upcoming and row.next_ms is not None and row.next_ms <= now_ms:
+        upcoming = "with a pass"
+    deadline = "none" if erasure.deadline_ms is None else iso_time(erasure.deadline_ms)
+    overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
+    blocked = "; ".join(row.blocked)
+    keys = str(len(erasure.key_hashes))
+    return row.id, row.topic, keys, erasure.state.value, upcoming, deadline + overdue, blocked
+
+
+def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:
+    deadline = "none" if each.earliest_deadline_ms is None else iso_time(each.earliest_deadline_ms)
+    return topic, str(each.count), str(each.overdue_count(now_ms)), deadline, _needs(each)
+
+
+def _needs(each: OpenErasures) -> str:
+    return ", ".join(needy.need for needy in each.needs) or "a look"
+
+
+def _urgency(topic: str, each: OpenErasures) -> tuple[int, str]:
+    return _NEVER_MS if each.earliest_deadline_ms is None else each.earliest_deadline_ms, topic
+
+
+def _row_urgency(row: ErasureRow, now_ms: int) -> tuple[bool, int, str, str]:
+    """The open ones by their deadlines, then those that have ended, newest first."""
+    erasure = row.erasure
+    if erasure.ended_ms is not None:
+        return True, now_ms - erasure.ended_ms, row.topic, row.id
+    return False, _NEVER_MS if erasure.deadline_ms is None else erasure.deadline_ms, row.topic, row.id
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], more: str) -> dg.MarkdownMetadataValue:
+    if not rows:
+        return dg.MetadataValue.md("none")
+    lines = [columns, ["---"] * len(columns), *([_cell(text) for text in row] for row in rows)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return dg.MetadataValue.md(f"{table}\n\nand {more}" if more else table)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _some(lines: Sequence[str]) -> Iterator[str]:
+    yield from lines[:_TOLD]
+    if len(lines) > _TOLD:
+        yield f"and {len(lines) - _TOLD} more"

@@ -1,0 +1,47 @@
+"""What a process remembers of a home's erasures from tick to tick, so that a quiet tick asks nobody anything."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keptlog.dagster.orchestration.erasure_needs import KnownNeeds, PassLengths
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.errors import KeptlogError
+from keptlog.log.open_erasures import OpenErasures
+from keptlog.table.store import LogStore
+
+
+@dataclass
+class ErasureMemory:
+    """Of one home."""
+
+    store: LogStore
+    looked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Topic to the metadata location at which it was looked how far its erasures are, and when."""
+    failed: dict[str, KeptlogError] = field(default_factory=dict)
+    """Topic to why it is not known how far its erasures are."""
+    lengths: PassLengths | None = None
+    needs: KnownNeeds = field(default_factory=KnownNeeds)
+    _digests: dict[str, tuple[OpenErasures, str]] = field(default_factory=dict)
+
+    def digest_of(self, topic: str, erasures: OpenErasures) -> str:
+        """A few characters that change whenever a topic's erasures do."""
+        known = self._digests.get(topic)
+        if known is None or known[0] is not erasures:
+            text = hashlib.sha256(f"{topic} {erasures!r}".encode()).hexdigest()[:16]
+            known = self._digests[topic] = (erasures, text)
+        return known[1]
+
+
+_memories: dict[Path, ErasureMemory] = {}
+
+
+def erasure_memory_of(log_store: LogStoreResource) -> ErasureMemory:
+    """That of a home, one in a process; a home that was opened anew begins anew."""
+    store = log_store.store
+    memory = _memories.get(log_store.path)
+    if memory is None or memory.store is not store:
+        memory = _memories[log_store.path] = ErasureMemory(store)
+    return memory

@@ -1,0 +1,164 @@
+"""Which passes open erasures need now, so that their deadlines hold, and what is waited for otherwise.
+
+Nothing is read here: it follows from the overview, which has for each topic what its erasures need and by when
+(``keptlog.log.open_erasures``), and from how long passes take (``keptlog.log.erasure_schedule``). A pass is asked for
+from a certain time on, if it can do anything yet:
+
+    clean           a segment of a log with a tombstone can be cleaned
+    expiry          a tombstone's delete horizon has passed; a clean as well
+    purge           file.delete.delay.ms has passed since the records left the log
+    verification    at once
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from keptlog.log.assessment import Assessment
+from keptlog.log.config import TopicConfig
+from keptlog.log.counted import counted
+from keptlog.log.erasure_schedule import PassTimes, ask_ms
+from keptlog.log.iso_time import next_time
+from keptlog.log.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.passes.observer import Overview
+
+_IN_WORDS = {
+    ErasureNeed.SOURCE: "a deletion at the source",
+    ErasureNeed.REPEAT: "its request to be made again, with the same id: the pass that drops records has not ended",
+    ErasureNeed.RETENTION: "retention",
+    ErasureNeed.CLEAN: "a clean",
+    ErasureNeed.EXPIRY: "the expiry of tombstones",
+    ErasureNeed.PURGE: "a purge",
+    ErasureNeed.VERIFICATION: "a verification",
+}
+_CLEANS = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNeed:
+    """What some erasures of one topic need, and from when on it is asked for."""
+
+    topic: str
+    needy: NeedyErasures
+    ask_ms: int | None
+    """Null if nobody asks for it: it comes by itself, or from outside."""
+    logs: tuple[Assessment, ...] = ()
+    """Of those that were looked at because it is time to ask: the ones that a clean would bring on."""
+    possible_ms: int = 0
+    """Since when it can be done; in the future if it can't yet."""
+
+    @property
+    def need(self) -> ErasureNeed:
+        return ErasureNeed(self.needy.need)
+
+    @property
+    def deadline_ms(self) -> int | None:
+        return self.needy.earliest_deadline_ms
+
+    def told(self, now_ms: int) -> str:
+        """What is waited for, and until when."""
+        what = f"{self.topic}: {counted(self.needy.count, 'erasure')} waiting for {_IN_WORDS[self.need]}"
+        deadline = "" if self.deadline_ms is None else f", deadline {next_time(self.deadline_ms)[3:]}"
+        if self.ask_ms is None:
+            return what + deadline
+        when_ms = max(self.ask_ms, self.possible_ms)
+        if when_ms > now_ms:
+            return f"{what}, asked for {next_time(when_ms)}{deadline}"
+        if self.need in _CLEANS and not self.logs:
+            return f"{what}, which can do nothing yet{deadline}"
+        return what + deadline
+
+
+@dataclass(frozen=True, slots=True)
+class PassLengths:
+    """How long the last runs took that say so nowhere in a topic, and when that was asked."""
+
+    asked_ms: int
+    purge_ms: int
+    verification_ms: int
+
+
+@dataclass
+class KnownNeeds:
+    """What erasures need, kept from tick to tick: a topic's needs change with its metadata location alone."""
+
+    _lengths: PassLengths | None = None
+    _by_topic: dict[str, tuple[str, tuple[TopicNeed, ...]]] = field(default_factory=dict)
+    """With the location at which they were found."""
+
+    def of(self, seen: Overview, topics: Iterable[str], lengths: PassLengths) -> list[TopicNeed]:
+        """What the erasures of these topics need, soonest first."""
+        known = self._by_topic if lengths == self._lengths else {}
+        now = {topic: known.get(topic) for topic in topics}
+        changed = {topic for topic, each in now.items() if each is None or each[0] != seen.locations[topic]}
+        if changed:
+            now |= _found(seen, changed, lengths)
+        self._lengths, self._by_topic = lengths, {topic: each for topic, each in now.items() if each}
+        return sorted((need for _, needs in self._by_topic.values() for need in needs), key=_soonest)
+
+
+def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[str, tuple[TopicNeed, ...]]]:
+    logs = [each.log for each in seen.assessments if each.log.topic_partition.topic in topics]
+    configs = {log.topic_partition.topic: log.config for log in logs}
+    clean_ms: dict[str, int] = {}
+    for name, last in seen.last_passes.items():
+        clean_ms[name.topic] = max(last.duration_ms, clean_ms.get(name.topic, 0))
+    return {
+        topic: (
+            seen.locations[topic],
+            _needs_of(
+                topic,
+                seen.erasures[topic],
+                config,
+                PassTimes(clean_ms.get(topic, 0), lengths.purge_ms, lengths.verification_ms),
+            ),
+        )
+        for topic, config in configs.items()
+    }
+
+
+def _needs_of(topic: str, erasures: OpenErasures, config: TopicConfig, times: PassTimes) -> tuple[TopicNeed, ...]:
+    delays_ms = {ErasureNeed.PURGE.value: config.file_delete_delay_ms}
+    return tuple(
+        TopicNeed(topic, each, ask_ms(each, config, times), (), each.since_ms + delays_ms.get(each.need, 0))
+        for each in erasures.needs
+    )
+
+
+def ripe(needs: Sequence[TopicNeed], seen: Overview) -> list[TopicNeed]:
+    """Those for which a run is to be asked now, with the logs that it is to clean."""
+    due = [each for each in needs if each.ask_ms is not None and each.ask_ms <= seen.now_ms]
+    if not due:
+        return []
+    logs: dict[str, list[Assessment]] = defaultdict(list)
+    for each in seen.assessments:
+        logs[each.log.topic_partition.topic].append(each)
+    return [_with_logs(each, logs[each.topic], seen.now_ms) for each in due if each.possible_ms <= seen.now_ms]
+
+
+def _with_logs(need: TopicNeed, logs: Sequence[Assessment], now_ms: int) -> TopicNeed:
+    if need.need not in _CLEANS:
+        return need
+    of_partition = [
+        each
+        for each in logs
+        if not need.needy.partitions or each.log.topic_partition.partition in need.needy.partitions
+    ]
+    ready = [each for each in of_partition if _is_ready(each, need.need, now_ms)]
+    return replace(need, logs=tuple(ready))
+
+
+def _is_ready(log: Assessment, need: ErasureNeed, now_ms: int) -> bool:
+    """Whether a clean would do something; one that failed lately is left alone until it is tried again."""
+    mark, horizon_ms = log.log.uncleanable, log.earliest_delete_horizon_ms
+    if mark and mark.retry_at_ms > now_ms:
+        return False
+    if need is ErasureNeed.CLEAN or horizon_ms is None:
+        return bool(log.sections.cleanable)
+    return horizon_ms <= now_ms
+
+
+def _soonest(need: TopicNeed) -> tuple[bool, int, str]:
+    return need.ask_ms is None, need.ask_ms or 0, need.topic

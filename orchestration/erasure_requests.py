@@ -1,0 +1,162 @@
+"""The runs that the sensor of erasures asks for: one over logs to clean, one over topics to purge, one to verify.
+
+They go before all others in Dagster's queue. What a run is working on is left alone, and so is what was asked for a few
+minutes ago: then something else is in the way, and the erasure says what. Runs are the only memory of it; their tags
+say when they were asked for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from keptlog.dagster.orchestration.erasure_needs import TopicNeed
+from keptlog.dagster.orchestration.in_flight import (
+    JOB_NAME,
+    PURGE_JOB_NAME,
+    VERIFY_ERASURES_JOB_NAME,
+    InFlight,
+    configured_logs,
+    configured_topics,
+    logs_in_flight,
+    stopped_logs,
+    topics_in_flight,
+)
+from keptlog.dagster.orchestration.outages import Outages, recent_outages
+from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
+from keptlog.log.iso_time import iso_time
+from keptlog.log.open_erasures import ErasureNeed
+from keptlog.passes.observer import Overview
+
+TRIGGER = "erasure"
+ASKED_TAG = "keptlog/asked_at_ms"
+PRIORITY = "10"
+"""In Dagster's queue, where all other runs have 0."""
+_RUNS = 200
+"""So many runs are looked back at."""
+_AGAIN_MS = {JOB_NAME: 600_000, PURGE_JOB_NAME: 600_000, VERIFY_ERASURES_JOB_NAME: 3_600_000}
+"""After this time the same is asked for again."""
+_JOB_OF = {ErasureNeed.PURGE: PURGE_JOB_NAME, ErasureNeed.VERIFICATION: VERIFY_ERASURES_JOB_NAME}
+_DOING = {JOB_NAME: "cleaned", PURGE_JOB_NAME: "purged", VERIFY_ERASURES_JOB_NAME: "looked through"}
+
+
+@dataclass(frozen=True)
+class ErasureRuns:
+    """What is asked for in one tick, and why the rest is not."""
+
+    requests: list[dg.RunRequest] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A log or a topic for one job."""
+
+    name: str
+    topic: str
+    since_ms: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is known of a job's runs."""
+
+    name: str
+    busy: InFlight
+    outages: Outages
+    lately: Mapping[str, Mapping[str, int]]
+    """By job and name, when this sensor asked last."""
+
+    def ask(self, asked: ErasureRuns, wanted: Sequence[_Wanted], seen: Overview) -> None:
+        """Ask for one run over what can be asked for."""
+        names: list[str] = []
+        states: list[str] = []
+        for each in wanted:
+            again_ms = self._again_ms(each)
+            if self.busy.everything or each.name in self.busy.names or each.topic in self.busy.names:
+                asked.reasons.append(f"{each.name} is being {_DOING[self.name]}")
+            elif seen.now_ms < again_ms:
+                asked.reasons.append(
+                    f"{each.name} was to be {_DOING[self.name]} already, again at {iso_time(again_ms)}"
+                )
+            else:
+                stopped = self.outages.count(each.name, each.topic)
+                names.append(each.name)
+                states.append(f"{seen.locations[each.topic]}#{stopped}#{self._asked_ms(each)}")
+        if names:
+            asked.requests.append(_request(self.name, names[:LOGS_PER_RUN], states[:LOGS_PER_RUN], seen.now_ms))
+
+    def _asked_ms(self, wanted: _Wanted) -> int | None:
+        return self.lately.get(self.name, {}).get(wanted.name)
+
+    def _again_ms(self, wanted: _Wanted) -> int:
+        """When it may be asked for again; 0 for at once."""
+        asked_ms = self._asked_ms(wanted)
+        if self.outages.count(wanted.name, wanted.topic):
+            return self.outages.retry_at_ms(wanted.name, wanted.topic)
+        return asked_ms + _AGAIN_MS[self.name] if asked_ms is not None and asked_ms >= wanted.since_ms else 0
+
+
+def requests_for(instance: dg.DagsterInstance, needs: Sequence[TopicNeed], seen: Overview) -> ErasureRuns:
+    """Ask for what is needed now, most urgent first."""
+    wanted: dict[str, dict[str, _Wanted]] = defaultdict(dict)
+    for need in needs:
+        if need.need in _JOB_OF:
+            wanted[_JOB_OF[need.need]].setdefault(need.topic, _Wanted(need.topic, need.topic, need.possible_ms))
+        for each in need.logs:
+            name = str(each.log.topic_partition)
+            wanted[JOB_NAME].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
+    lately = _asked_lately(instance) if wanted else {}
+    asked = ErasureRuns()
+    for job_name, by_name in wanted.items():
+        job = _Job(job_name, _in_flight(instance, job_name), _outages(instance, job_name, seen.now_ms), lately)
+        job.ask(asked, list(by_name.values()), seen)
+    return asked
+
+
+def look_request(topics: Sequence[str], seen: Overview) -> dg.RunRequest:
+    """A run that looks how far the erasures of large topics are, and verifies those that are deleted."""
+    states = [seen.locations[topic] for topic in topics]
+    return _request(VERIFY_ERASURES_JOB_NAME, topics, states, seen.now_ms)
+
+
+def _request(job_name: str, names: Sequence[str], states: Sequence[str], now_ms: int) -> dg.RunRequest:
+    named = {
+        JOB_NAME: {"plan": {"config": {"logs": list(names), "requested": True}}},
+        PURGE_JOB_NAME: {"delete_retired_files": {"config": {"topics": list(names)}}},
+        VERIFY_ERASURES_JOB_NAME: {"verify_deleted": {"config": {"topics": list(names)}}},
+    }
+    return dg.RunRequest(
+        job_name=job_name,
+        run_key=f"{job_name}:{run_key(TRIGGER, names, states, now_ms)}",
+        run_config={"ops": named[job_name]},
+        tags={
+            TRIGGER_TAG: TRIGGER,
+            LOGS_TAG: some_of(names, NAMES_IN_TAG),
+            ASKED_TAG: str(now_ms),
+            "dagster/priority": PRIORITY,
+            # The sensor tries again, with pauses; two ways of trying again would multiply.
+            "dagster/max_retries": "0",
+        },
+    )
+
+
+def _in_flight(instance: dg.DagsterInstance, job_name: str) -> InFlight:
+    return logs_in_flight(instance) if job_name == JOB_NAME else topics_in_flight(instance, job_name)
+
+
+def _outages(instance: dg.DagsterInstance, job_name: str, now_ms: int) -> Outages:
+    return recent_outages(instance, job_name, stopped_logs if job_name == JOB_NAME else configured_topics, now_ms)
+
+
+def _asked_lately(instance: dg.DagsterInstance) -> Mapping[str, Mapping[str, int]]:
+    """By job and name, when this sensor asked last."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for run in instance.get_runs(dg.RunsFilter(tags={TRIGGER_TAG: TRIGGER}), limit=_RUNS):
+        asked_ms = int(run.tags.get(ASKED_TAG, "0"))
+        for name in configured_logs(run) if run.job_name == JOB_NAME else configured_topics(run):
+            found[run.job_name][name] = max(asked_ms, found[run.job_name].get(name, 0))
+    return found

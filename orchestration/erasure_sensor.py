@@ -1,0 +1,221 @@
+"""The sensor of erasures: sees to it that each is done by its deadline, and says aloud when one is not.
+
+It asks for a clean, a purge or a verification as late as the deadline allows (``erasure_needs``), and no sooner than it
+helps; who cleans by lag and ratio has mostly been there before. Its runs go before theirs. What a run is working on is
+not asked for again, and what was asked for lately is not either; while Spark is down, only a purge is.
+
+A quiet tick reads what all sensors share, and nothing else. A topic is looked at more closely where a commit may have
+brought its erasures on, or the clock: some topics a tick, as long as there is time, and large ones in a run. Those that
+wait for a purge are left to the run that purges, because their storage has to be listed for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+
+from keptlog.dagster.assets.checks import as_evaluation
+from keptlog.dagster.assets.erasures import ErasureNews, deadline_result, erasures_observation, overdue_lines
+from keptlog.dagster.orchestration.erase_job import verify_erasures
+from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, erasure_memory_of
+from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
+from keptlog.dagster.orchestration.erasure_requests import ErasureRuns, look_request, requests_for
+from keptlog.dagster.orchestration.jobs import clean_logs, purge
+from keptlog.dagster.orchestration.requests import set_pool_size
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.spark import why_spark_is_down
+from keptlog.errors import KeptlogError, first_line
+from keptlog.home import monotonic_ms
+from keptlog.log.broker import CLEANER_DISABLED
+from keptlog.log.counted import counted
+from keptlog.log.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.segment import total_bytes
+from keptlog.passes.observer import Overview
+
+LOOKING_MS = 5_000
+"""For looks at single topics, in each tick."""
+LOOK_AGAIN_MS = 600_000
+"""A topic that is appended to all the time is not looked at each time."""
+LARGE_BYTES = 2**28
+"""A topic from this size on is looked at in a run: a tick that takes a minute is ended by Dagster."""
+_LENGTHS_MS = 600_000
+"""So long it is remembered how long runs took."""
+_TOLD = 3
+"""Of what a tick tells about single topics: there may be thousands."""
+_CLEANS = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}
+
+
+@dataclass(frozen=True)
+class _Tick:
+    """What one tick works with."""
+
+    context: dg.SensorEvaluationContext
+    log_store: LogStoreResource
+    memory: ErasureMemory
+    seen: Overview
+
+    @cached_property
+    def still_open(self) -> dict[str, OpenErasures]:
+        return {topic: each for topic, each in self.seen.erasures.items() if each.count}
+
+
+@dg.sensor(
+    name="erasure_sensor",
+    jobs=[clean_logs, purge, verify_erasures],
+    description="Asks for cleans, purges and verifications early enough that every erasure is done by its deadline.",
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def erasure_sensor(
+    context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource, spark: LazyPySparkResource
+) -> dg.SensorResult:
+    now_ms, memory = clock.read_ms(), erasure_memory_of(log_store)
+    tick = _Tick(context, log_store, memory, log_store.observer.look(now_ms))
+    is_any, large = _looked(tick)
+    if is_any:
+        tick = _Tick(context, log_store, memory, log_store.observer.look(now_ms))
+    seen, still_open = tick.seen, tick.still_open
+    news = ErasureNews(seen, failed={topic: why for topic, why in memory.failed.items() if topic in still_open})
+    for line in _some([*overdue_lines(news), *_failure_lines(news)]):
+        context.log.error("%s", line)
+    needs = memory.needs.of(seen, still_open, _lengths(tick)) if still_open else []
+    asked = _asked(tick, needs, spark)
+    if large:
+        asked.requests.append(look_request(large, seen))
+    events, cursor = _events(news, memory, context.cursor)
+    return dg.SensorResult(
+        run_requests=asked.requests,
+        skip_reason=None if asked.requests else _why_nothing(tick, needs, asked.reasons),
+        asset_events=events,
+        cursor=cursor,
+    )
+
+
+def _asked(tick: _Tick, needs: Sequence[TopicNeed], spark: LazyPySparkResource) -> ErasureRuns:
+    """The runs to ask for, and why not the others."""
+    broker, wanted, reasons = tick.log_store.broker, ripe(needs, tick.seen), []
+    if not broker.log_cleaner_enable and any(each.need in _CLEANS for each in needs):
+        reasons.append(CLEANER_DISABLED)
+        wanted = [each for each in wanted if each.need not in _CLEANS]
+    needs_spark = [each for each in wanted if each.logs or each.need is ErasureNeed.VERIFICATION]
+    spark_is_down = why_spark_is_down(spark) if needs_spark else None
+    if spark_is_down:
+        reasons.append(f"{spark_is_down}; until then {counted(len(needs_spark), 'topic')} will wait")
+        wanted = [each for each in wanted if each not in needs_spark]
+    asked = requests_for(tick.context.instance, wanted, tick.seen)
+    if any(request.job_name == clean_logs.name for request in asked.requests):
+        set_pool_size(tick.context.instance, broker.log_cleaner_threads)
+    return ErasureRuns(asked.requests, [*reasons, *asked.reasons])
+
+
+def _looked(tick: _Tick) -> tuple[bool, list[str]]:
+    """Look at topics whose erasures may be further than is known; gives whether, and those too large for it."""
+    candidates = [topic for topic, each in tick.still_open.items() if _may_be_further(topic, each, tick)]
+    if not candidates:
+        return False, []
+    sizes: Counter[str] = Counter()
+    for log in tick.seen.logs:
+        sizes[log.topic_partition.topic] += total_bytes(log.segments)
+    until_ms, is_any, large = monotonic_ms() + LOOKING_MS, False, []
+    for topic in candidates:
+        if monotonic_ms() >= until_ms:
+            break
+        tick.memory.looked[topic] = (tick.seen.locations[topic], tick.seen.now_ms)
+        if sizes[topic] >= LARGE_BYTES:
+            large.append(topic)
+            continue
+        is_any = True
+        tick.memory.failed.pop(topic, None)
+        tick.memory.failed |= _advanced(tick, topic)
+    return is_any, large
+
+
+def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:
+    """See how far the erasures of a topic are; why that can't be known, if it can't."""
+    try:
+        return tick.log_store.eraser().advance([topic], now_ms=tick.seen.now_ms).failed
+    except KeptlogError as error:
+        return {topic: error}
+
+
+def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
+    seen, memory = tick.seen, tick.memory
+    if each.next_ms is not None and each.next_ms > seen.now_ms and not each.has(ErasureNeed.SOURCE):
+        return False
+    if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
+        return False
+    if topic not in memory.looked:
+        return True
+    location, at_ms = memory.looked[topic]
+    is_new = location != seen.locations[topic] or topic in memory.failed
+    return is_new and not at_ms <= seen.now_ms < at_ms + LOOK_AGAIN_MS
+
+
+def _lengths(tick: _Tick) -> PassLengths:
+    """How long the last purge and the last verification took; asked of Dagster now and then."""
+    known, now_ms = tick.memory.lengths, tick.seen.now_ms
+    if known is None or not known.asked_ms <= now_ms < known.asked_ms + _LENGTHS_MS:
+        instance = tick.context.instance
+        known = PassLengths(now_ms, _last_ms(instance, purge.name), _last_ms(instance, verify_erasures.name))
+        tick.memory.lengths = known
+    return known
+
+
+def _last_ms(instance: dg.DagsterInstance, job_name: str) -> int:
+    filters = dg.RunsFilter(job_name=job_name, statuses=[dg.DagsterRunStatus.SUCCESS])
+    for record in instance.get_run_records(filters, limit=1):
+        if record.start_time is not None and record.end_time is not None:
+            return round(1000 * (record.end_time - record.start_time))
+    return 0
+
+
+def _why_nothing(tick: _Tick, needs: Sequence[TopicNeed], reasons: Sequence[str]) -> str:
+    """Why a tick asks for no run: what is waited for, and until when."""
+    seen, still_open = tick.seen, tick.still_open
+    if not still_open:
+        return "; ".join(["no erasure is open", *_unseen(seen)])
+    count = sum(each.count for each in still_open.values())
+    overdue = sum(each.overdue_count(seen.now_ms) for each in still_open.values())
+    parts = [f"{counted(count, 'erasure')} open in {counted(len(still_open), 'topic')}, {overdue or 'none'} overdue"]
+    parts += [*_some(reasons), *_some([each.told(seen.now_ms) for each in needs[: _TOLD + 1]])]
+    return "; ".join([*parts, *_unseen(seen)])
+
+
+def _unseen(seen: Overview) -> list[str]:
+    parts = [f"{counted(seen.behind, 'topic')} still to be read, in the next ticks"] if seen.behind else []
+    return [*parts, *_some([f"{topic} can't be read: {first_line(why)}" for topic, why in seen.unreadable.items()])]
+
+
+def _failure_lines(news: ErasureNews) -> list[str]:
+    return [f"{topic}: not known how far its erasures are: {first_line(why)}" for topic, why in news.failed.items()]
+
+
+def _some(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _TOLD
+    return [*lines[:_TOLD], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _events(
+    news: ErasureNews, memory: ErasureMemory, cursor: str | None
+) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation], str]:
+    """An observation and a check where something has changed, and the cursor after it: a digest of what was told."""
+    if news.seen.behind or (not news.still_open and not cursor):
+        return [], cursor or ""
+    digest = _digest(news, memory)
+    if digest == cursor:
+        return [], digest
+    return [erasures_observation(news), as_evaluation(deadline_result(news))], digest
+
+
+def _digest(news: ErasureNews, memory: ErasureMemory) -> str:
+    now_ms = news.seen.now_ms
+    parts = [f"{memory.digest_of(*each)} {each[1].overdue_count(now_ms)}" for each in news.still_open.items()]
+    parts += sorted(news.unseen)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

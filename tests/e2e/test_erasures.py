@@ -1,0 +1,45 @@
+"""An erasure in Dagster as people start it: asked for from the launchpad, seen in the asset, and no key anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from keptlog.home import open_home
+from tests.e2e.conftest import HOUR_MS, DagsterDev
+from tests.e2e.launching import launch, refused_launch
+
+KEY = "user-7@example.org"
+PAGE_MS = 60_000
+"""A page asks for much when it is first opened, and the machine may be busy."""
+
+
+def erase_config(key_hash: str) -> dict[str, Any]:
+    config = {"topics": ["leavers"], "key_hashes": [key_hash], "by": "30d", "reason": "request 4711"}
+    return {"ops": {"ask_for_erasure": {"config": config}}}
+
+
+def test_an_erasure_is_asked_for_and_shown_and_a_key_by_mistake_is_refused(dagster_dev: DagsterDev, page: Page) -> None:
+    settings = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "1"}
+    dagster_dev.store.create_topic("leavers", 1, settings)
+    dagster_dev.append("leavers", (KEY, "lives in Rotterdam"), ("other", "stays"))
+
+    why = refused_launch(dagster_dev, "erase", erase_config(KEY))
+    assert "no run was made of it" in why
+    assert KEY not in why
+    run_id = launch(dagster_dev, "erase", erase_config(open_home(dagster_dev.home).eraser.hash_of(KEY.encode())))
+    dagster_dev.wait_for_run("run that erases", is_it=lambda run: run["runId"] == run_id)
+
+    assert dagster_dev.records("leavers")[-1] == (2, None)
+    page.goto(f"{dagster_dev.url}/assets/erasures?view=overview")
+    expect(page.get_by_text("tombstoned").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("erasures-open-count").first).to_be_visible(timeout=PAGE_MS)
+    page.goto(f"{dagster_dev.url}/assets/erasures?view=checks")
+    expect(page.get_by_text("erasure_deadline").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("Passed").first).to_be_visible(timeout=PAGE_MS)
+
+    everything = [path for path in dagster_dev.log.parent.rglob("*") if path.is_file()]
+    stored = [path for path in everything if dagster_dev.home not in path.parents]
+    assert any(b"request 4711" in path.read_bytes() for path in stored), "the search finds what is there"
+    assert [path for path in stored if KEY.encode() in path.read_bytes()] == []
