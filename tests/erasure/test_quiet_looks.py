@@ -70,7 +70,8 @@ def test_the_properties_of_a_topic_stay_small_however_many_are_open(world: World
     assert read_open_erasures("many", many).count == 20 * OPEN
     sizes = [len(each[ERASURES] + each[OPEN_ERASURES]) for each in (few, many)]
     assert max(sizes) < 1000
-    assert sizes[1] - sizes[0] < 20
+    # Only the counts, which stand there for each need and each deadline, have a digit or two more.
+    assert sizes[1] - sizes[0] < 60
 
 
 def test_topics_without_open_requests_are_not_read_to_bring_them_on(
