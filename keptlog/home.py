@@ -234,7 +234,7 @@ class Home:
         """What erases keys from this home's topics, by their deadline."""
         hasher = partial(load_hasher, self.path, os.environ, lambda: secrets.token_bytes(32))
         engine = spark_engine(spark_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
-        return Eraser(self.store, engine, hasher, new_id)
+        return Eraser(self.store, engine, hasher, new_id, self.broker.keptlog_purge_interval_ms)
 
     @property
     def holdings_here(self) -> Holdings:

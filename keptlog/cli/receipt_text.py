@@ -27,6 +27,7 @@ _TOLD = {
     "not_deleted",
     "not_covered",
 }
+_TOLD_OF_ERASURES = {"states", "offsets", "searched_files"}
 """What is told in sentences."""
 
 
@@ -54,8 +55,12 @@ def lines_of(receipt: Receipt) -> Iterator[str]:
         yield f"  table     {content['table_uuid']}"
     yield from _gone(content, files_of(receipt))
     yield from _left(content)
+    told = _TOLD
+    if receipt.kind == "erasure":
+        yield from _erasure(content)
+        told = _TOLD | _TOLD_OF_ERASURES
     for name, value in content.items():
-        if name not in _TOLD:
+        if name not in told:
             yield from _named(name, value, "  ")
     covered = content.get("not_covered")
     if isinstance(covered, list) and covered:
@@ -106,6 +111,24 @@ def _left(content: Mapping[str, Any]) -> Iterator[str]:
     for holder, held in by_holder.items():
         yield f"  still held then, {holder}: {_amount(held)}"
         yield from _some([_file(each) for each in held])
+
+
+def _erasure(content: Mapping[str, Any]) -> Iterator[str]:
+    """How far it came when, which records went, and what was looked through for them at the end."""
+    for each in _objects(content.get("states")):
+        yield f"  {each.get('state', '?'):<12}  {iso_time(each['at_ms']) if 'at_ms' in each else '-'}"
+    yield from _some([_bound(each) for each in _objects(content.get("offsets"))], "  ")
+    files = _objects(content.get("searched_files"))
+    yield f"  searched  {_amount(files)}: none has a record of these keys that was to go"
+    yield from _some([_file(each) for each in files])
+
+
+def _bound(offsets: Mapping[str, Any]) -> str:
+    whose = f"key {offsets['key_hash']}" if offsets.get("key_hash") else "its keys"
+    told = f"gone      all of {whose} in partition {offsets.get('partition')} below offset {offsets.get('end_offset')}"
+    if offsets.get("first_tombstone_offset") is None:
+        return told
+    return f"{told}, tombstones {offsets['first_tombstone_offset']} to {offsets.get('last_tombstone_offset')} included"
 
 
 def _file(file: Mapping[str, Any]) -> str:

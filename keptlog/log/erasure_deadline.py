@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasure import ErasureWay, cleanable_ms
+from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.iso_time import has_date, iso_time, next_time
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.setting import LONG_MAX
-
-PURGE_INTERVAL_MS = 86_400_000
-"""The default of ``keptlog.purge.interval.ms``."""
 
 
 @dataclass(frozen=True, slots=True)

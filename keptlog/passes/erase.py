@@ -18,7 +18,7 @@ from keptlog.engine.engine import Engine
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, ErasureWay, reached
-from keptlog.log.erasure_deadline import PURGE_INTERVAL_MS
+from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.iso_time import iso_time
 from keptlog.log.run_id import valid_run_id
 from keptlog.passes.drop import Dropper
@@ -31,7 +31,6 @@ from keptlog.passes.erasure_request import (
     ErasureRequest,
     ErasureResult,
     ErasureRow,
-    Seal,
     TopicProposal,
 )
 from keptlog.progress import Progress, silent
@@ -54,8 +53,6 @@ class Eraser:
     """Looks files through, and drops records; nothing else starts Spark."""
     load_hasher: Callable[[], KeyHasher]
     new_id: Callable[[], str]
-    seal: Seal | None = None
-    """Makes the receipt of an erasure that is verified."""
     purge_interval_ms: int = PURGE_INTERVAL_MS
 
     def hash_of(self, key: bytes) -> str:
@@ -134,7 +131,7 @@ class Eraser:
         for topic, indices in by_topic.items():
             try:
                 progress(f"looking through the files of {topic}")
-                verification = Verification(self.store, topic, self.load_hasher(), self.engine, now_ms, self.seal)
+                verification = Verification(self.store, topic, self.load_hasher(), self.engine, now_ms)
                 done = verification.verify([rows[index] for index in indices], f"verify-{self.new_id()}")
                 self._remember(topic, [row.erasure for row in done], now_ms)
                 for index, row in zip(indices, done, strict=True):

@@ -5,7 +5,8 @@
                   +--------------------------------------+
 
 A record counts if it lies below the bound of its key. Where a file tells no offsets, any trace of the key counts. A
-file that can't be looked through proves nothing: it keeps the erasure open, and is named.
+file that can't be looked through proves nothing: it keeps the erasure open, and is named. What a bucket keeps of files
+beside what it lists is looked through like files.
 """
 
 from __future__ import annotations
@@ -18,15 +19,27 @@ from keptlog.engine.search_tasks import KeySearch
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, reached
 from keptlog.log.search import FileFindings, KeyHits, SearchedFile
-from keptlog.passes.erasure_request import ErasureProof, ErasureRow, Seal
+from keptlog.passes.erasure_receipt import erasure_drafts
+from keptlog.passes.erasure_request import ErasureProof, ErasureRow
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.key_hash import KeyHasher
+from keptlog.table.drafts import why_not_sealed
+from keptlog.table.erasure_look import snapshot_ids
 from keptlog.table.reach import reaching
-from keptlog.table.search import bounds_of, searched_files
+from keptlog.table.search import bounds_of, searched_files, searched_versions
 from keptlog.table.store import LogStore
 
 _ROUNDS = 5
 _SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """All that a search has seen."""
+
+    findings: tuple[FileFindings, ...]
+    snapshots: tuple[int, ...]
+    not_looked_at: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -38,7 +51,6 @@ class Verification:
     hasher: KeyHasher
     engine: Engine
     now_ms: int
-    seal: Seal | None = None
 
     def verify(self, rows: Sequence[ErasureRow], run_id: str) -> list[ErasureRow]:
         """These erasures, those verified of which no record was found; the others with what was.
@@ -50,37 +62,56 @@ class Verification:
         for row in rows:
             require_secret(self.hasher, row.erasure.fingerprint, f"topic {self.topic}: request {row.id}")
         wanted = frozenset(bytes.fromhex(each) for row in rows for each in row.erasure.key_hashes)
-        findings = self._findings(wanted, run_id)
-        if findings is None:
+        looked = self._looked(wanted, run_id)
+        if looked is None:
             text = f"files came {_ROUNDS} times while they were looked through: verify again when less is written"
             return [replace(row, blocked=(text,)) for row in rows]
-        return [self._judged(row, findings) for row in rows]
+        return self._proved([replace(row, blocked=self._left(looked.findings, row.erasure)) for row in rows], looked)
 
-    def _findings(self, wanted: frozenset[bytes], run_id: str) -> list[FileFindings] | None:
+    def _looked(self, wanted: frozenset[bytes], run_id: str) -> _Looked | None:
         """What is in every file, until a listing shows none that is new; null if new ones keep coming."""
         looked: dict[SearchedFile, FileFindings] = {}
         for _ in range(_ROUNDS):
             with reaching(f"topic {self.topic} can't be listed"):
-                listed = searched_files(self.store.load_table(self.topic), self.store.files)
+                table = self.store.load_table(self.topic)
+                listed = searched_files(table, self.store.files)
+                # Later: what was deleted since the listing is in one of the two.
+                versions = self.store.files.versions_below(table.location())
+                listed += searched_versions(table.location(), versions.versions)
             new = [file for file in listed if file not in looked]
             if not new and looked:
-                return [looked[file] for file in listed]
+                unknown = (versions.not_looked_at,) if versions.not_looked_at else ()
+                return _Looked(tuple(looked[file] for file in listed), snapshot_ids(table), unknown)
             search = KeySearch(new, wanted, self.hasher, bounds_of)
             looked |= {each.file: each for each in self.engine.search(search, run_id)}
         return None
 
-    def _judged(self, row: ErasureRow, findings: Sequence[FileFindings]) -> ErasureRow:
-        erasure = row.erasure
-        blocked = [text for each in findings if (text := self._why_not(each, erasure))]
-        if blocked:
-            more = len(blocked) - _SHOWN
-            shown = blocked[:_SHOWN] + ([f"and {counted(more, 'file')} more"] if more > 0 else [])
-            return replace(row, blocked=tuple(shown))
-        verified = reached(erasure, ErasureState.VERIFIED, self.now_ms)
-        if self.seal:
-            topic_id = self.store.describe_topic(self.topic).id
-            self.seal(ErasureProof(self.topic, topic_id, verified, tuple(findings), self.now_ms))
-        return replace(row, erasure=verified, next_ms=None, blocked=())
+    def _proved(self, rows: Sequence[ErasureRow], looked: _Looked) -> list[ErasureRow]:
+        """Those of which nothing is left are verified, once their receipts are sealed."""
+        clear = [row.erasure for row in rows if not row.blocked]
+        if not clear:
+            return list(rows)
+        topic_id = self.store.describe_topic(self.topic).id
+        proofs = [
+            ErasureProof(
+                self.topic, topic_id, each, looked.findings, looked.snapshots, looked.not_looked_at, self.now_ms
+            )
+            for each in clear
+        ]
+        why = why_not_sealed(erasure_drafts(proofs, self.store.files), self.store.seal)
+        blocked = (f"no record of its keys is left, but its receipt is not sealed ({why}): verify again",)
+        if why:
+            return [replace(row, blocked=row.blocked or blocked) for row in rows]
+        return [row if row.blocked else self._verified(row) for row in rows]
+
+    def _verified(self, row: ErasureRow) -> ErasureRow:
+        return replace(row, erasure=reached(row.erasure, ErasureState.VERIFIED, self.now_ms), next_ms=None)
+
+    def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
+        """Which files keep an erasure open."""
+        left = [text for each in findings if (text := self._why_not(each, erasure))]
+        more = len(left) - _SHOWN
+        return (*left[:_SHOWN], *((f"and {counted(more, 'file')} more",) if more > 0 else ()))
 
     def _why_not(self, findings: FileFindings, erasure: Erasure) -> str | None:
         path = findings.file.path

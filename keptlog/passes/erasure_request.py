@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keptlog.errors import KeptlogError
@@ -110,8 +110,8 @@ class ErasureProof:
     erasure: Erasure
     searched: tuple[FileFindings, ...] = field(repr=False)
     """Every file below the topic's location, each without a record of the keys below the bound."""
+    snapshots: tuple[int, ...]
+    """The ids of all that the table had then, the current one last."""
+    not_looked_at: tuple[str, ...]
+    """Why nobody knows whether the store keeps more, in one line each."""
     verified_ms: int
-
-
-Seal = Callable[[ErasureProof], object]
-"""Makes a receipt of a proof, once for each topic and request."""

@@ -130,7 +130,7 @@ def seal_drafts(
             if unreadable_at_ms is not None:
                 drafts[path] = _unreadable_draft(topic, files.read_bytes(path), unreadable_at_ms)
     ids = tuple(draft.id for draft in drafts.values())
-    why = _why_not_sealed(list(drafts.values()), seal) if ids else ""
+    why = why_not_sealed(list(drafts.values()), seal) if ids else ""
     if why:
         waiting = f"{counted(len(ids), 'receipt')} can't be sealed ({why})"
         _logger.warning("topic %s: %s; the next purge seals what waits", topic, waiting)
@@ -146,7 +146,8 @@ def _unreadable_draft(topic: str, content: bytes, at_ms: int) -> Draft:
     return Draft(f"unreadable-{zlib.crc32(content):08x}", PURGE, at_ms, {"topic": topic, "unreadable": text})
 
 
-def _why_not_sealed(drafts: Sequence[Draft], seal: Seal | None) -> str:
+def why_not_sealed(drafts: Sequence[Draft], seal: Seal | None) -> str:
+    """Seal drafts; gives why they can't be, in one line, empty if they are."""
     if seal is None:
         return "no chain of receipts is open"
     try:

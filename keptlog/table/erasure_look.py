@@ -30,6 +30,13 @@ def oldest_sequence_number(table: Table) -> int:
     return min((snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots), default=0)
 
 
+def snapshot_ids(table: Table) -> tuple[int, ...]:
+    """Of all snapshots that are there, the current one last."""
+    current = table.metadata.current_snapshot_id
+    others = sorted(each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id != current)
+    return (*others, current) if current is not None else tuple(others)
+
+
 def keepers(table: Table, sequence_number: int) -> list[str]:
     """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted."""
     by_id = {snapshot.snapshot_id: snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots}

@@ -19,6 +19,7 @@ from pyiceberg.types import StructType
 
 from keptlog.kernels.key_search import Bound
 from keptlog.log.search import SearchedFile
+from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import journal_folder, receipt_folder
 from keptlog.table.references import all_references, comparable, comparable_forms
@@ -48,6 +49,15 @@ def searched_files(table: Table, files: TableFiles, others: Iterable[SearchedFil
         if not form.startswith(below)
     ]
     return [*listed, *elsewhere, *others]
+
+
+def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[SearchedFile]:
+    """Versions of files below a topic's location, as a search takes them; a delete marker has nothing in it."""
+    return [
+        SearchedFile(each.location, each.size_bytes, _is_metadata(location, each.path))
+        for each in versions
+        if not each.is_delete_marker
+    ]
 
 
 def bounds_of(content: bytes) -> Iterator[Bound]:

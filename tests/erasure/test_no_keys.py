@@ -36,7 +36,7 @@ def test_home_and_warehouse_hold_keys_in_segments_alone_at_every_step(
     row = world.verified()
     assert row.erasure.state == "verified"
     assert world.files_with(*needles) == []
-    told = caplog.text + repr(row) + repr(world.proofs)
+    told = caplog.text + repr(row) + repr(world.receipts)
     assert [needle for needle in needles if needle.decode() in told] == []
 
 

@@ -43,7 +43,7 @@ def test_an_appended_topic_gets_its_tombstone_at_once_and_the_request_ends_verif
     row = world.verified()
     assert (row.erasure.state, row.blocked, row.next_ms) == ("verified", (), None)
     assert [each.state for each in row.erasure.reached] == [each.value for each in ErasureState]
-    assert [proof.erasure.id for proof in world.proofs] == ["r1"]
+    assert [receipt.content["request"] for receipt in world.receipts] == ["r1"]
     assert world.records() == [(1, OTHER, b"1")]
 
 
@@ -56,7 +56,7 @@ def test_a_request_that_has_ended_is_looked_at_no_more(world: World) -> None:
     commits = world.commits()
     assert world.erasure().state == "verified"
     assert world.verified().erasure.state == "verified"
-    assert (world.commits(), len(world.proofs)) == (commits, 1)
+    assert (world.commits(), len(world.receipts)) == (commits, 1)
 
 
 def test_a_look_that_finds_nothing_new_commits_nothing(world: World) -> None:

@@ -17,14 +17,16 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.erase import Eraser
-from keptlog.passes.erasure_request import ErasureProof, ErasureRequest, ErasureResult, ErasureRow
+from keptlog.passes.erasure_request import ErasureRequest, ErasureResult, ErasureRow
 from keptlog.passes.purge import Purger
+from keptlog.receipts.receipt import Receipt
 from keptlog.storage.erasure_secret import load_hasher
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
+from tests.table.receipt_chains import chain_at, require_sound
 from tests.table.stores import staged
 
 SECOND_MS, HOUR_MS, DAY_MS = 1000, 3_600_000, 24 * 3_600_000
@@ -46,11 +48,19 @@ class World:
 
     home: Path
     now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
-    proofs: list[ErasureProof] = field(default_factory=list)
 
     @property
     def store(self) -> LogStore:
-        return LogStore(open_catalog(self.home), {}, lambda _: None, new_id)
+        store = LogStore(open_catalog(self.home), {}, lambda _: None, new_id)
+        store.seal = chain_at(self.home).append
+        return store
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """Those of erasures; the chain is sound."""
+        chain = chain_at(self.home)
+        require_sound(chain)
+        return [each for each in chain.receipts() if each.kind == "erasure"]
 
     @property
     def hasher(self) -> KeyHasher:
@@ -60,7 +70,7 @@ class World:
     def eraser(self) -> Eraser:
         store = self.store
         loading = partial(load_hasher, self.home, {}, lambda: SECRET)
-        return Eraser(store, in_process_engine(store.files), loading, new_id, self.proofs.append)
+        return Eraser(store, in_process_engine(store.files), loading, new_id)
 
     def create(self, topic: str = "users", settings: Mapping[str, str] | None = None, *, partitions: int = 1) -> None:
         self.store.create_topic(topic, partitions, SETTINGS | dict(settings or {}))

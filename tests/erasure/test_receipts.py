@@ -1,0 +1,165 @@
+"""An erasure is verified once its receipt is sealed, and not before; and it has one, whoever is killed on the way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keptlog.cli.receipt_text import lines_of
+from keptlog.errors import StorageUnavailable
+from keptlog.log.erasure import ErasureState
+from keptlog.passes.erasure_receipt import receipt_id
+from keptlog.receipts.receipt import Draft
+from keptlog.table.drafts import Seal
+from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World
+from tests.table.receipt_chains import chain_at
+
+PROCESSES = multiprocessing.get_context("forkserver")
+
+
+@pytest.fixture
+def deleted(world: World) -> World:
+    """A topic whose request waits for nothing but its verification."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask(reason="ticket 4711")
+    assert world.to_deleted().erasure.state == "deleted"
+    return world
+
+
+def verify(world: World, seal: Seal | None) -> tuple[str, tuple[str, ...]]:
+    eraser = world.eraser
+    eraser.store.seal = seal
+    [row] = eraser.verify(now_ms=world.now_ms).rows
+    return row.erasure.state, row.blocked
+
+
+def test_a_receipt_says_what_was_asked_what_went_when_and_what_was_looked_through(deleted: World) -> None:
+    asked = deleted.erasure()
+    deleted.later(SECOND_MS)
+    row = deleted.verified()
+    [receipt] = deleted.receipts
+    content = receipt.content
+    topic = deleted.store.describe_topic("users")
+    assert receipt.id == receipt_id(topic.id, asked)
+    assert (receipt.topics, receipt.at_ms) == (("users",), deleted.now_ms)
+    assert (content["request"], content["reason"], content["way"]) == ("r1", "ticket 4711", "tombstone")
+    assert (content["table_uuid"], content["key_hashes"]) == (topic.id, [deleted.hasher.hash(KEY).hex()])
+    assert content["secret_fingerprint"] == deleted.hasher.fingerprint
+    assert content["offsets"] == [
+        {
+            "partition": 0,
+            "key_hash": None,
+            "end_offset": 3,
+            "first_tombstone_offset": 2,
+            "last_tombstone_offset": 2,
+        }
+    ]
+    assert [(each["state"], each["at_ms"]) for each in content["states"]] == [
+        (each.state, each.at_ms) for each in row.erasure.reached
+    ]
+    assert (content["requested_ms"], content["deadline_ms"]) == (asked.requested_ms, asked.deadline_ms)
+    assert content["is_in_time"] is True
+    assert content["snapshots"]
+    live = deleted.store.logs("users")[0].segments[0].path
+    searched = {each["path"]: each for each in content["searched_files"]}
+    assert set(searched) >= {live}
+    assert searched[live]["bytes"] == Path(live.removeprefix("file://")).stat().st_size
+    assert (searched[live]["kind"], bool(searched[live]["crc32"])) == ("segment", True)
+    assert content["not_covered"]
+
+
+def test_a_receipt_reads_well(deleted: World) -> None:
+    deleted.verified()
+    [receipt] = deleted.receipts
+    text = "\n".join(lines_of(receipt))
+    assert text.startswith(f"receipt {receipt.sequence}: erasure of topic users\n")
+    assert ": none has a record of these keys that was to go" in text
+    assert "  gone      all of its keys in partition 0 below offset 3, tombstones 2 to 2 included\n" in text
+    assert "\n  requested     20" in text
+    assert "reason: ticket 4711" in text
+
+
+def test_a_request_that_was_too_late_has_a_receipt_that_says_so(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    world.ask(deadline_ms=world.now_ms + SECOND_MS)
+    world.to_deleted()
+    world.verified()
+    assert [each.content["is_in_time"] for each in world.receipts] == [False]
+
+
+def test_all_requests_of_a_search_have_a_receipt_each(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    world.ask(OTHER, id="r2")
+    world.to_deleted()
+    world.verified()
+    assert [each.content["request"] for each in world.receipts] == ["r1", "r2"]
+
+
+def test_an_id_that_is_used_again_later_gets_a_receipt_of_its_own(world: World) -> None:
+    world.create()
+    first = world.ask().erasures["users"]
+    ids = {receipt_id("x", first), receipt_id("x", replace(first, requested_ms=first.requested_ms + 1))}
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize("length", [1, 40, 41, 100])
+def test_the_id_of_a_request_may_be_as_long_as_ids_may_be(world: World, length: int) -> None:
+    world.create()
+    world.ask(id="r" * length)
+    topic_id = world.store.describe_topic("users").id
+    Draft(receipt_id(topic_id, world.erasure(erasure_id="r" * length)), "erasure", 0, {})
+
+
+def test_where_no_chain_is_open_nothing_is_verified(deleted: World) -> None:
+    state, blocked = verify(deleted, None)
+    assert state == "deleted"
+    assert blocked == (
+        "no record of its keys is left, but its receipt is not sealed (no chain of receipts is open): verify again",
+    )
+    assert deleted.erasure().state == "deleted"
+
+
+def test_a_chain_that_is_out_of_reach_keeps_a_request_open_and_is_named(deleted: World) -> None:
+    def out_of_reach(_: Sequence[Draft]) -> None:
+        raise StorageUnavailable("the chain is elsewhere")
+
+    state, blocked = verify(deleted, out_of_reach)
+    assert state == "deleted"
+    assert "its receipt is not sealed (StorageUnavailable: the chain is elsewhere)" in blocked[0]
+    assert deleted.verified().erasure.state == "verified"
+    assert len(deleted.receipts) == 1
+
+
+def verify_and_die(home: Path, now_ms: int) -> None:
+    """Killed when the receipt is sealed, and the register says nothing of it yet."""
+    world = World(home, now_ms)
+
+    def seal_and_die(drafts: Sequence[Draft]) -> None:
+        chain_at(home).append(drafts)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    verify(world, seal_and_die)
+
+
+@pytest.mark.timeout(120)
+def test_whoever_is_killed_between_receipt_and_register_verifies_again_and_there_is_one_receipt(deleted: World) -> None:
+    process = PROCESSES.Process(target=verify_and_die, args=(deleted.home, deleted.now_ms))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    [sealed] = deleted.receipts
+    assert deleted.erasure().state == "deleted"
+    deleted.later(SECOND_MS)
+    row = deleted.verified()
+    assert [each.state for each in row.erasure.reached].count(ErasureState.VERIFIED) == 1
+    assert deleted.receipts == [sealed]
