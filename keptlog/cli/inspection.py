@@ -94,7 +94,7 @@ def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[
         found = look_for_holders(store, topic, now_ms)
     except KeptlogError as error:
         return [], [str(error)]
-    return found.holders(now_ms, partition), list(found.unread)
+    return found.holders(now_ms, partition), [*found.unread, *found.not_looked_at]
 
 
 @click.command(short_help="Check guarantees G1..G5 and G8 on the stored logs.")

@@ -165,7 +165,7 @@ class ErasureLook:
     is_listed: bool = False
     """Whether the storage was listed."""
     oldest_left_ms: int | None = None
-    """When the oldest file was written that the storage has and no snapshot shows; null if there is none."""
+    """When the oldest file was written that the storage keeps and no snapshot shows; null if there is none."""
 
 
 def reached(erasure: Erasure, state: ErasureState, at_ms: int) -> Erasure:

@@ -60,6 +60,9 @@ class HolderKind(StrEnum):
     RUNNING_SPARK = "running spark"
     """One that may be in use, and goes with its process."""
     OBJECT_VERSION = "object version"
+    """Of a file that somebody deleted, in a bucket that keeps versions."""
+    REPLACED_VERSION = "replaced version"
+    """Of a file that is there, and was written again."""
     DELETE_MARKER = "delete marker"
     OBJECT_LOCK = "object lock"
     LEGAL_HOLD = "legal hold"
@@ -68,8 +71,16 @@ class HolderKind(StrEnum):
 AFTER_DELAY = frozenset({HolderKind.RETIRED, HolderKind.TAG, HolderKind.BRANCH, HolderKind.STATISTICS})
 """What a purge may delete once ``file.delete.delay.ms`` has passed, if nobody keeps it."""
 AFTER_GRACE = frozenset({HolderKind.STAGED, HolderKind.ORPHAN})
-NEVER_LATE = frozenset({HolderKind.METADATA, HolderKind.CACHE, HolderKind.DELETE_MARKER, HolderKind.RUNNING_SPARK})
-"""Told, but without a deadline: names and numbers, and what a process may be working with."""
+NEVER_LATE = frozenset(
+    {
+        HolderKind.METADATA,
+        HolderKind.CACHE,
+        HolderKind.DELETE_MARKER,
+        HolderKind.RUNNING_SPARK,
+        HolderKind.REPLACED_VERSION,
+    }
+)
+"""Told, but without a deadline: names and numbers, what a process may be working with, what goes with its file."""
 ENDS_BY_ITSELF = frozenset(
     {HolderKind.RETIRED, HolderKind.STAGED, HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_LOCK}
 )
@@ -106,6 +117,10 @@ class Held:
     """Of the one file."""
     until_ms: int | None = None
     """When it may be deleted, where that is not what its kind says."""
+    written_ms: int | None = None
+    """When the file was written, as far as that is known; null: it may be as old as can be."""
+    kept_until_ms: int | None = None
+    """When whoever keeps it lets go, where that is later than it may be deleted: the end of a lock."""
 
     def due_ms(self, terms: Terms) -> int | None:
         """From when on a purge may delete it, if nobody keeps it; null for what is never late."""
@@ -160,6 +175,8 @@ class Holder:
             number = "" if self.files in {None, self.late_files} else f"{self.late_files} "
             whose = "its" if self.files == 1 else "their"
             told += f", {number}past {whose} deadline ({iso_time(self.deadline_ms)})"
+            if self.kind is HolderKind.OBJECT_LOCK and self.until_ms is not None:
+                told += f", until {iso_time(self.until_ms)}"
         elif self.until_ms is not None:
             told += f" until {iso_time(self.until_ms)}"
         elif self.deadline_ms is not None:
@@ -220,6 +237,21 @@ _REMEDIES = {
     ),
     HolderKind.METADATA: _NO_RECORDS + "later commits and purges delete them",
     HolderKind.CACHE: _NO_RECORDS + "the next look writes them anew, and the folder cache may be deleted at any time",
+    HolderKind.OBJECT_VERSION: (
+        "somebody deleted the file and not its versions; keptlog purge {topic} deletes what is older than the grace"
+    ),
+    HolderKind.REPLACED_VERSION: (
+        "somebody wrote the file again; what was there before goes with the file, or whoever manages the bucket deletes "
+        "it by its version id"
+    ),
+    HolderKind.DELETE_MARKER: "it has no bytes, and goes with its file",
+    HolderKind.OBJECT_LOCK: (
+        "nobody can delete it before that, but who may bypass governance retention; after that keptlog purge {topic} "
+        "deletes it"
+    ),
+    HolderKind.LEGAL_HOLD: (
+        "whoever put it on must take it off (s3:PutObjectLegalHold); after that keptlog purge {topic} deletes it"
+    ),
     HolderKind.RUNNING_SPARK: "it may be in use, and goes when its process ends",
     HolderKind.SPARK: "its process is gone, and nobody comes back for it: rm -r {name}",
 }
@@ -235,6 +267,9 @@ class Holdings:
     held: tuple[Held, ...] = ()
     unread: tuple[str, ...] = ()
     """What could not be read, a line each: what only that shows is missing."""
+    not_looked_at: tuple[str, ...] = ()
+    """What this storage does not tell, a line each: whether it keeps versions. It never does, so that G8 is judged
+    without."""
 
     def holders(self, now_ms: int, partition: int | None = None) -> list[Holder]:
         """The holders of the topic or, with a partition, of one of its logs: what is late first.
@@ -263,7 +298,7 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
     kind, name, topic, terms = held[0].kind, held[0].name, holdings.topic, holdings.terms
     deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
     known_ms = [deadline_ms for deadline_ms, _ in deadlines_ms if deadline_ms is not None]
-    due_ms = [each.due_ms(terms) or 0 for each in held]
+    due_ms = [each.kept_until_ms or each.due_ms(terms) or 0 for each in held]
     return Holder(
         kind=kind,
         name=name,
@@ -289,5 +324,4 @@ def _total(numbers: Iterable[int | None]) -> int | None:
 
 
 def _remedy(kind: HolderKind, name: str, topic: str) -> str:
-    text = _REMEDIES.get(kind, "ask those who manage the bucket; after that keptlog purge {topic} deletes it")
-    return text.format(kind=kind, word=kind.upper(), name=name, topic=topic)
+    return _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic)

@@ -3,7 +3,7 @@
     table        which snapshots are there, and who keeps them           no file is read
     logs         how far cleans have come                                manifests
     segments     which tombstones are still live                         offsets, of the segments that may have them
-    storage      what no snapshot shows any more                         a listing, if one is waited for
+    storage      what snapshots and others keep (``kept_records``)        manifests and a listing, if that is waited for
     arrivals     deletions from a source                                 keys, of what came since the last look
 
 Each is looked at only if an erasure waits for it. What follows is decided in ``keptlog.log.erasure``.
@@ -26,25 +26,21 @@ from keptlog.log.erasure import (
     LookedUntil,
     advanced,
     is_compacted,
-    is_left_behind,
     next_ms,
     tombstones_of,
 )
-from keptlog.log.iso_time import iso_time
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.passes.erase_topic import first_look
 from keptlog.passes.erasure_request import ErasureRow
+from keptlog.passes.kept_records import KeptRecords
 from keptlog.passes.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.storage.files import StoredFile
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.storage.segment_reader import open_segment
-from keptlog.table.erasure_look import current_snapshot_of, keepers, left_files, oldest_sequence_number
+from keptlog.table.erasure_look import current_snapshot_of, oldest_sequence_number
 from keptlog.table.reach import reaching
 from keptlog.table.store import LogStore
-
-_SHOWN = 3
 
 
 @dataclass
@@ -65,17 +61,19 @@ class TopicLook:
         """
         logs = {log.topic_partition.partition: log for log in self.store.logs(self.topic)}
         arrived = [self._arrived(each, list(logs.values())) for each in erasures]
-        seen, left = self._seen(arrived, logs)
+        seen = self._seen(arrived, logs)
         found = [advanced(each, seen) if each.is_open else each for each in arrived]
-        if any(self._waits_for_files(each) for each in found) and not seen.is_listed:
-            seen, left = self._listed(seen)
+        kept = None
+        if any(map(_waits_for_storage, found)):
+            kept = KeptRecords.look(self.store, self.topic, self.now_ms)
+            seen = replace(seen, is_listed=True, oldest_left_ms=kept.oldest_left_ms)
             found = [advanced(each, seen) if each.is_open else each for each in found]
         return [
-            ErasureRow(self.topic, each, next_ms(each, logs, self.now_ms), tuple(self._blocked(each, seen, left)))
+            ErasureRow(self.topic, each, next_ms(each, logs, self.now_ms), tuple(self._blocked(each, seen, kept)))
             for each in found
         ]
 
-    def _seen(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> tuple[ErasureLook, Sequence[StoredFile]]:
+    def _seen(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> ErasureLook:
         table = self.store.load_table(self.topic)
         seen = ErasureLook(
             now_ms=self.now_ms,
@@ -85,19 +83,7 @@ class TopicLook:
             oldest_sequence_number=oldest_sequence_number(table),
         )
         compacted = [each for each in erasures if each.state is ErasureState.COMPACTED or _is_compacted(each, seen)]
-        seen = replace(seen, live_tombstones=self._live_tombstones(compacted, logs))
-        return self._listed(seen) if any(map(self._waits_for_files, erasures)) else (seen, ())
-
-    def _waits_for_files(self, erasure: Erasure) -> bool:
-        return erasure.state is ErasureState.UNREFERENCED
-
-    def _listed(self, seen: ErasureLook) -> tuple[ErasureLook, Sequence[StoredFile]]:
-        """The same look with a listing. It is made before the table is loaded: what is committed later is not in it."""
-        with reaching(f"topic {self.topic} can't be listed"):
-            listed = list(self.store.files.list(self.store.load_table(self.topic).location()))
-            left = left_files(listed, self.store.load_table(self.topic))
-        oldest_ms = min((file.modified_ms for file in left), default=None)
-        return replace(seen, is_listed=True, oldest_left_ms=oldest_ms), left
+        return replace(seen, live_tombstones=self._live_tombstones(compacted, logs))
 
     def _live_tombstones(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> dict[int, frozenset[int]]:
         """Of tombstones that are to expire, the offsets of those that are live; each segment is read once."""
@@ -139,7 +125,7 @@ class TopicLook:
         until = looked.get(log.topic_partition.partition, 0)
         return sections_of(log, self.now_ms).first_dirty_offset > until
 
-    def _blocked(self, erasure: Erasure, seen: ErasureLook, left: Sequence[StoredFile]) -> list[str]:
+    def _blocked(self, erasure: Erasure, seen: ErasureLook, kept: KeptRecords | None) -> list[str]:
         """What keeps an erasure from its next state, besides time."""
         match erasure.state:
             case ErasureState.REQUESTED if erasure.way == ErasureWay.SOURCE and erasure.waiting:
@@ -154,25 +140,19 @@ class TopicLook:
                     for number, log in seen.logs.items()
                     if number in partitions and log.uncleanable
                 ]
-            case ErasureState.COMPACTED if erasure.gone:
-                table = self.store.load_table(self.topic)
-                names = keepers(table, erasure.gone.sequence_number)
-                return [f"{name} keeps a snapshot from before: drop the {name}" for name in names]
-            case ErasureState.UNREFERENCED if is_left_behind(erasure, seen):
-                return self._left_behind(erasure, left)
+            case ErasureState.COMPACTED if erasure.gone and kept:
+                return kept.in_snapshots(erasure.gone)
+            case ErasureState.UNREFERENCED if erasure.gone and kept:
+                return kept.left(erasure.gone)
             case _:
                 return []
 
-    def _left_behind(self, erasure: Erasure, left: Sequence[StoredFile]) -> list[str]:
-        since_ms = erasure.gone.at_ms if erasure.gone else 0
-        old = sorted((file for file in left if file.modified_ms <= since_ms), key=lambda file: file.modified_ms)
-        shown = ", ".join(file.path for file in old[:_SHOWN])
-        more = f" and {len(old) - _SHOWN} more" if len(old) > _SHOWN else ""
-        oldest = f", the oldest of {iso_time(old[0].modified_ms)}" if old else ""
-        return [
-            f"{counted(len(old), 'file')} from before that no snapshot shows{oldest}: a purge deletes them once they "
-            f"are older than the grace ({shown}{more})"
-        ]
+
+def _waits_for_storage(erasure: Erasure) -> bool:
+    """Whether something that is not live may be what keeps it."""
+    return erasure.state is ErasureState.UNREFERENCED or (
+        erasure.state is ErasureState.COMPACTED and erasure.gone is not None
+    )
 
 
 def _looked_on(erasure: Erasure, logs: Sequence[Log], places: Sequence[tuple[KeyPlace, str]]) -> Erasure:

@@ -21,6 +21,7 @@ from keptlog.log.erasure import Erasure, ErasureState, reached
 from keptlog.log.search import FileFindings, KeyHits, SearchedFile
 from keptlog.passes.erasure_receipt import erasure_drafts
 from keptlog.passes.erasure_request import ErasureProof, ErasureRow
+from keptlog.passes.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.drafts import why_not_sealed
@@ -109,9 +110,13 @@ class Verification:
 
     def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
         """Which files keep an erasure open."""
-        left = [text for each in findings if (text := self._why_not(each, erasure))]
+        left = [(each.file.path, text) for each in findings if (text := self._why_not(each, erasure))]
+        if not left:
+            return ()
+        kept = KeptRecords.look(self.store, self.topic, self.now_ms)
+        told = [f"{text}; {whose}" if (whose := kept.of_file(path)) else text for path, text in left[:_SHOWN]]
         more = len(left) - _SHOWN
-        return (*left[:_SHOWN], *((f"and {counted(more, 'file')} more",) if more > 0 else ()))
+        return (*told, *((f"and {counted(more, 'file')} more",) if more > 0 else ()))
 
     def _why_not(self, findings: FileFindings, erasure: Erasure) -> str | None:
         path = findings.file.path

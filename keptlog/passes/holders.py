@@ -63,6 +63,8 @@ def judged(holdings: Holdings, now_ms: int, partition: int | None = None) -> Che
         description = f"nothing that was seen is past its deadline; not looked at: {sentence(holdings.unread)}"
     if late:
         description = sentence([str(each) for each in late])
+    if holdings.not_looked_at:
+        description = f"{description.rstrip('.')}; this storage does not tell: {sentence(holdings.not_looked_at)}"
     return CheckResult(
         name=GONE_IN_TIME.name,
         passed=not late and not holdings.unread,

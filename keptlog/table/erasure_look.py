@@ -1,7 +1,7 @@
 """What a topic's table and storage tell of how far its erasures are; nothing is decided here (``keptlog.log.erasure``).
 
 A snapshot that is older than the one in which the records were gone may still show them. Which of those are there, and
-who keeps them, stands in the table. What no snapshot shows is found by a listing alone.
+who keeps them, stands in the table. What no snapshot shows, ``held`` finds.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from keptlog.log.erasure import Erasure, GoneSince
-from keptlog.storage.files import StoredFile
 from keptlog.table.erasures import read_erasures
 from keptlog.table.files import TableFiles
 from keptlog.table.metadata_reading import looked_at
-from keptlog.table.references import all_references, comparable_forms
 
 
 def current_snapshot_of(table: Table) -> GoneSince:
@@ -45,18 +43,6 @@ def keepers(table: Table, sequence_number: int) -> list[str]:
         for name, reference in table.metadata.refs.items()
         if name != MAIN_BRANCH and by_id.get(reference.snapshot_id, sequence_number) < sequence_number
     )
-
-
-def left_files(listed: list[StoredFile], table: Table) -> list[StoredFile]:
-    """Of files that were listed before the table was loaded, those that may hold records and that no snapshot shows.
-
-    Raises:
-        LogCorrupt: a snapshot can't be read.
-    """
-    metadata = f"{table.location()}/metadata/"
-    needed = all_references(table).keys()
-    forms = comparable_forms(file.path for file in listed)
-    return [file for file in listed if forms[file.path] not in needed and not file.path.startswith(metadata)]
 
 
 def read_register(files: TableFiles, load: Callable[[], Table]) -> tuple[Erasure, ...]:

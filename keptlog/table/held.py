@@ -7,60 +7,75 @@ they lie and how old they are.
 - A file of watermarks belongs to no snapshot. It is retired if a later one of its log is live; since when, the next
   later one says.
 - Metadata holds no records. But another program may write bounds of keys and values into manifests, or statistics.
-- What older versions of files a bucket keeps, only its own interface tells. Whoever knows that gives it in.
+- What a bucket keeps beside what it lists stands in ``held_versions``. Where nobody can tell, that is said.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
-from keptlog.log.holder import Held, HolderKind, Holdings, Terms
+from keptlog.log.holder import AFTER_DELAY, Held, HolderKind, Holdings, Terms
 from keptlog.storage.files import StoredFile
 from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.files import TableFiles
+from keptlog.table.held_versions import held_versions, with_locks
+from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import journal_folder, receipt_folder
 from keptlog.table.metadata_reading import looked_at
-from keptlog.table.references import Manifests, comparable, comparable_forms, named_references
+from keptlog.table.references import Manifests, comparable, comparable_forms, live_references, named_references
 from keptlog.table.state import watermarks_paths
 from keptlog.table.superseded import ShownFiles, partition_of
 
 
-def held_in(
-    load: Callable[[], Table],
-    files: TableFiles,
-    terms: Terms,
-    now_ms: int,
-    versions: Callable[[Table], Iterable[Held]] = lambda _: (),
-) -> Holdings:
-    """All that holds bytes of a topic which are not live, file by file; ``versions`` tells of a bucket's old versions.
+def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: int) -> Holdings:
+    """All that holds bytes of a topic which are not live, file by file.
+
+    Of what is late it is asked whether its store keeps it by a lock.
 
     Raises:
         LogCorrupt: the current snapshot can't be read.
         OSError: the storage can't be listed.
     """
     stored: dict[str, StoredFile] = {}
+    hidden = HiddenFiles()
 
     def load_listed() -> Table:
         # Listed before the table is loaded: what is committed meanwhile is live there.
-        listed = list(files.list(load().location()))
+        nonlocal hidden
+        location = load().location()
+        listed = list(files.list(location))
+        hidden = hidden_below(files, location)
         forms = comparable_forms(file.path for file in listed)
         stored.clear()
         stored.update({forms[file.path]: file for file in listed})
+        # A tag keeps a file whether it is hidden or not.
+        stored.update({comparable(file.path): file for file in hidden.files})
         return load()
 
     def look(table: Table) -> Holdings:
         found = held_now(table, stored, terms, now_ms)
         if found.unread and load().metadata_location != table.metadata_location:
             raise LogCorrupt(found.unread[0])
-        return replace(found, held=(*found.held, *versions(table)))
+        held = _and_hidden(table, found.held, hidden, terms)
+        late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
+        return replace(found, held=with_locks(files, held, late, terms), not_looked_at=hidden.not_looked_at)
 
     return looked_at(load_listed, look)
+
+
+def _and_hidden(table: Table, held: Collection[Held], hidden: HiddenFiles, terms: Terms) -> tuple[Held, ...]:
+    """What is hidden by its own names, but for what snapshots show."""
+    names = {comparable(file.path) for file in hidden.files}
+    shown = [each for each in held if each.kind in AFTER_DELAY or not each.path or comparable(each.path) not in names]
+    live = live_references(table, Manifests(table.name()[-1], table.io)).keys() if names else set()
+    needed = live.union(comparable(each.path) for each in shown if each.path) if names else live
+    return (*shown, *held_versions(hidden, table.location(), needed, terms))
 
 
 def held_now(
@@ -134,7 +149,8 @@ class _Unreferenced:
     ) -> Held:
         since_ms = file.modified_ms if since_ms is None else since_ms
         partition = partition_of(file.path)
-        return Held(kind, since_ms, 1, file.size_bytes, partition=partition, path=file.path, until_ms=until_ms)
+        written_ms = file.modified_ms
+        return Held(kind, since_ms, 1, file.size_bytes, "", partition, file.path, until_ms, written_ms)
 
 
 def _watermarks(table: Table, stored: Mapping[str, StoredFile]) -> dict[int, list[int]]:

@@ -221,13 +221,6 @@ def test_keptlog_writes_no_bounds_of_keys_and_values_and_bounds_of_others_are_st
     assert HolderKind.STATISTICS not in kinds(store)
 
 
-def test_old_versions_of_a_bucket_are_told_by_whoever_knows_them(tmp_path: Path) -> None:
-    store = purged(tmp_path)
-    version = Held(HolderKind.OBJECT_VERSION, 5, 1, 10, "v1", 0, "data/x")
-    found = held_in(lambda: store.load_table(TOPIC), store.files, TERMS, clock_ms(), lambda _: [version])
-    assert version in found.held
-
-
 def test_a_snapshot_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
     store = cleaned(tmp_path)
     first, second, *_ = table_of(tmp_path).metadata.snapshots

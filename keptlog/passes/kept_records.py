@@ -1,0 +1,108 @@
+"""What keeps records of an erasure that are not live any more, in the words of holders (``keptlog.log.holder``).
+
+    superseded by the time the records were gone      older snapshots, tags, branches
+    written by that time, and shown by no snapshot    staged files, orphans, watermarks
+    of a time that nobody knows                       journals, what a bucket keeps of deleted files
+
+What came later can't have them. Where that is wrong after all, because a run had begun before, the search finds it: it
+opens every file, and asks here whose a file is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from keptlog.log.erasure import GoneSince
+from keptlog.log.holder import Held, HolderKind, Holdings
+from keptlog.passes.holders import look_for_holders
+from keptlog.storage.object_version import VERSION_IN_PATH
+from keptlog.table.erasure_look import keepers
+from keptlog.table.held_versions import with_locks
+from keptlog.table.reach import reaching
+from keptlog.table.store import LogStore
+
+_IN_SNAPSHOTS = frozenset({HolderKind.RETIRED, HolderKind.TAG, HolderKind.BRANCH})
+_LEFT = frozenset(
+    {
+        HolderKind.STAGED,
+        HolderKind.ORPHAN,
+        HolderKind.WATERMARKS,
+        HolderKind.JOURNAL,
+        HolderKind.OBJECT_VERSION,
+        HolderKind.OBJECT_LOCK,
+        HolderKind.LEGAL_HOLD,
+    }
+)
+_WRITTEN_ANEW = frozenset({HolderKind.JOURNAL})
+"""What is in them may be older than they are."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class KeptRecords:
+    """A full look at what holds bytes of a topic that are not live."""
+
+    store: LogStore
+    topic: str
+    now_ms: int
+    holdings: Holdings
+
+    @classmethod
+    def look(cls, store: LogStore, topic: str, now_ms: int) -> KeptRecords:
+        """Look at snapshots and storage.
+
+        Raises:
+            LogCorrupt: the topic can't be read.
+            StorageUnavailable: the storage can't be listed.
+        """
+        return cls(store, topic, now_ms, look_for_holders(store, topic, now_ms))
+
+    @property
+    def oldest_left_ms(self) -> int | None:
+        """When the oldest file was written that no snapshot shows; null if there is none."""
+        return min((_written_ms(each) for each in self.holdings.held if each.kind in _LEFT), default=None)
+
+    def in_snapshots(self, gone: GoneSince) -> list[str]:
+        """A line for each who keeps a snapshot from before the records were gone."""
+        held = [each for each in self.holdings.held if each.kind in _IN_SNAPSHOTS and each.since_ms <= gone.at_ms]
+        told = {f"{each.kind} {each.name}" for each in held}
+        for keeper in keepers(self.store.load_table(self.topic), gone.sequence_number):
+            if keeper not in told:  # all that it shows is live: it keeps an old snapshot, and no other file
+                kind, _, name = keeper.partition(" ")
+                held.append(Held(HolderKind(kind), gone.at_ms, None, name=name))
+        return self._lines(held)
+
+    def left(self, gone: GoneSince) -> list[str]:
+        """A line for each who keeps files from before the records were gone, with some of their paths."""
+        return self._lines(
+            [each for each in self.holdings.held if each.kind in _LEFT and _written_ms(each) <= gone.at_ms]
+        )
+
+    def of_file(self, path: str) -> str | None:
+        """Who keeps a file, or a version of one, in a line; null for what is live."""
+        paths = {path, path.partition(VERSION_IN_PATH)[0]}
+        return "; ".join(self._lines([each for each in self.holdings.held if each.path in paths], 0)) or None
+
+    def _lines(self, held: Iterable[Held], shown: int = _SHOWN) -> list[str]:
+        held = list(held)
+        due = [each for each in held if (each.due_ms(self.holdings.terms) or self.now_ms) < self.now_ms]
+        with reaching(f"files of topic {self.topic} can't be looked at"):
+            asked = replace(self.holdings, held=with_locks(self.store.files, held, due, self.holdings.terms))
+        lines = []
+        for holder in asked.holders(self.now_ms):
+            files = [each.path for each in asked.held if (each.kind, each.name) == (holder.kind, holder.name)]
+            lines.append(f"{holder}{_shown([path for path in files if path], shown)}")
+        return lines
+
+
+def _written_ms(held: Held) -> int:
+    known_ms = None if held.kind in _WRITTEN_ANEW else held.written_ms
+    return 0 if known_ms is None else known_ms
+
+
+def _shown(paths: list[str], count: int) -> str:
+    if not paths or not count:
+        return ""
+    more = f" and {len(paths) - count} more" if len(paths) > count else ""
+    return f" ({', '.join(sorted(paths)[:count])}{more})"
