@@ -55,7 +55,7 @@ def default_deadline_ms(
     return deadline_ms if has_date(deadline_ms) else None
 
 
-def holds_end_ms(config: TopicConfig, deadline_ms: int, purge_interval_ms: int = PURGE_INTERVAL_MS) -> int:
+def holds_end_ms(config: TopicConfig, deadline_ms: int, purge_interval_ms: int) -> int:
     """From when on no reader may hold a tombstone, if all that follows its end is to be done by a deadline."""
     return deadline_ms - watermarks_ms(config) - 2 * (config.file_delete_delay_ms + purge_interval_ms)
 

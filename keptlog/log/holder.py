@@ -241,8 +241,8 @@ _REMEDIES = {
         "somebody deleted the file and not its versions; keptlog purge {topic} deletes what is older than the grace"
     ),
     HolderKind.REPLACED_VERSION: (
-        "somebody wrote the file again; what was there before goes with the file, or whoever manages the bucket deletes "
-        "it by its version id"
+        "somebody wrote the file again; what was there before goes with the file, or by its version id, which whoever "
+        "manages the bucket deletes"
     ),
     HolderKind.DELETE_MARKER: "it has no bytes, and goes with its file",
     HolderKind.OBJECT_LOCK: (

@@ -18,12 +18,13 @@ from keptlog.engine.engine import Engine
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, reached
-from keptlog.log.search import FileFindings, KeyHits, SearchedFile
+from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
 from keptlog.passes.erasure_receipt import erasure_drafts
 from keptlog.passes.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.key_hash import KeyHasher
+from keptlog.storage.object_version import OpenUpload
 from keptlog.table.drafts import why_not_sealed
 from keptlog.table.erasure_look import snapshot_ids
 from keptlog.table.reach import reaching
@@ -35,7 +36,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _SearchResult:
     """All that a search has seen."""
 
     findings: tuple[FileFindings, ...]
@@ -69,7 +70,7 @@ class Verification:
             return [replace(row, blocked=(text,)) for row in rows]
         return self._proved([replace(row, blocked=self._left(looked.findings, row.erasure)) for row in rows], looked)
 
-    def _looked(self, wanted: frozenset[bytes], run_id: str) -> _Looked | None:
+    def _looked(self, wanted: frozenset[bytes], run_id: str) -> _SearchResult | None:
         """What is in every file, until a listing shows none that is new; null if new ones keep coming."""
         looked: dict[SearchedFile, FileFindings] = {}
         for _ in range(_ROUNDS):
@@ -79,15 +80,17 @@ class Verification:
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location())
                 listed += searched_versions(table.location(), versions.versions)
+                uploads = self.store.files.uploads_below(table.location())
             new = [file for file in listed if file not in looked]
             if not new and looked:
                 unknown = (versions.not_looked_at,) if versions.not_looked_at else ()
-                return _Looked(tuple(looked[file] for file in listed), snapshot_ids(table), unknown)
+                findings = [looked[file] for file in listed] + [_not_searched(each) for each in uploads]
+                return _SearchResult(tuple(findings), snapshot_ids(table), unknown)
             search = KeySearch(new, wanted, self.hasher, bounds_of)
             looked |= {each.file: each for each in self.engine.search(search, run_id)}
         return None
 
-    def _proved(self, rows: Sequence[ErasureRow], looked: _Looked) -> list[ErasureRow]:
+    def _proved(self, rows: Sequence[ErasureRow], looked: _SearchResult) -> list[ErasureRow]:
         """Those of which nothing is left are verified, once their receipts are sealed."""
         clear = [row.erasure for row in rows if not row.blocked]
         if not clear:
@@ -127,6 +130,11 @@ class Verification:
             return None
         records, keys = sum(hit.records for hit in hits), len({hit.key_hash for hit in hits})
         return f"{path} ({findings.kind}) has {counted(records, 'record')} of {counted(keys, 'key')}"
+
+
+def _not_searched(upload: OpenUpload) -> FileFindings:
+    problem = "nobody can read an upload that was not completed; a purge ends it once it is older than the grace"
+    return FileFindings(SearchedFile(upload.location, 0), FileKind.UNKNOWN, (), problem)
 
 
 def _counts(hit: KeyHits, erasure: Erasure) -> bool:

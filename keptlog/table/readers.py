@@ -174,7 +174,11 @@ def _with_file(known: ReaderPositions, path: str, form: re.Match[str] | None) ->
 
 
 def with_holds(
-    files: TableFiles, logs: Sequence[Log], properties: Mapping[str, str], metadata_location: str
+    files: TableFiles,
+    logs: Sequence[Log],
+    properties: Mapping[str, str],
+    metadata_location: str,
+    purge_interval_ms: int,
 ) -> list[Log]:
     """The logs of one topic, each with what its readers hold: nothing that an erasure's deadline has no time for.
 
@@ -188,7 +192,7 @@ def with_holds(
     topic = logs[0].topic_partition.topic
     readers = registrations(topic, properties)
     deadline_ms = read_open_erasures(topic, properties).earliest_deadline_ms
-    erasure_end_ms = None if deadline_ms is None else holds_end_ms(logs[0].config, deadline_ms)
+    erasure_end_ms = None if deadline_ms is None else holds_end_ms(logs[0].config, deadline_ms, purge_interval_ms)
     location = metadata_location.rpartition("/metadata/")[0]
     positions = PositionFiles(files, location).read(readers)
 
@@ -205,7 +209,9 @@ def with_holds(
 
 def observed_with_holds(files: TableFiles, stored: StoredTopic, observed: ObservedTopic) -> ObservedTopic:
     """The same topic, its logs with what its readers hold; raises as ``with_holds``."""
-    return replace(observed, logs=tuple(with_holds(files, observed.logs, stored.properties, stored.location)))
+    interval_ms = observed.holdings.terms.purge_interval_ms
+    logs = with_holds(files, observed.logs, stored.properties, stored.location, interval_ms)
+    return replace(observed, logs=tuple(logs))
 
 
 def told_of_overruns(table: Table, files: TableFiles, outcomes: Iterable[RewriteResult]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.broker import BrokerConfig
+from keptlog.log.broker import BrokerConfig, purge_interval_ms
 from keptlog.log.config import settled
 from keptlog.log.drop import StagedOutcome
 from keptlog.log.metrics import LastPass
@@ -166,7 +166,8 @@ class LogStore:
         def look(table: Table) -> list[Log]:
             require_own(table)
             logs = self._live_files.logs(table, topic_of(table, self._broker_settings).config)
-            return with_holds(self.files, logs, table.properties, table.metadata_location)
+            interval_ms = purge_interval_ms(self._broker_settings)
+            return with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms)
 
         with reaching(f"topic {topic} can't be read"):
             return looked_at(lambda: self.load_table(topic), look)

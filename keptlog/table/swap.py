@@ -32,6 +32,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, KeptlogError, StalePlan, UnknownTopic
+from keptlog.log.broker import purge_interval_ms
 from keptlog.log.drop import DropResult, StagedOutcome
 from keptlog.log.metrics import LastPass
 from keptlog.log.result import RewriteResult
@@ -90,7 +91,9 @@ class Swap:
             require_staged(files, table, self._staged_paths)
             cleaned = [outcome for outcome in self.rewritten if isinstance(outcome, RewriteResult)]
             expiring = [outcome for outcome in cleaned if outcome.counts.expired]
-            held = with_holds(files, logs, table.properties, table.metadata_location) if expiring else logs
+            interval_ms = purge_interval_ms(broker_settings)
+            where = table.metadata_location
+            held = with_holds(files, logs, table.properties, where, interval_ms) if expiring else logs
             for outcome in expiring:
                 require_not_held(outcome.step, held[outcome.step.topic_partition.partition])
             return self._written(table, live, told_of_overruns(table, files, expiring))

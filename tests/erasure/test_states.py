@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from keptlog.log.erasure import ErasureState
@@ -197,3 +199,55 @@ def test_what_was_verified_is_forgotten_after_a_month_and_its_receipt_alone_tell
     world.later(31 * 24 * HOUR_MS)
     world.ask(OTHER, id="r2")
     assert [row.id for row in world.eraser.list(now_ms=world.now_ms).rows] == ["r2"]
+
+
+def test_a_file_that_a_search_finds_a_record_in_is_told_with_who_keeps_it(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    live = world.store.logs("users")[0].segments[0].path.removeprefix("file://")
+    content = Path(live).read_bytes()
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    planted = Path(live).with_name("planted.parquet")
+    planted.write_bytes(content)
+    row = world.verified()
+    assert row.erasure.state == "deleted"
+    [text] = row.blocked
+    assert text.startswith(f"file://{planted} (segment) has 1 record of 1 key; runs that ")
+    assert "keptlog purge users deletes what is older than the grace" in text
+    planted.unlink()
+    assert world.verified().erasure.state == "verified"
+
+
+def test_a_journal_keeps_a_request_from_deleted_and_is_named(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    world.ask()
+    for _ in range(3):
+        world.later(2 * HOUR_MS)
+        world.clean()
+        world.purge()
+    world.later(SECOND_MS)
+    world.purge()
+    unreadable = f"{world.store.describe_topic('users').location}/metadata/receipts/unreadable/x.json"
+    world.store.files.write_bytes(unreadable, b"{")
+    row = world.row()
+    assert row.erasure.state == "unreferenced"
+    [text] = row.blocked
+    assert text.startswith("purges that were not finished of users keep 1 journal")
+    assert unreadable in text
+    world.store.files.delete(unreadable)
+    assert world.row().erasure.state == "deleted"
+
+
+def test_retired_segments_that_wait_for_a_purge_are_named_with_their_time(world: World) -> None:
+    world.create(settings={"file.delete.delay.ms": str(HOUR_MS)})
+    world.append((KEY, VALUE))
+    world.ask()
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+        world.row()
+    [text] = world.row().blocked
+    assert text.startswith("older snapshots of users keep ")
+    assert " until 20" in text
