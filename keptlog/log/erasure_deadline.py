@@ -7,6 +7,8 @@
 The key stands in its tombstone, so ``delete.retention.ms`` counts. Old files are purged after the clean and again after
 the tombstone has expired: each takes the delay, and a purge comes within its interval.
 
+Where records have versions, the key is remembered for a while longer, and a file of that goes after the grace of orphans.
+
 A topic without ``max.compaction.lag.ms`` promises nothing, and so does one whose records nothing removes.
 """
 
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasure import ErasureWay, cleanable_ms
-from keptlog.log.holder import PURGE_INTERVAL_MS
+from keptlog.log.holder import ORPHAN_GRACE_MS, PURGE_INTERVAL_MS
 from keptlog.log.iso_time import has_date, iso_time, next_time
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
@@ -50,14 +52,16 @@ def default_deadline_ms(
             lasts_ms = config.retention_ms if config.retention_ms >= 0 else LONG_MAX
         case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
             lasts_ms = config.max_compaction_lag_ms
-            lasts_ms += config.delete_retention_ms + watermarks_ms(config)
+            lasts_ms += config.delete_retention_ms + watermarks_ms(config) + _swept_ms(config)
     deadline_ms = now_ms + lasts_ms + purges_ms
     return deadline_ms if has_date(deadline_ms) else None
 
 
 def holds_end_ms(config: TopicConfig, deadline_ms: int, purge_interval_ms: int) -> int:
     """From when on no reader may hold a tombstone, if all that follows its end is to be done by a deadline."""
-    return deadline_ms - watermarks_ms(config) - 2 * (config.file_delete_delay_ms + purge_interval_ms)
+    return (
+        deadline_ms - watermarks_ms(config) - _swept_ms(config) - 2 * (config.file_delete_delay_ms + purge_interval_ms)
+    )
 
 
 def earliest_ms(logs: Iterable[Log], way: ErasureWay, now_ms: int) -> int:
@@ -127,6 +131,11 @@ def why_no_promise(way: ErasureWay) -> str:
 def watermarks_ms(config: TopicConfig) -> int:
     """How long the watermark of a deleted key, which holds the key, outlives its tombstone."""
     return config.keptlog_watermark_retention_ms if config.strategy.has_versions else 0
+
+
+def _swept_ms(config: TopicConfig) -> int:
+    """How much longer than a segment a file of watermarks may stay that a later one has replaced: it goes as orphans."""
+    return max(ORPHAN_GRACE_MS - config.file_delete_delay_ms, 0) if config.strategy.has_versions else 0
 
 
 def _cleaned_ms(log: Log, now_ms: int) -> int:

@@ -9,7 +9,7 @@ from keptlog.passes.erasure_request import ErasureRequest, TopicProposal
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, VALUE, World
 from tests.table.foreign import table_of
 
-PURGES_MS = 2 * DAY_MS
+PURGES_MS, GRACE_MS = 2 * DAY_MS, DAY_MS
 
 
 def proposed(world: World, **how: object) -> TopicProposal:
@@ -31,7 +31,7 @@ def test_a_topic_without_a_maximum_lag_promises_nothing_and_says_so(world: World
 
 def test_a_topic_with_versions_promises_its_watermarks_besides(world: World) -> None:
     world.create(settings={"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(5 * HOUR_MS)})
-    assert proposed(world).deadline_ms == world.now_ms + 7 * HOUR_MS + PURGES_MS
+    assert proposed(world).deadline_ms == world.now_ms + 7 * HOUR_MS + GRACE_MS + PURGES_MS
 
 
 def test_here_and_by_retention_promise_what_they_take(world: World) -> None:

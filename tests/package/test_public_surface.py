@@ -21,6 +21,7 @@ NAMES = {
     "UnknownTopic",
     "StalePlan",
     "CommitStateUnknown",
+    "ErasureRequest",
     "StorageUnavailable",
     "TombstonesMissed",
     "LogCorrupt",

@@ -1,0 +1,85 @@
+"""A record that only a bucket's older versions have keeps its request open, and is named with what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from keptlog.receipts.receipt import Receipt
+from keptlog.table.store import LogStore
+from tests.erasure.world import KEY, OTHER, VALUE, World, new_id
+from tests.table.buckets import ABucket, new_bucket, s3_server
+from tests.table.receipt_chains import chain_over, require_sound
+from tests.table.test_purge_of_versions import catalog_in, key_of
+
+
+@dataclass
+class BucketWorld(World):
+    """Topics, and the chain of receipts, in a bucket that keeps versions."""
+
+    bucket: ABucket = field(kw_only=True)
+
+    @property
+    @override
+    def store(self) -> LogStore:
+        catalog = catalog_in(self.bucket, self.home)
+        store = LogStore(catalog, {}, lambda _: None, new_id)
+        store.seal = chain_over(catalog).append
+        return store
+
+    @property
+    @override
+    def receipts(self) -> list[Receipt]:
+        chain = chain_over(catalog_in(self.bucket, self.home))
+        require_sound(chain)
+        return [each for each in chain.receipts() if each.kind == "erasure"]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    with s3_server() as where:
+        yield where
+
+
+@pytest.mark.timeout(300)
+def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request_from_verified(
+    endpoint: str, tmp_path: Path
+) -> None:
+    bucket = new_bucket(endpoint)
+    world = BucketWorld(tmp_path, bucket=bucket)
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    first = world.store.logs("users")[0].segments[0].path
+    old = bucket.files.read_bytes(first)
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+
+    hidden = bucket.put(f"{key_of(first)}-copy.parquet", old)
+    bucket.hide(hidden)
+    row = world.verified()
+    [text] = row.blocked
+    assert (row.erasure.state, text.startswith(f"{hidden}?versionId=")) == ("deleted", True)
+    assert "(segment) has 1 record of 1 key; object version of users keeps 1 file" in text
+    bucket.files.delete(hidden)
+
+    live = world.store.logs("users")[0].segments[0].path
+    now = bucket.files.read_bytes(live)
+    bucket.put(key_of(live), old)
+    bucket.put(key_of(live), now)
+    [text] = world.verified().blocked
+    assert "(segment) has 1 record of 1 key; replaced version of users keeps 1 file: somebody wrote the file" in text
+    replaced = bucket.files.versions_below(world.store.describe_topic("users").location).versions
+    assert bucket.files.delete_versions([each for each in replaced if each.path == live]) == ()
+
+    upload = bucket.client.create_multipart_upload(Bucket=bucket.name, Key=f"{key_of(live)}-upload")
+    [text] = world.verified().blocked
+    assert f"?uploadId={upload['UploadId']} was not looked through: nobody can read an upload" in text
+    bucket.client.abort_multipart_upload(Bucket=bucket.name, Key=f"{key_of(live)}-upload", UploadId=upload["UploadId"])
+
+    assert world.verified().erasure.state == "verified"
+    [receipt] = world.receipts
+    assert live in {each["path"] for each in receipt.content["searched_files"]}
