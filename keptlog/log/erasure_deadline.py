@@ -7,7 +7,7 @@
 The key stands in its tombstone, so ``delete.retention.ms`` counts. Old files are purged after the clean and again after
 the tombstone has expired: each takes the delay, and a purge comes within its interval.
 
-Where records have versions, the key is remembered for a while longer, and a file of that goes after the grace of orphans.
+Where records have versions, the key is remembered for a while longer, in files that go after the grace of orphans.
 
 A topic without ``max.compaction.lag.ms`` promises nothing, and so does one whose records nothing removes.
 """
@@ -134,7 +134,7 @@ def watermarks_ms(config: TopicConfig) -> int:
 
 
 def _swept_ms(config: TopicConfig) -> int:
-    """How much longer than a segment a file of watermarks may stay that a later one has replaced: it goes as orphans."""
+    """How much longer than a segment a file of watermarks may stay once it is replaced: it goes as orphans do."""
     return max(ORPHAN_GRACE_MS - config.file_delete_delay_ms, 0) if config.strategy.has_versions else 0
 
 
