@@ -52,7 +52,7 @@ def default_deadline_ms(
             lasts_ms = config.retention_ms if config.retention_ms >= 0 else LONG_MAX
         case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
             lasts_ms = config.max_compaction_lag_ms
-            lasts_ms += config.delete_retention_ms + watermarks_ms(config) + _swept_ms(config)
+            lasts_ms += config.delete_retention_ms + watermarks_ms(config) + swept_ms(config)
     deadline_ms = now_ms + lasts_ms + purges_ms
     return deadline_ms if has_date(deadline_ms) else None
 
@@ -60,7 +60,7 @@ def default_deadline_ms(
 def holds_end_ms(config: TopicConfig, deadline_ms: int, purge_interval_ms: int) -> int:
     """From when on no reader may hold a tombstone, if all that follows its end is to be done by a deadline."""
     return (
-        deadline_ms - watermarks_ms(config) - _swept_ms(config) - 2 * (config.file_delete_delay_ms + purge_interval_ms)
+        deadline_ms - watermarks_ms(config) - swept_ms(config) - 2 * (config.file_delete_delay_ms + purge_interval_ms)
     )
 
 
@@ -133,7 +133,7 @@ def watermarks_ms(config: TopicConfig) -> int:
     return config.keptlog_watermark_retention_ms if config.strategy.has_versions else 0
 
 
-def _swept_ms(config: TopicConfig) -> int:
+def swept_ms(config: TopicConfig) -> int:
     """How much longer than a segment a file of watermarks may stay once it is replaced: it goes as orphans do."""
     return max(ORPHAN_GRACE_MS - config.file_delete_delay_ms, 0) if config.strategy.has_versions else 0
 

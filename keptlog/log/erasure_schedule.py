@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keptlog.log.config import TopicConfig
-from keptlog.log.erasure_deadline import watermarks_ms
+from keptlog.log.erasure_deadline import swept_ms, watermarks_ms
 from keptlog.log.open_erasures import ErasureNeed, NeedyErasures
 
 ALLOWANCE_MS = 15 * 60_000
@@ -35,7 +35,8 @@ def ask_ms(needy: NeedyErasures, config: TopicConfig, times: PassTimes) -> int |
     """From when on the pass that these erasures need is asked for, due or not; null if none is."""
     verify_ms = _lasts_ms(times.verification_ms)
     purge_ms = _lasts_ms(times.purge_ms) + verify_ms
-    expire_ms = _lasts_ms(times.clean_ms) + watermarks_ms(config) + config.file_delete_delay_ms + purge_ms
+    expire_ms = _lasts_ms(times.clean_ms) + watermarks_ms(config) + swept_ms(config)
+    expire_ms += config.file_delete_delay_ms + purge_ms
     deadline_ms = needy.earliest_deadline_ms
     match needy.need:
         case ErasureNeed.CLEAN:
