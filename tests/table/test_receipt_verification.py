@@ -36,6 +36,17 @@ def test_a_table_that_somebody_has_cut_off_is_told_by_the_signed_head(tmp_path: 
     assert "somebody has changed the table" in found[Flaw.OTHER_END]
 
 
+def test_a_chain_whose_first_writer_was_killed_or_is_at_work_has_no_receipts_and_is_sound(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    chain._make_table()  # where a kill hits before the first receipt lands, and any look before that
+    assert chain.table() is not None
+    require_sound(chain)
+    chain.append([draft(0), draft(1)])
+    require_sound(chain)
+    set_properties(chain, length="0")
+    assert not check(chain).is_sound
+
+
 def test_a_table_whose_properties_are_no_end_is_told(tmp_path: Path) -> None:
     chain = chain_at(tmp_path)
     chain.append([draft(0)])
