@@ -26,7 +26,7 @@ from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.files import TableFiles
 from keptlog.table.held_versions import held_versions, with_locks
 from keptlog.table.hidden import HiddenFiles, hidden_below
-from keptlog.table.journal import journal_folder, receipt_folder
+from keptlog.table.journal import journal_folder, receipt_folder, unreadable_folder
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.references import Manifests, comparable, comparable_forms, live_references, named_references
 from keptlog.table.state import watermarks_paths
@@ -130,7 +130,7 @@ class _Unreferenced:
         for form, file in files.items():
             if form in statistics:
                 continue
-            if file.path.startswith((journals, f"{receipts}unreadable/")):
+            if file.path.startswith((journals, unreadable_folder(location))):
                 yield self._held(HolderKind.JOURNAL, file)
             elif not file.path.startswith(receipts):
                 yield self._held(HolderKind.METADATA, file) if form in self.named else self._left_behind(file)

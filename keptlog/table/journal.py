@@ -92,6 +92,11 @@ def receipt_folder(location: str) -> str:
     return f"{location}/metadata/receipts/"
 
 
+def unreadable_folder(location: str) -> str:
+    """Where journals are set aside that say nothing; ends with a slash, and is never swept."""
+    return f"{receipt_folder(location)}unreadable/"
+
+
 def write_journal(files: TableFiles, path: str, journal: Journal) -> None:
     """Write a journal, durably."""
     files.write_bytes(path, to_json(journal).encode())

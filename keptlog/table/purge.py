@@ -52,6 +52,7 @@ from keptlog.table.journal import (
     journal_folder,
     read_journals,
     receipt_folder,
+    unreadable_folder,
     write_journal,
 )
 from keptlog.table.manifests import commit_without_snapshot
@@ -199,8 +200,7 @@ class Purge:
 
     def _set_aside(self, path: str) -> None:
         """Move a journal that says nothing to where no purge looks, for whoever wants to know what it was."""
-        folder = f"{receipt_folder(self.topic.location)}unreadable/"
-        self.files.write_bytes(folder + path.rpartition("/")[2], self.files.read_bytes(path))
+        self.files.write_bytes(unreadable_folder(self.topic.location) + path.rpartition("/")[2], self.files.read_bytes(path))
         self.files.delete(path)
 
     def _pass_over(self, what: str) -> None:

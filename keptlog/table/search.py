@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import InputFile, InputStream
@@ -17,11 +17,13 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
+from keptlog.errors import LogCorrupt
 from keptlog.kernels.key_search import Bound
 from keptlog.log.search import SearchedFile
 from keptlog.storage.object_version import ObjectVersion
+from keptlog.table.drafts import drafts_among, read_draft
 from keptlog.table.files import TableFiles
-from keptlog.table.journal import journal_folder, receipt_folder
+from keptlog.table.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
 from keptlog.table.references import all_references, comparable, comparable_forms
 from keptlog.table.schema import DELETE_HORIZON, OFFSET, PARTITION, TABLE_SCHEMA, TIMESTAMP, TIMESTAMP_TYPE
 
@@ -37,8 +39,11 @@ def searched_files(table: Table, files: TableFiles, others: Iterable[SearchedFil
         OSError: the storage can't be listed.
     """
     location = table.location()
+    stored = list(files.list(location))
+    strange = _strange_json(files, location, [file.path for file in stored])
     listed = [
-        SearchedFile(file.path, file.size_bytes, _is_metadata(location, file.path)) for file in files.list(location)
+        SearchedFile(file.path, file.size_bytes, _is_metadata(location, file.path) and file.path not in strange)
+        for file in stored
     ]
     references = all_references(table)
     sizes = references.data_bytes | references.metadata_bytes
@@ -90,8 +95,24 @@ def _bounds_in(data_file: Record, columns: list[str]) -> Iterator[Bound]:
                 yield Bound(TABLE_SCHEMA.find_column_name(field_id) or f"column {field_id}", bound)
 
 
+def _strange_json(files: TableFiles, location: str, paths: Sequence[str]) -> set[str]:
+    """Where journals and receipts lie, those files that are none: nobody knows what is in them."""
+    _, unreadable = read_journals(files, location, paths)
+    strange = set(unreadable)
+    for path in drafts_among(location, paths):
+        try:
+            read_draft(files, path)
+        except FileNotFoundError:
+            continue
+        except LogCorrupt:
+            strange.add(path)
+    return strange
+
+
 def _is_metadata(location: str, path: str) -> bool:
     """Whether only keptlog and Iceberg write JSON at such a place."""
+    if path.startswith(unreadable_folder(location)):
+        return False
     if path.startswith((journal_folder(location), receipt_folder(location))):
         return path.endswith(".json")
     return path.startswith(location) and bool(_TABLE_METADATA.search(path))

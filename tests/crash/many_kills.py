@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import ClassVar
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.counted import counted
@@ -39,7 +40,7 @@ WORKERS = 3
 KILLS_A_ROUND = 50
 _READY_SECONDS = 60.0
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.crash.traffic"])
+_PROCESSES.set_forkserver_preload(["tests.crash.traffic", "tests.erasure.traffic"])
 
 
 @dataclass
@@ -51,6 +52,11 @@ class Round:
     happened: Counter[str] = field(default_factory=Counter)
     _workers: list[ForkServerProcess] = field(default_factory=list)
     _started: int = 0
+
+    work = staticmethod(traffic.work_until_killed)
+    """What a worker does: home, folder, its number, its dice."""
+    longest_seconds: ClassVar[float] = 0.4
+    """Between a worker's start and the next kill."""
 
     def run(self, kills: int) -> None:
         """Kill so often, and read between."""
@@ -70,7 +76,7 @@ class Round:
     def _start(self) -> ForkServerProcess:
         self._started += 1
         arguments = (self.folder / "home", self.folder, self._started, f"{self.chance.random()}")
-        worker = _PROCESSES.Process(target=traffic.work_until_killed, args=arguments, daemon=True)
+        worker = _PROCESSES.Process(target=self.work, args=arguments, daemon=True)
         worker.start()
         journal, patience = traffic.Journal(self.folder / f"worker-{self._started}"), time.monotonic() + _READY_SECONDS
         while not journal.said("ready"):
@@ -81,7 +87,7 @@ class Round:
 
     def _disturb(self, number: int) -> None:
         worker = self._workers[number]
-        time.sleep(self.chance.random() * 0.4)
+        time.sleep(self.chance.random() * self.longest_seconds)
         assert worker.pid
         if self.chance.random() < 0.2:
             os.kill(worker.pid, signal.SIGSTOP)

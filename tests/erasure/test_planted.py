@@ -1,0 +1,266 @@
+"""One place at a time still has a value that was to be erased: its request is not ``verified``, and the place is named.
+
+Wherever it is, what is told also says what to do; once that is done the request ends by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from keptlog.passes.erasure_request import ErasureRow
+from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
+from keptlog.table.files import TableFiles
+from keptlog.table.journal import SWEEP, DeletedFile, Journal, journal_folder, receipt_folder, write_journal
+from keptlog.table.store import LogStore
+from tests.cli.conftest import Run, home, keptlog
+from tests.erasure.byte_search import files_with
+from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
+from tests.table.buckets import ABucket, new_bucket, s3_server
+from tests.table.conftest import s3_endpoint
+from tests.table.foreign import set_properties, table_of
+from tests.table.killed import killed_before
+
+__all__ = ["home", "keptlog", "s3_endpoint"]
+
+
+@pytest.fixture
+def world(home: Path) -> World:
+    return World(home)
+
+
+def local(path: str) -> Path:
+    return Path(path.removeprefix("file://"))
+
+
+def location_of(world: World) -> str:
+    return world.store.describe_topic("users").location
+
+
+def live_path(world: World) -> Path:
+    return local(world.store.logs("users")[0].segments[0].path)
+
+
+def almost_erased(world: World) -> bytes:
+    """A request of which only the last look is left; gives a segment with its record, as it once was live."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    segment = live_path(world).read_bytes()
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    assert files_with([world.home], [KEY, VALUE]) == []
+    return segment
+
+
+def told(world: World, keptlog: Run) -> list[str]:
+    """What keeps the request, as ``erasure verify`` says it; neither ``list`` nor ``show`` calls it verified."""
+    row = world.verified()
+    assert row.erasure.is_open
+    assert row.blocked
+    for command in (["list", "users"], ["show", "r1"]):
+        assert "verified" not in keptlog("erasure", *command).out
+    return list(row.blocked)
+
+
+def require_verified(world: World) -> ErasureRow:
+    world.later(SECOND_MS)
+    row = world.verified()
+    assert (row.erasure.state, row.blocked) == ("verified", ())
+    return row
+
+
+def test_in_a_live_segment(world: World, keptlog: Run) -> None:
+    segment = almost_erased(world)
+    path = live_path(world)
+    own = path.read_bytes()
+    path.write_bytes(segment)
+    (text,) = told(world, keptlog)
+    assert str(path) in text
+    path.write_bytes(own)
+    require_verified(world)
+
+
+def test_in_the_active_segment(world: World, keptlog: Run) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    world.ask()
+    world.clean()
+    row = world.verified()
+    assert (row.erasure.state, row.next_ms is not None and row.next_ms > world.now_ms) == ("tombstoned", True)
+    world.to_deleted()
+    require_verified(world)
+
+
+def test_in_a_retired_segment(world: World, keptlog: Run) -> None:
+    world.create(settings={"file.delete.delay.ms": str(10 * DAY_MS)})
+    world.append((KEY, VALUE))
+    retired = live_path(world)
+    world.ask()
+    assert world.to_deleted().erasure.state == "compacted"
+    assert retired.is_file()
+    row = world.row()
+    assert (row.erasure.gone is not None, (row.next_ms or 0) > world.now_ms) == (True, True)
+    assert world.verified().erasure.is_open
+    world.later(11 * DAY_MS)
+    world.purge()
+    require_verified(world)
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch"])
+def test_in_a_tagged_snapshot(world: World, keptlog: Run, kind: str) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    table = table_of(world.home, "users")
+    snapshot_id = table.metadata.current_snapshot_id
+    assert snapshot_id is not None
+    snapshots = table.manage_snapshots()
+    (snapshots.create_tag if kind == "tag" else snapshots.create_branch)(snapshot_id, "audit").commit()
+    world.ask()
+    world.to_deleted()
+    for command in (["list", "users"], ["show", "r1"]):
+        assert f"{kind} audit" in keptlog("erasure", *command).out
+    (text,) = [each for each in told(world, keptlog) if f"{kind} audit" in each]
+    assert f"drop the {kind}" in text
+    snapshots = table_of(world.home, "users").manage_snapshots()
+    (snapshots.remove_tag if kind == "tag" else snapshots.remove_branch)("audit").commit()
+    world.later(SECOND_MS)
+    world.purge()
+    require_verified(world)
+
+
+@pytest.mark.parametrize("content", [VALUE, json.dumps({"value": VALUE.decode()}).encode()])
+def test_in_what_lies_among_receipts_that_wait_and_is_none(world: World, keptlog: Run, content: bytes) -> None:
+    almost_erased(world)
+    path = local(receipt_folder(location_of(world))) / "0.json"
+    path.write_bytes(content)
+    (text,) = [each for each in told(world, keptlog) if str(path) in each]
+    assert "move it out of the topic's folder" in text
+    path.rename(world.home.parent / "moved.json")
+    require_verified(world)
+
+
+@pytest.mark.parametrize("age_ms", [0, 3 * DAY_MS])
+@pytest.mark.parametrize("where", ["data/partition=0", "data", "data/staged/run-7", "metadata", "metadata/receipts", ""])
+def test_in_a_file_that_nobody_refers_to(world: World, keptlog: Run, where: str, age_ms: int) -> None:
+    """An orphan if it is old, what a run has staged if it is young; and wherever somebody may have put it."""
+    segment = almost_erased(world)
+    path = local(location_of(world)) / where / "0-copy.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(segment)
+    at = time.time() - age_ms / 1000
+    os.utime(path, (at, at))
+    (text,) = [each for each in told(world, keptlog) if str(path) in each]
+    if "receipts" in where:
+        path.unlink()  # no purge looks there
+    else:
+        assert text
+        world.later(SECOND_MS)
+        world.purge()
+    require_verified(world)
+
+
+def test_in_a_staged_file_that_the_clean_of_a_killed_process_has_left(world: World, keptlog: Run) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    folder = live_path(world).parent
+    staged = folder / f"{0:020d}-staged-by-nobody.parquet"
+    shutil.copyfile(live_path(world), staged)
+    world.ask()
+    for _ in range(3):
+        world.later(2 * HOUR_MS)
+        world.clean()
+        world.purge(grace_ms=30 * DAY_MS)
+    row = world.row()
+    assert row.erasure.state == "unreferenced"
+    for command in (["list", "users"], ["show", "r1"]):
+        assert str(staged) in keptlog("erasure", *command).out
+    assert told(world, keptlog)
+    world.purge()
+    require_verified(world)
+
+
+def test_in_a_file_of_watermarks(world: World, keptlog: Run) -> None:
+    almost_erased(world)
+    path = f"{location_of(world)}/data/watermarks/partition=0/old-marks.arrow"
+    local(path).parent.mkdir(parents=True)
+    marks = pa.table({"key": [KEY], "version": [1], "expires_ms": [2**60]}, schema=WATERMARKS_SCHEMA)
+    with TableFiles().durable_at_end() as files:
+        write_watermark_file(files, path, "header v", marks)
+    (text,) = [each for each in told(world, keptlog) if path in each]
+    assert text
+    world.later(SECOND_MS)
+    world.purge()
+    require_verified(world)
+
+
+def purge_now(now_ms: int, store: LogStore) -> None:
+    store.purge("users", now_ms, 0)
+
+
+def test_in_a_file_that_the_journal_of_a_killed_purge_names(world: World, keptlog: Run) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    value_file = live_path(world)
+    world.ask()
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    world.later(SECOND_MS)
+    journals = local(journal_folder(location_of(world)))
+    for number in range(20):  # until it dies between the commit that expires and the first delete
+        assert killed_before(world.home, partial(purge_now, world.now_ms), number)
+        expired = len(table_of(world.home, "users").metadata.snapshots) == 1
+        if expired and value_file.exists() and any(journals.glob("*.json")):
+            break
+    row = world.row()
+    assert (row.erasure.state, str(value_file) in " ".join(row.blocked)) == ("unreferenced", True)
+    assert told(world, keptlog)
+    world.purge()
+    assert not value_file.exists()
+    require_verified(world)
+
+
+def test_in_a_file_that_only_a_journal_names(world: World, keptlog: Run) -> None:
+    segment = almost_erased(world)
+    path = f"{location_of(world)}/data/partition=0/0-doomed.parquet"
+    local(path).write_bytes(segment)
+    journal = Journal((), (), (DeletedFile(path, len(segment)),), SWEEP)
+    write_journal(TableFiles(), f"{journal_folder(location_of(world))}0.json", journal)
+    assert any(path in each for each in told(world, keptlog))
+    world.later(SECOND_MS)
+    world.purge(grace_ms=30 * DAY_MS)  # a journal is carried out, however young the file is
+    assert not local(path).exists()
+    require_verified(world)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{half of a journal with " + VALUE,
+        VALUE,
+        json.dumps({"key": KEY.decode(), "value": VALUE.decode()}).encode(),
+    ],
+)
+def test_in_a_journal_that_can_t_be_read(world: World, keptlog: Run, content: bytes) -> None:
+    """A purge sets it aside for whoever wants to know what it was, and it has to be looked at by somebody."""
+    almost_erased(world)
+    folder = local(journal_folder(location_of(world)))
+    folder.mkdir(exist_ok=True)
+    (folder / "1.json").write_bytes(content)
+    assert any(str(folder / "1.json") in each for each in told(world, keptlog))
+    world.later(SECOND_MS)
+    world.purge()
+    aside = local(receipt_folder(location_of(world))) / "unreadable" / "1.json"
+    assert aside.read_bytes() == content
+    (text,) = [each for each in told(world, keptlog) if str(aside) in each]
+    assert "move it out of the topic's folder" in text
+    aside.rename(world.home.parent / "moved.json")
+    require_verified(world)
