@@ -20,6 +20,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.table.buckets import ABucket
+
 _LEAST_BYTES = 8
 
 
@@ -61,6 +63,18 @@ def files_with(roots: Sequence[Path], needles: Sequence[bytes]) -> list[Path]:
     forms = set().union(*map(forms_of, needles))
     files = [path for root in roots for path in sorted(root.rglob("*")) if path.is_file()]
     return [path for path in files if is_in(str(path), path.read_bytes(), forms)]
+
+
+def versions_with(bucket: ABucket, needles: Sequence[bytes]) -> list[tuple[str, str]]:
+    """Path and version id of all that a bucket has of any object, current or not, and that holds one of the needles."""
+    forms = set().union(*map(forms_of, needles))
+    found = []
+    for page in bucket.client.get_paginator("list_object_versions").paginate(Bucket=bucket.name):
+        for each in page.get("Versions", ()):
+            version = {"Bucket": bucket.name, "Key": each["Key"], "VersionId": each["VersionId"]}
+            if is_in(each["Key"], bucket.client.get_object(**version)["Body"].read(), forms):
+                found.append((f"s3://{bucket.name}/{each['Key']}", each["VersionId"]))
+    return found
 
 
 def _columns_of_parquet(content: bytes) -> Iterator[bytes]:

@@ -9,25 +9,29 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from typing_extensions import override
 
 from keptlog.passes.erasure_request import ErasureRow
+from keptlog.passes.purge import Purger
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import SWEEP, DeletedFile, Journal, journal_folder, receipt_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run, home, keptlog
-from tests.erasure.byte_search import files_with
-from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
-from tests.table.buckets import ABucket, new_bucket, s3_server
+from tests.erasure.byte_search import files_with, versions_with
+from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World, new_id
+from tests.table.buckets import ABucket, new_bucket
 from tests.table.conftest import s3_endpoint
-from tests.table.foreign import set_properties, table_of
+from tests.table.foreign import table_of
 from tests.table.killed import killed_before
+from tests.table.receipt_chains import chain_over
+from tests.table.test_purge_of_versions import catalog_in, key_of
 
 __all__ = ["home", "keptlog", "s3_endpoint"]
 
@@ -148,7 +152,9 @@ def test_in_what_lies_among_receipts_that_wait_and_is_none(world: World, keptlog
 
 
 @pytest.mark.parametrize("age_ms", [0, 3 * DAY_MS])
-@pytest.mark.parametrize("where", ["data/partition=0", "data", "data/staged/run-7", "metadata", "metadata/receipts", ""])
+@pytest.mark.parametrize(
+    "where", ["data/partition=0", "data", "data/staged/run-7", "metadata", "metadata/receipts", ""]
+)
 def test_in_a_file_that_nobody_refers_to(world: World, keptlog: Run, where: str, age_ms: int) -> None:
     """An orphan if it is old, what a run has staged if it is young; and wherever somebody may have put it."""
     segment = almost_erased(world)
@@ -263,4 +269,78 @@ def test_in_a_journal_that_can_t_be_read(world: World, keptlog: Run, content: by
     (text,) = [each for each in told(world, keptlog) if str(aside) in each]
     assert "move it out of the topic's folder" in text
     aside.rename(world.home.parent / "moved.json")
+    require_verified(world)
+
+
+@dataclass
+class WorldInABucket(World):
+    """The same with its warehouse in a bucket; catalog and secret are on the disk."""
+
+    bucket: ABucket = field(kw_only=True)
+
+    @property
+    @override
+    def store(self) -> LogStore:
+        catalog = catalog_in(self.bucket, self.home)
+        store = LogStore(catalog, {}, lambda _: None, new_id)
+        store.seal = chain_over(catalog).append
+        return store
+
+
+@pytest.fixture
+def world_in_a_bucket(tmp_path: Path, s3_endpoint: str) -> WorldInABucket:
+    (tmp_path / "home").mkdir()
+    return WorldInABucket(tmp_path / "home", bucket=new_bucket(s3_endpoint))
+
+
+def almost_erased_in(world: WorldInABucket) -> bytes:
+    """As ``almost_erased``, in a bucket."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    (segment,) = world.store.logs("users")[0].segments
+    content = world.store.files.read_bytes(segment.path)
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    assert versions_with(world.bucket, [KEY, VALUE]) == []
+    return content
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_in_an_old_version_of_an_object(world_in_a_bucket: WorldInABucket, is_hidden: bool) -> None:
+    """Below a delete marker, or below a newer version."""
+    world = world_in_a_bucket
+    segment = almost_erased_in(world)
+    key = f"{key_of(location_of(world))}/data/partition=0/0-copy.parquet"
+    path = world.bucket.put(key, segment)
+    if is_hidden:
+        world.bucket.hide(path)
+    else:
+        world.bucket.put(key, b"")
+    assert [found for found, _ in versions_with(world.bucket, [KEY, VALUE])] == [path]
+    row = world.verified()
+    assert (row.erasure.is_open, [path in each for each in row.blocked]) == (True, [True])
+    world.later(SECOND_MS)
+    world.purge()
+    assert versions_with(world.bucket, [KEY, VALUE]) == []
+    require_verified(world)
+
+
+def test_in_an_old_version_that_a_legal_hold_keeps(tmp_path: Path, s3_endpoint: str) -> None:
+    (tmp_path / "home").mkdir()
+    world = WorldInABucket(tmp_path / "home", bucket=new_bucket(s3_endpoint, locks=True))
+    segment, bucket = almost_erased_in(world), world.bucket
+    path = bucket.put(f"{key_of(location_of(world))}/data/partition=0/0-copy.parquet", segment)
+    bucket.client.put_object_legal_hold(Bucket=bucket.name, Key=key_of(path), LegalHold={"Status": "ON"})
+    bucket.hide(path)
+    ((_, version_id),) = versions_with(bucket, [KEY, VALUE])
+    world.later(SECOND_MS)
+    result = Purger(world.store).purge(["users"], now_ms=world.now_ms, orphan_grace_ms=0)
+    assert "legal hold" in str(result.failed["users"])
+    row = world.verified()
+    assert (row.erasure.is_open, [path in each for each in row.blocked]) == (True, [True])
+    bucket.client.put_object_legal_hold(
+        Bucket=bucket.name, Key=key_of(path), VersionId=version_id, LegalHold={"Status": "OFF"}
+    )
+    world.later(SECOND_MS)
+    world.purge()
     require_verified(world)

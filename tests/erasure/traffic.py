@@ -4,8 +4,8 @@ A batch holds one *person*, whose key and value no other record has, among recor
 batch that was acknowledged, and asks for its person under an id made of the batch's number: so two workers may ask for
 the same at once, and a worker again for what a killed one has begun.
 
-What is begun and what was acknowledged stands in journals (``tests.crash.traffic``), so that in the end it is known what
-must be there once: every batch that was begun, and one tombstone for each request.
+What is begun and what was acknowledged stands in journals (``tests.crash.traffic``), so that in the end it is known
+what must be there once: every batch that was begun, and one tombstone for each request.
 """
 
 from __future__ import annotations
@@ -59,17 +59,7 @@ def request_id(number: int) -> str:
 
 def eraser_of(home: Home) -> Eraser:
     """The home's own, but for Spark."""
-    eraser = replace(home.eraser, engine=in_process_engine(home.store.files))
-    if eraser.seal is None:  # TEMPORARY until JOIN
-        from keptlog.receipts.receipt import Draft
-
-        def seal(proof):
-            home.receipts.chain.append(
-                [Draft(f"erasure-{proof.topic_id}-{proof.erasure.id}", "erasure", proof.verified_ms, {"request": proof.erasure.id, "topic": proof.topic})]
-            )
-
-        eraser = replace(eraser, seal=seal)
-    return eraser
+    return replace(home.eraser, engine=in_process_engine(home.store.files))
 
 
 def work_until_killed(home: Path, folder: Path, worker: int, seed: str) -> None:
