@@ -41,7 +41,7 @@ def verify_receipts(chain: ReceiptChain, keys: Iterable[PublicKey]) -> ChainVeri
             listed = chain.listed()
         except LogCorrupt as error:
             return ChainVerification(0, None, None, (), (Finding(Flaw.OTHER_END, str(error)),))
-        folder = chain_folder(table)
+        end, folder = listed.end, chain_folder(table)
         trusted = list(keys)
         head = list(_contents(chain.files, [f"{listed.folder}{listed.end.head_file}"] if listed.end.length else []))
         # Where nothing has landed yet, there is no head to be missed.
@@ -49,10 +49,10 @@ def verify_receipts(chain: ReceiptChain, keys: Iterable[PublicKey]) -> ChainVeri
         paths = [file.path for file in chain.files.list(all_folders(table.location()))]
         findings = [*found.findings, *_other_end(listed, head, found)]
         findings += _of_other_tables(path for path in paths if not path.startswith(folder))
-        if chain.listed().end == listed.end:  # otherwise others have sealed receipts meanwhile
+        if chain.listed().end == end:  # otherwise others have sealed receipts meanwhile
             own = listed.own_paths()
             left = [path for path in paths if path.startswith(folder) and path not in own]
-            findings += _put_back(_contents(chain.files, left), trusted)
+            findings += _put_back(listed, _contents(chain.files, left), trusted)
     return replace(found, findings=tuple(findings))
 
 
@@ -96,7 +96,9 @@ def _of_other_tables(paths: Iterable[str]) -> Iterator[Finding]:
         yield Finding(Flaw.PUT_BACK, text, tuple(found))
 
 
-def _put_back(left: Iterable[tuple[str, bytes]], keys: Sequence[PublicKey]) -> Iterator[Finding]:
+def _put_back(
+    listed: ReceiptFiles, left: Iterable[tuple[str, bytes]], keys: Sequence[PublicKey]
+) -> Iterator[Finding]:
     """Receipts that are not the chain's, and once were: another attempt has built on them."""
     by_id = {key.key_id: key for key in keys}
     receipts: list[tuple[str, str, Receipt]] = []
@@ -110,7 +112,11 @@ def _put_back(left: Iterable[tuple[str, bytes]], keys: Sequence[PublicKey]) -> I
     built_on: dict[str | None, set[str]] = defaultdict(set)
     for _, attempt, receipt in receipts:
         built_on[receipt.previous_sha256].add(attempt)
-    landed = [(path, receipt) for path, attempt, receipt in receipts if built_on[receipt.sha256] - {attempt}]
+    landed = [
+        (path, receipt)
+        for path, attempt, receipt in receipts
+        if built_on[receipt.sha256] - {attempt} and not _is_of_chain(listed, receipt)
+    ]
     if landed:
         numbers = sorted({receipt.sequence for _, receipt in landed})
         text = (
@@ -118,3 +124,10 @@ def _put_back(left: Iterable[tuple[str, bytes]], keys: Sequence[PublicKey]) -> I
             f"state; their files are still there, such as {landed[0][0]}"
         )
         yield Finding(Flaw.PUT_BACK, text, tuple(path for path, _ in landed), tuple(numbers))
+
+
+def _is_of_chain(listed: ReceiptFiles, receipt: Receipt) -> bool:
+    """Whether the chain has it, to the byte: several writers may seal the same draft, one of them after the listing."""
+    with contextlib.suppress(LogCorrupt):
+        return listed.receipt(receipt.sequence).sha256 == receipt.sha256
+    return False

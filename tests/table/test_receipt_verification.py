@@ -11,7 +11,7 @@ from keptlog.receipts.chain import Flaw
 from keptlog.table.embedded import RECEIPTS
 from keptlog.table.manifests import FileChange
 from keptlog.table.receipt_chain import ReceiptChain
-from keptlog.table.receipt_files import HEAD_SHA256, LENGTH
+from keptlog.table.receipt_files import HEAD_SHA256, LENGTH, all_folders
 from tests.table.receipt_chains import chain_at, check, draft, ids, require_sound, stored
 
 
@@ -102,6 +102,31 @@ def test_what_a_killed_writer_left_is_no_finding(tmp_path: Path, monkeypatch: py
     assert ids(chain_at(tmp_path)) == ["draft-0", "draft-a", "draft-b", "draft-c"]
     require_sound(chain)
     assert [each.sequence for each in chain_at(tmp_path).append([draft("b"), draft("b-2")])] == [3, 5]
+
+
+def test_a_writer_who_wakes_up_beside_the_look_and_seals_what_is_sealed_already_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two purges seal the same draft, to the byte; a third writer has built on it and was killed."""
+    chain = chain_at(tmp_path)
+    chain.append([draft(0)])
+    (landed,) = stored(chain)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killing:
+        killing.setattr(FileChange, "written", die)
+        with pytest.raises(KeyboardInterrupt):
+            chain_at(tmp_path).append([draft(1)])
+
+    def and_meanwhile(location: str) -> str:
+        shutil.copy(landed, landed.with_name(f"{landed.name.partition('~')[0]}~{'0' * 32}.json"))
+        return all_folders(location)
+
+    monkeypatch.setattr("keptlog.table.receipt_verification.all_folders", and_meanwhile)
+    assert findings(chain) == {}
+    assert len(stored(chain)) == 3
 
 
 def test_a_chain_that_was_begun_anew_leaves_the_earlier_one_and_is_told(tmp_path: Path) -> None:
