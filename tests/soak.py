@@ -31,6 +31,7 @@ PROPERTIES = (
     "tests/crash/test_kill.py",
     "tests/crash/test_kill_import.py",
     "tests/crash/test_many_kills.py",
+    "tests/erasure/test_many_kills.py",
 )
 SCRIPTS, ON_TABLE = 2000, 50
 _INTERRUPTED = 130

@@ -30,18 +30,20 @@ from tests.table.conftest import s3_endpoint
 
 __all__ = ["s3_endpoint", "world_in_a_bucket"]
 NEEDLES = [KEY, VALUE]
+FILLING = [b"%d knows %s" % (number, part) for number in range(9) for part in (KEY[:-1], VALUE[:-1], bytes(300))]
+"""What a codec has met already, so that it does not write down a needle as it is."""
 
 
 def parquet_of(value: bytes) -> bytes:
     """Nothing of it is readable without decompressing."""
     sink = io.BytesIO()
-    columns = {"key": [b"other", value + bytes(300)], "timestamp": [1, 2]}
+    columns = {"key": [*FILLING, FILLING[3] + value + FILLING[5]]}
     pq.write_table(pa.table(columns), sink, compression="zstd", write_statistics=False)
     return sink.getvalue()
 
 
 def arrow_of(value: bytes) -> bytes:
-    sink, table = io.BytesIO(), pa.table({"key": [value + bytes(300)]})
+    sink, table = io.BytesIO(), pa.table({"key": [*FILLING, FILLING[3] + value + FILLING[5]]})
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
     return sink.getvalue()
