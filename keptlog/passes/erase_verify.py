@@ -76,7 +76,7 @@ class Verification:
         for _ in range(_ROUNDS):
             with reaching(f"topic {self.topic} can't be listed"):
                 table = self.store.load_table(self.topic)
-                listed = searched_files(table, self.store.files)
+                listed = searched_files(lambda: self.store.load_table(self.topic), self.store.files)
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location())
                 listed += searched_versions(table.location(), versions.versions)

@@ -200,7 +200,8 @@ class Purge:
 
     def _set_aside(self, path: str) -> None:
         """Move a journal that says nothing to where no purge looks, for whoever wants to know what it was."""
-        self.files.write_bytes(unreadable_folder(self.topic.location) + path.rpartition("/")[2], self.files.read_bytes(path))
+        name = path.rpartition("/")[2]
+        self.files.write_bytes(unreadable_folder(self.topic.location) + name, self.files.read_bytes(path))
         self.files.delete(path)
 
     def _pass_over(self, what: str) -> None:

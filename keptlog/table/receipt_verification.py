@@ -96,9 +96,7 @@ def _of_other_tables(paths: Iterable[str]) -> Iterator[Finding]:
         yield Finding(Flaw.PUT_BACK, text, tuple(found))
 
 
-def _put_back(
-    listed: ReceiptFiles, left: Iterable[tuple[str, bytes]], keys: Sequence[PublicKey]
-) -> Iterator[Finding]:
+def _put_back(listed: ReceiptFiles, left: Iterable[tuple[str, bytes]], keys: Sequence[PublicKey]) -> Iterator[Finding]:
     """Receipts that are not the chain's, and once were: another attempt has built on them."""
     by_id = {key.key_id: key for key in keys}
     receipts: list[tuple[str, str, Receipt]] = []

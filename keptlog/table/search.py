@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import InputFile, InputStream
@@ -24,6 +24,7 @@ from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.drafts import drafts_among, read_draft
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
+from keptlog.table.metadata_reading import looked_at
 from keptlog.table.references import all_references, comparable, comparable_forms
 from keptlog.table.schema import DELETE_HORIZON, OFFSET, PARTITION, TABLE_SCHEMA, TIMESTAMP, TIMESTAMP_TYPE
 
@@ -31,13 +32,19 @@ _TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json$")
 _HOLD_NOTHING = {PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON}
 
 
-def searched_files(table: Table, files: TableFiles, others: Iterable[SearchedFile] = ()) -> list[SearchedFile]:
+def searched_files(
+    load: Callable[[], Table], files: TableFiles, others: Iterable[SearchedFile] = ()
+) -> list[SearchedFile]:
     """Every file of a topic, each once; ``others`` are those that a listing does not show, such as object versions.
 
     Raises:
         LogCorrupt: what the table refers to can't be read.
         OSError: the storage can't be listed.
     """
+    return [*looked_at(load, lambda table: _files_of(table, files)), *others]
+
+
+def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     location = table.location()
     stored = list(files.list(location))
     strange = _strange_json(files, location, [file.path for file in stored])
@@ -53,7 +60,7 @@ def searched_files(table: Table, files: TableFiles, others: Iterable[SearchedFil
         for path, form in comparable_forms(sizes).items()
         if not form.startswith(below)
     ]
-    return [*listed, *elsewhere, *others]
+    return [*listed, *elsewhere]
 
 
 def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[SearchedFile]:

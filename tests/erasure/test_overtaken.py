@@ -1,0 +1,47 @@
+"""Whoever looks at a topic while others purge it is told of no damage: the table is another one by then."""
+
+from __future__ import annotations
+
+import pytest
+from pyiceberg.table import Table
+
+from keptlog.engine.engine import Engine
+from keptlog.passes.search import Searcher
+from keptlog.table import search
+from keptlog.table.references import References, all_references
+from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World, new_id
+
+
+@pytest.fixture
+def overtaken(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A request of which the last look is left; a purge comes in the middle of that."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    world.append((OTHER, b"2"))
+    looks = [0]
+
+    def and_meanwhile(table: Table) -> References:
+        looks[0] += 1
+        if looks[0] == 1:
+            world.append((OTHER, b"3"))
+            world.later(SECOND_MS)
+            world.purge()
+        return all_references(table)
+
+    monkeypatch.setattr(search, "all_references", and_meanwhile)
+    return world
+
+
+def test_the_last_look_goes_on_beside_a_purge(overtaken: World) -> None:
+    found = overtaken.eraser.verify(now_ms=overtaken.now_ms)
+    assert dict(found.failed) == {}
+    assert [row.erasure.state for row in found.rows] == ["verified"]
+
+
+def test_so_does_any_search(overtaken: World) -> None:
+    store = overtaken.store
+    engine: Engine = overtaken.eraser.engine
+    found = Searcher(store, engine, overtaken.hasher).search("users", [overtaken.hasher.hash(KEY)], new_id())
+    assert not [each for each in found if not each.is_clear]
