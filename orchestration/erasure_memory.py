@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,24 @@ from keptlog.dagster.orchestration.erasure_needs import KnownNeeds, PassLengths
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.open_erasures import OpenErasures
+from keptlog.passes.observer import Overview
 from keptlog.table.store import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class QuietTick:
+    """A tick that had nothing to do, and from when to when another one has the same to say if no topic has changed."""
+
+    locations: Mapping[str, str]
+    from_ms: int
+    until_ms: int
+    cursor: str
+    reason: str
+
+    def still_holds(self, seen: Overview, cursor: str | None) -> bool:
+        """Whether a tick of now would find out the same."""
+        is_now = self.from_ms <= seen.now_ms < self.until_ms
+        return is_now and not seen.behind and cursor == self.cursor and seen.locations == self.locations
 
 
 @dataclass
@@ -24,6 +42,7 @@ class ErasureMemory:
     """Topic to why it is not known how far its erasures are."""
     lengths: PassLengths | None = None
     needs: KnownNeeds = field(default_factory=KnownNeeds)
+    quiet: QuietTick | None = None
     _digests: dict[str, tuple[OpenErasures, str]] = field(default_factory=dict)
 
     def digest_of(self, topic: str, erasures: OpenErasures) -> str:

@@ -4,7 +4,8 @@ It asks for a clean, a purge or a verification as late as the deadline allows (`
 helps; who cleans by lag and ratio has mostly been there before. Its runs go before theirs. What a run is working on is
 not asked for again, and what was asked for lately is not either; while Spark is down, only a purge is.
 
-A quiet tick reads what all sensors share, and nothing else. A topic is looked at more closely where a commit may have
+A quiet tick reads what all sensors share, and nothing else; it says what the one before has found out, until the clock
+or a commit may change that. A topic is looked at more closely where a commit may have
 brought its erasures on, or the clock: some topics a tick, as long as there is time, and large ones in a run. Those that
 wait for a purge are left to the run that purges, because their storage has to be listed for it.
 """
@@ -23,7 +24,7 @@ from dagster_pyspark import LazyPySparkResource
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.erasures import ErasureNews, deadline_result, erasures_observation, overdue_lines
 from keptlog.dagster.orchestration.erase_job import verify_erasures
-from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, erasure_memory_of
+from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
 from keptlog.dagster.orchestration.erasure_requests import ErasureRuns, look_request, requests_for
 from keptlog.dagster.orchestration.jobs import clean_logs, purge
@@ -47,6 +48,8 @@ LARGE_BYTES = 2**28
 """A topic from this size on is looked at in a run: a tick that takes a minute is ended by Dagster."""
 _LENGTHS_MS = 600_000
 """So long it is remembered how long runs took."""
+_QUIET_MS = 600_000
+"""So long a tick that had nothing to do is believed, if no topic changes."""
 _TOLD = 3
 """Of what a tick tells about single topics: there may be thousands."""
 _CLEANS = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}
@@ -78,6 +81,8 @@ def erasure_sensor(
 ) -> dg.SensorResult:
     now_ms, memory = clock.read_ms(), erasure_memory_of(log_store)
     tick = _Tick(context, log_store, memory, log_store.observer.look(now_ms))
+    if memory.quiet and memory.quiet.still_holds(tick.seen, context.cursor):
+        return dg.SensorResult(skip_reason=memory.quiet.reason, cursor=memory.quiet.cursor)
     is_any, large = _looked(tick)
     if is_any:
         tick = _Tick(context, log_store, memory, log_store.observer.look(now_ms))
@@ -90,12 +95,27 @@ def erasure_sensor(
     if large:
         asked.requests.append(look_request(large, seen))
     events, cursor = _events(news, memory, context.cursor)
-    return dg.SensorResult(
-        run_requests=asked.requests,
-        skip_reason=None if asked.requests else _why_nothing(tick, needs, asked.reasons),
-        asset_events=events,
-        cursor=cursor,
-    )
+    reason = None if asked.requests else _why_nothing(tick, needs, asked.reasons)
+    until_ms = _quiet_until_ms(tick, needs)
+    memory.quiet = QuietTick(seen.locations, now_ms, until_ms, cursor, reason) if reason and until_ms else None
+    return dg.SensorResult(run_requests=asked.requests, skip_reason=reason, asset_events=events, cursor=cursor)
+
+
+def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
+    """Until when there is nothing to do if no topic changes; null if there is something to do, or to be said, now."""
+    seen, memory = tick.seen, tick.memory
+    moments = [seen.now_ms + _QUIET_MS]
+    if seen.unreadable or seen.behind or memory.failed:
+        return None
+    moments += [max(need.ask_ms, need.possible_ms) for need in needs if need.ask_ms is not None]
+    for topic, each in tick.still_open.items():
+        if each.is_overdue(seen.now_ms):
+            return None
+        moments += [each.earliest_deadline_ms] if each.earliest_deadline_ms is not None else []
+        moments += [each.next_ms] if each.next_ms is not None and each.next_ms > seen.now_ms else []
+        if topic in memory.looked and memory.looked[topic][0] != seen.locations[topic]:
+            moments.append(memory.looked[topic][1] + LOOK_AGAIN_MS)
+    return min(moments) if min(moments) > seen.now_ms else None
 
 
 def _asked(tick: _Tick, needs: Sequence[TopicNeed], spark: LazyPySparkResource) -> ErasureRuns:

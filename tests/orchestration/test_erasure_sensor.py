@@ -332,3 +332,16 @@ def test_a_quiet_tick_reads_no_more_than_that_of_another_sensor(
 
     assert dict(reads) == of_another == {"metadata_locations": 1}
     assert quiet.asset_events == []
+
+
+def test_a_quiet_tick_sees_a_deadline_that_passes_and_a_request_that_comes(
+    world: World, users: str, errors: list[str]
+) -> None:
+    planted(world, "t0", 3)
+    world.tick(erasure_sensor)
+    assert "3 erasures open in 1 topic, none overdue" in world.skips(erasure_sensor)
+    ask(world, by_ms=5 * HOUR_MS)
+    assert "4 erasures open in 2 topics, none overdue" in world.skips(erasure_sensor)
+    world.now_ms += 5 * HOUR_MS + 1
+    world.tick(erasure_sensor)
+    assert [line.partition(",")[0] for line in errors] == ["users: 1 erasure overdue"]
