@@ -22,6 +22,7 @@ from tests.sim.foreign import copied_home, foreign, repair
 from tests.sim.history import (
     APPENDED,
     DAY_MS,
+    EVERY_TOPIC,
     HOUR_MS,
     INGESTED,
     MINUTE_MS,
@@ -162,7 +163,8 @@ def purge(history: History, actor: Actor, *, jump_ms: int = 0) -> None:
     world = history.world
     if history.may_sweep(actor, jump_ms):
         purger = Purger(history.store(actor.host))
-        done, _ = history.attempt(lambda: purger.purge([actor.topic], now_ms=world.clock_ms))
+        topics = [] if actor.topic == EVERY_TOPIC else [actor.topic]
+        done, _ = history.attempt(lambda: purger.purge(topics, now_ms=world.clock_ms))
         if done is not None:
             history.judge(*done.failed.values())
 
@@ -170,6 +172,11 @@ def purge(history: History, actor: Actor, *, jump_ms: int = 0) -> None:
 def purge_a_day_off(history: History, actor: Actor) -> None:
     """Everything that is staged is older than the grace by then."""
     purge(history, actor, jump_ms=DAY_MS + HOUR_MS)
+
+
+def purge_all(history: History, actor: Actor) -> None:
+    """Purges every topic that there is, and finishes the deletions that others have begun."""
+    purge(history, actor)
 
 
 def alter(history: History, actor: Actor) -> None:
@@ -262,6 +269,7 @@ PROGRAMS = (
     Program("delete-records", 1, delete_records),
     Program("purge", 5, purge),
     Program("purge-a-day-off", 2, purge_a_day_off),
+    Program("purge-all", 2, purge_all, (EVERY_TOPIC,)),
     Program("alter", 2, alter),
     Program("recreate", 1, recreate, (APPENDED,)),
     Program("read", 2, read),

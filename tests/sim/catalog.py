@@ -41,7 +41,9 @@ MOST_LOST_RACES = 3
 
 
 class Landed:
-    """Whoever wants to know of every commit, at the moment from which on it is visible."""
+    """Whoever wants to know of every commit to a namespace, at the moment from which on it is visible."""
+
+    namespace = NAMESPACE
 
     def committed(self, name: str, before: Table | None, after: Table) -> None:
         """A table was changed, or is new."""
@@ -104,9 +106,8 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
         name = _key(identifier)
         self._unreachable(self.world.seam("load", name, LOAD))
         table = self.table(name)
-        for watcher in self.watchers:
-            if _identifier(name)[0] == NAMESPACE:
-                watcher.looked_at(name)
+        for watcher in self._watchers_of(name):
+            watcher.looked_at(name)
         return table
 
     def table(self, name: str) -> Table:
@@ -131,7 +132,7 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
         self.pointers[name] = staged.metadata_location
         with self.world.quiet():
             table = self.table(name)
-            for watcher in self.watchers:
+            for watcher in self._watchers_of(name):
                 watcher.committed(name, None, table)
         self._answer(self.world.seam("created", name, SINGLE_ANSWER))
         return table
@@ -159,9 +160,11 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
         return self.load_table(to_identifier)
 
     def _tell_dropped(self, name: str) -> None:
-        for watcher in self.watchers:
-            if _identifier(name)[0] == NAMESPACE:
-                watcher.dropped(name)
+        for watcher in self._watchers_of(name):
+            watcher.dropped(name)
+
+    def _watchers_of(self, name: str) -> list[Landed]:
+        return [watcher for watcher in self.watchers if watcher.namespace == _identifier(name)[0]]
 
     @override
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
@@ -186,7 +189,7 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
         self.pointers[name] = staged.metadata_location
         with self.world.quiet():
             after = self.table(name)
-            for watcher in self.watchers:
+            for watcher in self._watchers_of(name):
                 watcher.committed(name, current, after)
         if self.world.current:
             self.world.current.lost_races = 0

@@ -14,9 +14,11 @@ from keptlog.errors import CommitStateUnknown, InvariantViolated, KeptlogError, 
 from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner
 from keptlog.table.files import TableFiles
+from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.store import LogStore
 from tests.sim.book import Appending
 from tests.sim.catalog import SimulatedCatalog
+from tests.sim.chain import KEY, ChainOracle
 from tests.sim.faults import Known
 from tests.sim.jobs import simulated_engine
 from tests.sim.ledger import Ledger
@@ -27,18 +29,22 @@ from tests.sim.world import Actor, World
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 APPENDED, INGESTED = "t", "s"
+EVERY_TOPIC = ""
+"""What a program works on that works on all of them."""
 PARTITIONS = 2
 Given = TypeVar("Given")
 
 
 class SimulatedStore(LogStore):
-    """A store over the simulated disk."""
+    """A store over the simulated disk, which seals receipts into the chain of its catalog."""
 
     def __init__(self, catalog: SimulatedCatalog, skew_ms: int = 0) -> None:
         world = catalog.world
         self._simulated = SimulatedFiles(storage=catalog.storage)
         super().__init__(catalog, {}, world.sleep, world.new_id)
         self.clock_guard.clock_ms = lambda: world.now_ms + skew_ms
+        self.chain = ReceiptChain(self.committer, lambda: KEY, world.new_id, "simulated")
+        self.seal = self.chain.append
 
     @property
     @override
@@ -55,6 +61,7 @@ class History:
     catalog: SimulatedCatalog
     ledger: Ledger
     oracle: FileOracle
+    chain: ChainOracle
     stores: dict[int, SimulatedStore] = field(default_factory=dict)
     """By host; a crash takes it along, with all that it remembered."""
     copies: list[SimulatedCatalog] = field(default_factory=list)
@@ -74,9 +81,10 @@ class History:
         catalog = SimulatedCatalog(world, storage)
         ledger = Ledger(world, storage)
         catalog.watchers.append(ledger)
-        oracle = FileOracle(world, storage, ledger)
-        storage.watchers.append(oracle)
-        history = cls(world, storage, catalog, ledger, oracle)
+        oracle, chain = FileOracle(world, storage, ledger), ChainOracle(world, storage)
+        catalog.watchers.append(chain)
+        storage.watchers += [oracle, chain]
+        history = cls(world, storage, catalog, ledger, oracle, chain)
         world.on_crash = history.after_crash
         world.on_power_loss = history.after_power_loss
         return history
@@ -91,6 +99,7 @@ class History:
         for path in changed:
             self.world.tell(f"lost or back: {path}")
         self.oracle.after_power_loss(changed)
+        self.chain.after_power_loss()
 
     def store(self, host: int) -> SimulatedStore:
         if host not in self.stores:
@@ -126,7 +135,8 @@ class History:
 
     def is_alone(self, actor: Actor) -> bool:
         """Whether nobody else works on its topic."""
-        return all(other is actor or other.topic != actor.topic for other in self.world.actors)
+        topics = {actor.topic, EVERY_TOPIC}
+        return all(other is actor or other.topic not in topics for other in self.world.actors)
 
     def is_behind(self, copy: SimulatedCatalog, topic: str) -> bool:
         """Whether the topic has gone on by two commits or more since the copy was made."""

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from keptlog.table.purge import ORPHAN_GRACE_MS
 from tests.sim.book import Book, decoded
+from tests.sim.chain import is_draft, told_files
 from tests.sim.faults import Known
 from tests.sim.ledger import Ledger
 from tests.sim.storage import Storage, Watcher
@@ -53,22 +54,18 @@ class FileOracle(Watcher):
 
     @override
     def written(self, path: str) -> None:
-        folder, _, name = path.rpartition("/")
-        if folder.endswith("/metadata/receipts") and name.endswith(".json"):
+        if is_draft(path):
             self._judge_receipt(json.loads(self.storage.disk.files[path].content))
 
     def _judge_receipt(self, receipt: dict[str, object]) -> None:
         content = receipt["content"]
         assert isinstance(content, dict)
-        book = self.ledger.book(content["topic"])
-        if book is None:
-            return
-        paths = [str(file["path"]) for file in content["files"]]
+        book, paths = self.ledger.books[content["table_uuid"]], told_files(content)
         for path in paths:
             book.receipts[path] = None
             if path in self.storage.disk.files:
                 self.world.fail(f"a receipt says that {path} is gone, and it is there")
-        if Known.STAGED_HOLDERS not in self.world.known:
+        if Known.STAGED_HOLDERS not in self.world.known and not book.is_gone:
             named = {str(file["path"]) for what in ("held_files", "not_deleted") for file in content[what]}
             self._require_gone(book, paths, named)
 
@@ -103,8 +100,6 @@ class FileOracle(Watcher):
     def require_receipts(self) -> None:
         """Every segment that was live and is deleted has a receipt."""
         for book in self.ledger.books.values():
-            if book.is_gone:
-                continue
             for path in book.ever_live:
                 if path not in self.storage.disk.files and path not in book.receipts and path not in book.damaged:
                     self.world.fail(f"{path} of topic {book.name} was deleted without a receipt")

@@ -29,10 +29,12 @@ from keptlog.table import append, arrival, swap
 from keptlog.table.append import Append
 from keptlog.table.arrival import Ingestion
 from keptlog.table.commit import Change, Committer, Land, Prepare
+from keptlog.table.journal import Journal
 from keptlog.table.manifests import FileChange
 from keptlog.table.purge import Purge
 from keptlog.table.purge_receipt import PurgeReceipt
-from keptlog.table.references import References
+from keptlog.table.references import References, comparable
+from keptlog.table.removal import Removal
 from keptlog.table.runs import LandedChange
 from keptlog.table.store import LogStore
 from keptlog.table.sweep import Fence
@@ -249,6 +251,44 @@ def sync_skipped() -> Iterator[None]:
         yield
 
 
+def drafts_deleted_unsealed() -> AbstractContextManager[object]:
+    """Drafts are deleted, and nobody has sealed them."""
+    return patch("keptlog.table.drafts._why_not_sealed", lambda *_: "")
+
+
+def sealed_again() -> AbstractContextManager[object]:
+    """Nobody asks whether the chain has a receipt of this id."""
+
+    def prepare(one: Any, table: Any, summary: dict[str, str]) -> Land:
+        attempt = one._written(table, one.chain.known(table), one.drafts)
+        return FileChange(summary, attempt.properties).written(table)
+
+    return patch("keptlog.table.receipt_chain._Sealing._prepare", prepare)
+
+
+@contextmanager
+def receipts_not_synced() -> Iterator[None]:
+    """The files of sealed receipts are not waited for."""
+    sync = Storage.sync
+
+    def but_receipts(storage: Storage, path: str) -> None:
+        if "/keptlog_receipts/chain/receipts/" not in path:
+            sync(storage, path)
+
+    with patch.object(Storage, "sync", but_receipts):
+        yield
+
+
+def owners_forgotten() -> AbstractContextManager[object]:
+    """A file that two journals name is in the receipts of both."""
+
+    def own(one: Removal, is_meant: Callable[[Journal], bool], needed: Any) -> dict[str, Journal]:
+        meant = {path: journal for path, journal in one.journals.items() if is_meant(journal)}
+        return {path: each.only(lambda file: comparable(file.path) not in needed) for path, each in meant.items()}
+
+    return patch.object(Removal, "own", own)
+
+
 PLANTED: dict[str, Plant] = {
     "checkpoint too early": checkpoint_too_early,
     "tombstone a pass too early": tombstones_too_early,
@@ -266,6 +306,10 @@ PLANTED: dict[str, Plant] = {
     "watermarks dropped": watermarks_dropped,
     "watermarks unreferenced": watermarks_unreferenced,
     "receipts before deletion": receipts_before_deletion,
+    "drafts deleted unsealed": drafts_deleted_unsealed,
+    "sealed again": sealed_again,
+    "receipts not synced": receipts_not_synced,
+    "owners forgotten": owners_forgotten,
     "sync skipped": sync_skipped,
     "deletions not synced": deletions_not_synced,
     "fence skipped": fence_skipped,

@@ -21,16 +21,17 @@ from functools import partial
 from multiprocessing import get_context
 from random import SystemRandom
 
+from keptlog.table.embedded import DELETING
 from tests.sim import actors
 from tests.sim.actors import PAUSES_MS, PROGRAMS, Program, drawn_settings
 from tests.sim.faults import KNOWN, Fault, Known
 from tests.sim.foreign import repair
-from tests.sim.history import APPENDED, INGESTED, PARTITIONS, History
+from tests.sim.history import APPENDED, EVERY_TOPIC, INGESTED, PARTITIONS, History
 from tests.sim.installed import installed
 from tests.sim.last_act import damage
 from tests.sim.world import Actor
 
-ACTIONS = 45
+ACTIONS = 47
 AT_ONCE = 3
 SHOWN_LINES = 60
 
@@ -139,12 +140,23 @@ def _end(history: History) -> None:
     for body in (actors.clean, actors.purge_a_day_off, actors.purge_a_day_off, actors.read, actors.verify):
         for topic in topics:
             _alone(history, body.__name__, topic, body)
+    _alone(history, "purge_all", EVERY_TOPIC, actors.purge_all)
+    _require_over(history)
     history.oracle.require_receipts()
     history.oracle.require_no_leftovers()
     if Known.FORGOTTEN_RUN_ID not in world.known and history.unsettled and history.ledger.book(APPENDED):
         world.fail(f"{sorted(history.unsettled)} can't be settled")
     for topic in topics:
         _alone(history, "damage", topic, damage)
+
+
+def _require_over(history: History) -> None:
+    """Deletions that were begun are finished, and all that was deleted is sealed."""
+    left = [name for name in history.catalog.pointers if name.startswith(f"{DELETING}.")]
+    if left:
+        history.world.fail(f"the deletion of {left} is never finished")
+    locations = [history.ledger.books[identity].location for identity in history.ledger.current.values()]
+    history.chain.require_sealed(history.store(0).chain, locations)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,6 +23,7 @@ SOON_FOUND = (
     "compare-and-swap dropped",
     "freshness not checked",
     "watermarks unreferenced",
+    "drafts deleted unsealed",
 )
 """Bugs that a few histories find; all of them are ``python -m tests.sim.planted``."""
 

@@ -15,6 +15,7 @@ Nothing in here may depend on anything but the seed: no wall clock, no hash of a
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,9 +63,17 @@ class Actor:
     is_foreign: bool = False
     """It is none of keptlog's."""
     begun_ms: int = 0
+    first_seam: int = 0
+    last_seam: int | None = None
+    """How many seams the world had when it ended; null as long as it has not."""
     is_stopped: bool = False
     turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     thread: threading.Thread | None = None
+
+    def meets(self, other: Actor) -> bool:
+        """Whether both were under way at some moment."""
+        ends = [math.inf if actor.last_seam is None else actor.last_seam for actor in (self, other)]
+        return self is not other and self.first_seam <= ends[1] and other.first_seam <= ends[0]
 
 
 @dataclass
@@ -194,7 +203,7 @@ class World:
     def start(self, name: str, host: int, topic: str, body: Callable[[Actor], None]) -> Actor:
         """Let a program begin; it runs when it is chosen."""
         self.actions += 1
-        actor = Actor(f"{name}#{self.actions}", host, body, topic=topic, begun_ms=self.now_ms)
+        actor = Actor(f"{name}#{self.actions}", host, body, topic=topic, begun_ms=self.now_ms, first_seam=self._seams)
         self.trace.add(f"{actor.name} begins on host {host} at +{self.now_ms - BEGINNING_MS} ms")
         actor.thread = threading.Thread(target=self._work, args=(actor,), daemon=True)
         actor.thread.start()
@@ -244,7 +253,7 @@ class World:
         except BaseException as error:  # noqa: BLE001  # shown by whoever steps
             self.broken = self.broken or error
         finally:
-            actor.has_ended = True
+            actor.has_ended, actor.last_seam = True, self._seams
             self._main.release()
 
     def _hand_on(self, actor: Actor) -> None:
