@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from typing_extensions import override
 from keptlog.log.config import TopicConfig
 from keptlog.log.verdict import CleanBounds
 from keptlog.storage import segment_reader
+from keptlog.storage.files import StoredFile
 from keptlog.table import append, arrival, swap
 from keptlog.table.append import Append
 from keptlog.table.arrival import Ingestion
@@ -189,8 +190,11 @@ class _LateDeletion(SimulatedFiles):
 
 @contextmanager
 def receipts_before_deletion() -> Iterator[None]:
-    """A purge issues its receipt, and then deletes."""
-    purge_one = Purge.purge
+    """A purge issues its receipt without a look at what is gone, and then deletes."""
+    purge_one, look_again = Purge.purge, Removal.look_again
+
+    def unlooked(one: Removal, _: Iterable[Journal]) -> list[StoredFile]:
+        return look_again(one, ())
 
     def too_early(one: Purge) -> PurgeReceipt:
         files = one.files
@@ -202,7 +206,7 @@ def receipts_before_deletion() -> Iterator[None]:
             files.delete(path)
         return receipt
 
-    with patch.object(Purge, "purge", too_early):
+    with patch.object(Purge, "purge", too_early), patch.object(Removal, "look_again", unlooked):
         yield
 
 
