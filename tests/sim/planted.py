@@ -34,6 +34,7 @@ from keptlog.table.journal import Journal
 from keptlog.table.manifests import FileChange
 from keptlog.table.purge import Purge
 from keptlog.table.purge_receipt import PurgeReceipt
+from keptlog.table.receipt_chain import ATTEMPT
 from keptlog.table.references import References, comparable
 from keptlog.table.removal import Removal
 from keptlog.table.runs import LandedChange
@@ -265,7 +266,7 @@ def sealed_again() -> AbstractContextManager[object]:
 
     def prepare(one: Any, table: Any, summary: dict[str, str]) -> Land:
         attempt = one._written(table, one.chain.known(table), one.drafts)
-        return FileChange(summary, attempt.properties).written(table)
+        return FileChange(summary | {ATTEMPT: attempt.name}, attempt.properties).written(table)
 
     return patch("keptlog.table.receipt_chain._Sealing._prepare", prepare)
 
