@@ -31,6 +31,7 @@ from keptlog.home import Home, open_home
 from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureState
 from keptlog.log.iso_time import iso_time
+from keptlog.passes.erasure_request import ErasureRow
 from keptlog.table.store import LogStore
 from tests.crash.many_kills import Round
 from tests.crash.traffic import Journal, journals_in
@@ -109,7 +110,7 @@ class ErasureRound(Round):
 
     def _bring_to_its_end(self, home: Home) -> None:
         """What a schedule would do, now that nobody dies any more."""
-        rows = ()
+        rows: Sequence[ErasureRow] = ()
         for _ in range(_TRIES):
             time.sleep(0.05)  # tombstones expire, and snapshots grow older than no time at all
             traffic.clean(home)
