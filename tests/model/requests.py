@@ -99,6 +99,7 @@ class Requesting:
         for _ in range(3):
             self.clock(3 * DAY_MS)  # type: ignore[attr-defined]
             self.clean(PARTITIONS)  # type: ignore[attr-defined]
+            self.is_as_specified()  # type: ignore[attr-defined]
             self.expire()  # type: ignore[attr-defined]
             self.purge(sweeps=True)  # type: ignore[attr-defined]
         self.verify_erasures()
