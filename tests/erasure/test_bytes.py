@@ -1,5 +1,6 @@
-"""After ``verified`` no byte of key or value is anywhere: not in home and warehouse, in no version of an object, not in
-Spark's local folders, not in Dagster's storage. And that the search would find it, wherever it were.
+"""After ``verified`` no byte of key or value is anywhere: not in home and warehouse, in no version of an object.
+
+And the search would find it, in whatever form. Where Spark and Dagster work ``tests/spark/test_erased_bytes.py`` looks.
 """
 
 from __future__ import annotations
@@ -7,25 +8,16 @@ from __future__ import annotations
 import base64
 import gzip
 import io
-import os
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
-import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from keptlog.home import new_id, open_home
-from keptlog.log.record import NewRecord
-from keptlog.passes.erasure_request import ErasureRequest
-from keptlog.spark.jobs import spark_engine
 from tests.erasure.byte_search import files_with, forms_of, is_in, versions_with
 from tests.erasure.test_planted import WorldInABucket, world_in_a_bucket
-from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, SETTINGS, VALUE, World
-from tests.orchestration.conftest import World as DagsterWorld
+from tests.erasure.world import KEY, OTHER, VALUE, World
 from tests.table.conftest import s3_endpoint
 
 __all__ = ["s3_endpoint", "world_in_a_bucket"]
@@ -108,48 +100,3 @@ def test_after_verified_nothing_is_in_any_version_of_a_bucket(
     assert world.verified().erasure.state == "verified"
     assert {path for path, _ in versions_with(world.bucket, NEEDLES)} == {hidden}
     assert files_with([tmp_path], NEEDLES) == []
-
-
-@pytest.fixture
-def with_dagster(tmp_path: Path) -> Iterator[DagsterWorld]:
-    """Its storage lies on the disk, below ``instance.root_directory``."""
-    with dg.instance_for_test() as instance:
-        yield DagsterWorld(tmp_path / "home", instance)
-
-
-def spark_folders() -> list[Path]:
-    return [Path(name) for name in os.environ["SPARK_LOCAL_DIRS"].split(",")]
-
-
-@pytest.mark.timeout(600)
-def test_after_verified_nothing_is_where_spark_and_dagster_work(
-    spark: SparkSession, with_dagster: DagsterWorld, tmp_path: Path
-) -> None:
-    """The jobs of Dagster clean on Spark and purge, and Spark looks the files through."""
-    world = with_dagster
-    roots = [tmp_path, Path(world.instance.root_directory), *spark_folders()]
-    home = open_home(world.path)
-    eraser = replace(home.eraser, engine=spark_engine(lambda: spark, home.store.files))
-    world.store.create_topic("users", 1, SETTINGS)
-    records = [NewRecord(OTHER, b"%d" % number, world.now_ms) for number in range(100)]
-    world.store.append("users", [NewRecord(KEY, VALUE, world.now_ms), *records], new_id(), world.now_ms)
-    assert files_with(roots, [KEY])
-    request = ErasureRequest("r1", ["users"], [KEY], reason="ticket 5")
-    asked = eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
-    assert dict(asked.failed) == {}
-    for _ in range(3):
-        world.now_ms += 2 * HOUR_MS
-        assert world.clean("users-0", requested=True).success
-        world.now_ms += SECOND_MS
-        config = {"ops": {"delete_retired_files": {"config": {"orphan_grace_ms": 0}}}}
-        assert world.run_job("purge", dg.RunRequest(run_config=config)).success
-    world.now_ms += DAY_MS
-    found = eraser.verify(now_ms=world.now_ms)
-    assert [(row.erasure.state, row.blocked) for row in found.rows] == [("verified", ())]
-    assert files_with(roots, NEEDLES) == []
-    assert files_with(roots, [OTHER])
-    for root in roots:
-        planted = root / "planted.log"
-        planted.write_bytes(FORMS["base64"](KEY))
-        assert files_with(roots, NEEDLES) == [planted]
-        planted.unlink()
