@@ -1,4 +1,4 @@
-"""After ``verified`` no byte of key or value is where Spark and Dagster work: on Spark's disks, in Dagster's storage."""
+"""After ``verified`` no byte of key or value is where Spark and Dagster work: no disk of one, no storage of the other."""
 
 from __future__ import annotations
 
