@@ -9,16 +9,21 @@ writer is free to choose. PyIceberg takes random ones. Here it is a hash of the 
 
     [ header … marker ][ block … marker ]        marker: "klog1" and 11 bytes of BLAKE2b
 
-A file of another program, or of before format 1.1, has neither, and is read as it is. A damaged checksum that does not
-look like one any more leaves the file like that, and otherwise whole.
+A file of another program, or of before format 1.1, has neither, and is read as it is; but any file of Avro ends with
+the marker that its header ends with. One that does not was cut off, and could be read as one with fewer entries. A
+damaged checksum of JSON that does not look like one any more leaves the file like that, and otherwise whole.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import zlib
 
+from pyiceberg.avro.decoder import StreamingBinaryDecoder
+
 _AVRO, _JSON = ".avro", ".metadata.json"
+_AVRO_BEGINS = b"Obj\x01"
 _MARKER_BYTES = 16
 _OURS = b"klog1"
 _FIELD = b'{"keptlog-crc32":"'
@@ -51,6 +56,8 @@ def without_checksum(location: str, content: bytes) -> bytes:
     is_whole = True
     if location.endswith(_AVRO) and content[-_MARKER_BYTES:].startswith(_OURS):
         is_whole = content[-_MARKER_BYTES:] == _marker_of(content)
+    elif location.endswith(_AVRO) and content.startswith(_AVRO_BEGINS):
+        is_whole = content[-_MARKER_BYTES:] == _marker_of_header(content)
     elif location.endswith(_JSON) and content.startswith(_FIELD):
         stated = content[len(_FIELD) : len(_FIELD) + _DIGITS]
         content = b"{" + content[_FIELD_BYTES:]
@@ -63,6 +70,24 @@ def without_checksum(location: str, content: bytes) -> bytes:
 def _marker_of(content: bytes) -> bytes:
     blank = content.replace(content[-_MARKER_BYTES:], bytes(_MARKER_BYTES))
     return _OURS + hashlib.blake2b(blank, digest_size=_MARKER_BYTES - len(_OURS)).digest()
+
+
+def _marker_of_header(content: bytes) -> bytes | None:
+    """What each block of this file of Avro ends with, as its header does; null if not even that is whole."""
+    stream = io.BytesIO(content)
+    stream.seek(len(_AVRO_BEGINS))
+    decoder = StreamingBinaryDecoder(stream)
+    try:
+        while count := decoder.read_int():
+            if count < 0:
+                decoder.skip_int()  # the size of the entries, in bytes
+            for _ in range(abs(count)):
+                decoder.skip_utf8()
+                decoder.skip_bytes()
+    except (EOFError, ValueError, IndexError):
+        return None
+    marker = stream.read(_MARKER_BYTES)
+    return marker if len(marker) == _MARKER_BYTES else None
 
 
 def _crc32(content: bytes) -> bytes:

@@ -97,6 +97,22 @@ def test_no_bit_flips_unseen(store: LogStore, file_of: Any, read: Any) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize(("file_of", "read"), FILES)
+def test_a_file_that_was_cut_off_never_reads_as_a_shorter_one(store: LogStore, file_of: Any, read: Any) -> None:
+    path = Path(file_of(store).removeprefix("file://"))
+    content, right = path.read_bytes(), read(store)
+    header_end = max(content.find(b"klog1"), 0)
+    wrong = []
+    for length in [*range(header_end, header_end + 20), *random.Random(31).sample(range(len(content)), 60)]:
+        path.write_bytes(content[:length])
+        try:
+            if read(store) != right:
+                wrong.append(length)
+        except Exception:  # noqa: BLE001, S112  # an error is right, whichever it is
+            continue
+    assert wrong == []
+
+
 def test_a_metadata_file_that_was_cut_short_is_corrupt_and_named(store: LogStore) -> None:
     location = metadata_file(store)
     path = Path(location.removeprefix("file://"))
