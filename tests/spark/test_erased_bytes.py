@@ -1,4 +1,4 @@
-"""After ``verified`` no byte of key or value is where Spark and Dagster work: no disk of one, no storage of the other."""
+"""After ``verified`` no byte of key or value is where Spark and Dagster work: not on disks, not in run storage."""
 
 from __future__ import annotations
 
