@@ -30,6 +30,7 @@ _FIRST = (
     "tests/e2e/test_dagster_dev.py",
     "tests/model/test_model.py",
     "tests/model/test_readers.py",
+    "tests/model/test_requests.py",
     "tests/readme/test_commands.py",
 )
 """What takes longest, so that no process waits for another at the end."""

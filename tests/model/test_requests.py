@@ -25,7 +25,7 @@ class RequestsMachine(Requesting, ReadersMachine):
 
 TestRequests = pytest.mark.timeout(3600)(RequestsMachine.TestCase)
 TestRequests.settings = settings(
-    max_examples=examples(20),
+    max_examples=examples(10),
     stateful_step_count=25,
     deadline=None,
     derandomize=not is_soak(),
