@@ -108,12 +108,14 @@ def _put_back(listed: ReceiptFiles, left: Iterable[tuple[str, bytes]], keys: Seq
             if name and key and key.has_signed(receipt.signed_bytes, receipt.signature):
                 receipts.append((path, name.attempt, receipt))
     built_on: dict[str | None, set[str]] = defaultdict(set)
+    written_by: dict[str, set[str]] = defaultdict(set)  # several may have sealed the same drafts, to the byte
     for _, attempt, receipt in receipts:
         built_on[receipt.previous_sha256].add(attempt)
+        written_by[receipt.sha256].add(attempt)
     landed = [
         (path, receipt)
-        for path, attempt, receipt in receipts
-        if built_on[receipt.sha256] - {attempt} and not _is_of_chain(listed, receipt)
+        for path, _, receipt in receipts
+        if built_on[receipt.sha256] - written_by[receipt.sha256] and not _is_of_chain(listed, receipt)
     ]
     if landed:
         numbers = sorted({receipt.sequence for _, receipt in landed})

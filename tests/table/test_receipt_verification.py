@@ -104,6 +104,26 @@ def test_what_a_killed_writer_left_is_no_finding(tmp_path: Path, monkeypatch: py
     assert [each.sequence for each in chain_at(tmp_path).append([draft("b"), draft("b-2")])] == [3, 5]
 
 
+def test_two_killed_writers_who_have_sealed_the_same_drafts_to_the_byte_are_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has built on his own file of a receipt, not on the other's."""
+    chain = chain_at(tmp_path)
+    chain.append([draft(0)])
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killing:
+        killing.setattr(FileChange, "written", die)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                chain_at(tmp_path).append([draft("a"), draft("b")])
+    assert len(stored(chain)) == 5
+    chain.append([draft("other")])
+    require_sound(chain)
+
+
 def test_a_writer_who_wakes_up_beside_the_look_and_seals_what_is_sealed_already_is_no_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
