@@ -258,7 +258,7 @@ def sync_skipped() -> Iterator[None]:
 
 def drafts_deleted_unsealed() -> AbstractContextManager[object]:
     """Drafts are deleted, and nobody has sealed them."""
-    return patch("keptlog.table.drafts._why_not_sealed", lambda *_: "")
+    return patch("keptlog.table.drafts.why_not_sealed", lambda *_: "")
 
 
 def sealed_again() -> AbstractContextManager[object]:
