@@ -16,6 +16,7 @@ from keptlog.receipts.receipt import Receipt
 from keptlog.receipts.signing import PublicKey
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_verification import verify_receipts
+from keptlog.whole_file import replace_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +81,16 @@ class Receipts:
                     _put(folder / name_of(receipt), receipt.to_bytes())
                     count += 1
         except LogCorrupt:
-            _replace(folder / HEAD_FILE, head.to_bytes())
+            replace_file(folder / HEAD_FILE, head.to_bytes())
             raise
-        _replace(folder / HEAD_FILE, head.to_bytes())
+        replace_file(folder / HEAD_FILE, head.to_bytes())
         return count
 
 
 def _put(path: Path, content: bytes) -> None:
     if not path.exists():
-        _replace(path, content)
+        replace_file(path, content)
     elif path.read_bytes() != content:
         raise InvalidConfig(
             f"{path} is there, and is not what this home's chain has: export into another folder, and keep that one"
         )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    half = path.with_name(f".{path.name}.half")
-    half.write_bytes(content)
-    half.replace(path)

@@ -7,27 +7,25 @@
 ``KEPTLOG_SIGNING_KEY_FILE`` names another private key; it must be there. A key that is not that of ``receipts.pub``
 leaves its public half beside it, as ``receipts-<key id>.pub``, so that no public key is ever lost to another.
 
-Several processes at once make one key: each writes a file of its own and gives it the name, which the system does for
-the first only. So nobody ever sees half a key.
+Several processes at once make one key (``keptlog.whole_file``), and nobody ever sees half of it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.receipts.signing import PublicKey, SigningKey
+from keptlog.whole_file import create_file
 
 KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
 PRIVATE_FILE, PUBLIC_FILE = "receipts.key", "receipts.pub"
 _Key = TypeVar("_Key")
 _OF_OTHERS = 0o077
-_PUBLIC_MODE = 0o644
+_PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
 
 
 def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
@@ -42,7 +40,7 @@ def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
     try:
         if not named and not path.exists():
             home.mkdir(parents=True, exist_ok=True)
-            _put(path, SigningKey.generate().to_pem())
+            create_file(path, SigningKey.generate().to_pem(), _PRIVATE_MODE)
         key = _private_key(path, KEY_FILE_VARIABLE if named else None)
         _leave_public_key(home, key.public)
     except OSError as error:
@@ -101,27 +99,7 @@ def _leave_public_key(home: Path, key: PublicKey) -> None:
         path = home / name
         if not path.exists():
             home.mkdir(parents=True, exist_ok=True)
-            _put(path, key.to_pem(), _PUBLIC_MODE)
+            create_file(path, key.to_pem(), _PUBLIC_MODE)
         with contextlib.suppress(ValueError):
             if PublicKey.of_pem(path.read_bytes()) == key:
                 return
-
-
-def _put(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Create a file, whole and durably, unless somebody else was faster."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(descriptor, "wb") as sink:
-            sink.write(content)
-            sink.flush()
-            os.fchmod(sink.fileno(), mode)
-            os.fsync(sink.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
-    finally:
-        Path(temporary).unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -10,13 +10,12 @@ into a table. Who loses it can't tell any more whether an erasure is done.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.storage.key_hash import KeyHasher
+from keptlog.whole_file import create_file
 
 SECRET_FILE = "erasure.secret"  # noqa: S105  # its name
 _VARIABLE = "KEPTLOG_ERASURE_SECRET"
@@ -76,23 +75,8 @@ def _read(path: Path, named: str | None) -> str:
 
 
 def _make(path: Path, secret: bytes) -> None:
-    """Of several processes one makes it, and the others find it whole: it is linked to its name once it is written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{KeyHasher(secret).fingerprint}.part")
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secret.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(part, path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    finally:
-        part.unlink(missing_ok=True)
+    create_file(path, f"{secret.hex()}\n".encode(), 0o600)
 
 
 def _reaching(path: Path, act: Callable[[], str | None]) -> str:

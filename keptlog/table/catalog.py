@@ -35,10 +35,11 @@ from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
-from keptlog.table.files import READ_ONLY, make_folder, sync
+from keptlog.table.files import READ_ONLY, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.reach import one_line, reaching
+from keptlog.whole_file import sync
 
 _FILE_IO = "keptlog.table.file_io.DurableFileIO"
 

@@ -26,6 +26,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
 from keptlog.table.reach import one_line
 from keptlog.table.removal import NotDeleted, Removal
+from keptlog.whole_file import is_unfinished
 
 _logger = logging.getLogger(__name__)
 
@@ -77,7 +78,8 @@ def write_draft(files: TableFiles, location: str, draft: Draft) -> None:
 def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
     """Where the drafts lie, of the paths of a listing, sorted; what lies in folders below theirs is none."""
     folder = receipt_folder(location)
-    return sorted(path for path in set(paths) if path.startswith(folder) and "/" not in path.removeprefix(folder))
+    there = (path for path in set(paths) if path.startswith(folder) and "/" not in path.removeprefix(folder))
+    return sorted(path for path in there if not is_unfinished(path))
 
 
 def read_draft(files: TableFiles, path: str) -> Draft:

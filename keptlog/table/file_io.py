@@ -15,8 +15,9 @@ from pyiceberg.io.pyarrow import BUFFER_SIZE, ONE_MEGABYTE, PyArrowFile, PyArrow
 from typing_extensions import override
 
 from keptlog.storage.damage import damaged
-from keptlog.table.files import TableFiles, local_path, make_folder, require_writable, sync
+from keptlog.table.files import TableFiles, local_path, make_folder, require_writable
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
+from keptlog.whole_file import sync
 
 
 class _DurableStream(io.BufferedWriter):

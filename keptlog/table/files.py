@@ -40,6 +40,7 @@ from keptlog.storage.object_version import (
     VersionsBelow,
     refused,
 )
+from keptlog.whole_file import replace_file, sync
 
 if TYPE_CHECKING:
     from keptlog.table.object_versions import Bucket
@@ -234,9 +235,19 @@ class TableFiles:
             return bytes(source.read())
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """Create a small file, durably."""
-        with self.open_output(path) as sink:
-            sink.write(content)
+        """Create a small file, durably; whoever is killed leaves it whole or not at all.
+
+        Raises:
+            InvalidConfig: the home is read-only.
+        """
+        local = local_path(path)
+        if local is None:
+            with self.open_output(path) as sink:
+                sink.write(content)
+            return
+        require_writable(self.properties)
+        make_folder(Path(local).parent)
+        replace_file(Path(local), content)
 
     def _make_durable(self, path: Path) -> None:
         sync(path)
@@ -325,15 +336,6 @@ def local_path(path: str) -> str | None:
     if path.startswith("file:"):
         return path.removeprefix("file:")
     return None if "://" in path else path
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or the list of a folder's files, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_folder(folder: Path, make_durable: Callable[[Path], None] = sync) -> None:

@@ -31,6 +31,7 @@ from keptlog.table.metadata_reading import looked_at
 from keptlog.table.references import Manifests, comparable, comparable_forms, live_references, named_references
 from keptlog.table.state import watermarks_paths
 from keptlog.table.superseded import ShownFiles, partition_of
+from keptlog.whole_file import is_unfinished
 
 
 def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: int) -> Holdings:
@@ -130,7 +131,9 @@ class _Unreferenced:
         for form, file in files.items():
             if form in statistics:
                 continue
-            if file.path.startswith((journals, unreadable_folder(location))):
+            if is_unfinished(file.path):
+                yield self._left_behind(file)
+            elif file.path.startswith((journals, unreadable_folder(location))):
                 yield self._held(HolderKind.JOURNAL, file)
             elif not file.path.startswith(receipts):
                 yield self._held(HolderKind.METADATA, file) if form in self.named else self._left_behind(file)

@@ -24,6 +24,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.references import comparable_forms
 from keptlog.table.state import CONDEMNED
 from keptlog.table.stored_json import from_json, to_json
+from keptlog.whole_file import is_unfinished
 
 EXPIRY = "expiry"
 SWEEP = "sweep"
@@ -118,7 +119,7 @@ def read_journals(files: TableFiles, location: str, paths: Iterable[str]) -> tup
     journals: dict[str, Journal] = {}
     unreadable: dict[str, str] = {}
     for path in paths:
-        if not path.startswith(journal_folder(location)):
+        if not path.startswith(journal_folder(location)) or is_unfinished(path):
             continue
         try:
             journals[path] = read_journal(files, path)

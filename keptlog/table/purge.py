@@ -70,6 +70,7 @@ from keptlog.table.references import (
 from keptlog.table.removal import Removal
 from keptlog.table.sweep import PURGE_AGAIN, Fence, may_still_land
 from keptlog.table.topics import Topic, load_topic_table
+from keptlog.whole_file import is_unfinished
 
 _logger = logging.getLogger(__name__)
 
@@ -287,7 +288,8 @@ class Purge:
         return file.path.startswith(f"{self.topic.location}/metadata/")
 
     def _is_own(self, file: StoredFile) -> bool:
-        return file.path.startswith((journal_folder(self.topic.location), receipt_folder(self.topic.location)))
+        places = (journal_folder(self.topic.location), receipt_folder(self.topic.location))
+        return file.path.startswith(places) and not is_unfinished(file.path)
 
     def _hidden_files(self) -> dict[str, StoredFile]:
         """By comparable path."""

@@ -36,6 +36,7 @@ from keptlog.table.manifests import FileChange
 from keptlog.table.reach import reaching
 from keptlog.table.state import READER_PREFIX, LogState, partition_count, read_open_erasures
 from keptlog.table.stored_json import from_json, to_json
+from keptlog.whole_file import is_unfinished
 
 _FILE_NAME = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.json")
 
@@ -119,7 +120,7 @@ class PositionFiles:
         folders = {self._folder(name, each): name for name, each in readers.items()}
         found: dict[str, ReaderPositions] = dict.fromkeys(readers, NOWHERE)
         with reaching(f"positions below {self._all} can't be listed"):
-            paths = [file.path for file in self.files.list(self._all)]
+            paths = [file.path for file in self.files.list(self._all) if not is_unfinished(file.path)]
         for path in sorted(paths):
             folder, _, file_name = path.rpartition("/")
             name = folders.get(f"{folder}/")

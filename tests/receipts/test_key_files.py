@@ -15,7 +15,7 @@ from keptlog.receipts.key_files import KEY_FILE_VARIABLE, public_keys, signing_k
 from keptlog.receipts.signing import PublicKey, SigningKey
 from tests.receipts.chains import KEY, OTHER_KEY
 
-PROCESSES = multiprocessing.get_context("fork")
+PROCESSES = multiprocessing.get_context("forkserver")
 
 
 def mode(path: Path) -> int:
