@@ -35,6 +35,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
+from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.open_erasures import ErasureNeed
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
@@ -44,7 +45,6 @@ from keptlog.passes.observer import observe
 from keptlog.passes.retain import BEING_CLEANED
 from keptlog.table.drafts import Sealing
 from keptlog.table.held import held_lines
-from keptlog.table.purge import ORPHAN_GRACE_MS
 
 
 class PlanConfig(dg.Config):

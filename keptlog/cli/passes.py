@@ -25,11 +25,11 @@ from keptlog.home import new_id, open_home
 from keptlog.home import spark_session as home_session
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
+from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
-from keptlog.table.purge import ORPHAN_GRACE_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -33,6 +33,7 @@ from keptlog.passes.erasure_request import (
     ErasureRow,
     TopicProposal,
 )
+from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.erasure_look import current_snapshot_of, read_register
@@ -150,10 +151,7 @@ class Eraser:
             raise InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
         if any(key and key in request.reason.encode() for key in request.keys):
             raise InvalidConfig("the reason has a key in it, and would be stored: say it without")
-        known = set(self.store.topics())
-        for topic in request.topics:
-            if topic not in known:
-                raise UnknownTopic(f"there is no topic {topic!r}: see keptlog topic list; nothing was asked for")
+        require_topics(request.topics, self.store.topics(), "; nothing was asked for")
 
     def _erasure(self, request: ErasureRequest, topic: str, hasher: KeyHasher, now_ms: int) -> TopicErasure:
         described = self.store.describe_topic(topic)
@@ -177,9 +175,7 @@ class Eraser:
 
     def _looked_at(self, topics: Iterable[str], now_ms: int, *, with_ended: bool) -> ErasureList:
         named, known = list(dict.fromkeys(topics)), self.store.topics()
-        for topic in named:
-            if topic not in known:
-                raise UnknownTopic(f"there is no topic {topic!r}: see keptlog topic list")
+        require_topics(named, known)
         rows: list[ErasureRow] = []
         failed: dict[str, KeptlogError] = {}
         for topic in named or known:
@@ -211,7 +207,7 @@ class Eraser:
             # What is remembered is told, also of a topic that can't be looked at now.
             failed[topic] = error
         rows = [looked.get(each.id) or ErasureRow(topic, each) for each in known]
-        return rows if with_ended else [row for row in rows if row.id in {each.id for each in still_open}]
+        return rows if with_ended else [row for row, each in zip(rows, known, strict=True) if each.is_open]
 
     def _remember(
         self, topic: str, erasures: Sequence[Erasure], now_ms: int, all_rows: Sequence[ErasureRow] = ()

@@ -74,6 +74,17 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
     return NamedLogs(tuple(logs.values()), unreadable)
 
 
+def require_topics(names: Iterable[str], topics: Collection[str], besides: str = "") -> None:
+    """Refuse a name that is no topic's, before anything is done for the others; ``besides`` ends the message.
+
+    Raises:
+        UnknownTopic: the first such name.
+    """
+    for name in names:
+        if name not in topics:
+            raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list{besides}")
+
+
 def require_all(unreadable: Mapping[str, KeptlogError]) -> None:
     """Refuse to go on without the logs that could not be had.
 

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.holder import ORPHAN_GRACE_MS
+from keptlog.passes.names import require_topics
 from keptlog.table.deletion import Deletion, TopicDeletion
-from keptlog.table.purge import ORPHAN_GRACE_MS
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import one_line
 from keptlog.table.removal import not_deleted_error
@@ -54,9 +55,7 @@ class Purger:
         self.store.require_writable()
         known, leaving = self.store.topics(), self.store.being_deleted()
         named = list(dict.fromkeys(topics))
-        for topic in named:
-            if topic not in known and topic not in leaving:
-                raise UnknownTopic(f"there is no topic {topic!r}: see keptlog topic list")
+        require_topics(named, {*known, *leaving})
         result = PurgeResult({}, {})
         for topic in named or sorted({*known, *leaving}):
             try:

@@ -31,6 +31,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from typing_extensions import override
+
 from keptlog.log.run_id import valid_run_id
 
 RECEIPT_FORMAT = "keptlog receipt 1"
@@ -65,8 +67,27 @@ class Draft:
         _require_plain(self.content, f"receipt {self.id}: content")
 
 
+class _Signed:
+    """What has a signature over all of its fields but for the signature itself."""
+
+    __slots__ = ()
+    signature: str
+
+    @property
+    def signed_bytes(self) -> bytes:
+        """What the signature covers."""
+        return canonical(self._fields())
+
+    def to_bytes(self) -> bytes:
+        """The content of its file."""
+        return canonical(self._fields() | {"signature": self.signature})
+
+    def _fields(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(_Signed):
     """A sealed draft. Without a signature it is about to be."""
 
     sequence: int
@@ -83,15 +104,6 @@ class Receipt:
     signature: str = ""
 
     @property
-    def signed_bytes(self) -> bytes:
-        """What the signature covers."""
-        return canonical(self._fields())
-
-    def to_bytes(self) -> bytes:
-        """The content of its file."""
-        return canonical(self._fields() | {"signature": self.signature})
-
-    @property
     def topics(self) -> tuple[str, ...]:
         """The topics that it is about."""
         topics = self.content.get("topics", self.content.get("topic"))
@@ -102,6 +114,7 @@ class Receipt:
         """Of its file; the next receipt names it."""
         return sha256_of(self.to_bytes())
 
+    @override
     def _fields(self) -> dict[str, Any]:
         return {
             "format": RECEIPT_FORMAT,
@@ -127,7 +140,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Head(_Signed):
     """How far a chain goes, signed: without it nobody can tell whether receipts are missing at its end."""
 
     sequence: int
@@ -139,15 +152,7 @@ class Head:
     key_id: str
     signature: str = ""
 
-    @property
-    def signed_bytes(self) -> bytes:
-        """What the signature covers."""
-        return canonical(self._fields())
-
-    def to_bytes(self) -> bytes:
-        """The content of its file."""
-        return canonical(self._fields() | {"signature": self.signature})
-
+    @override
     def _fields(self) -> dict[str, Any]:
         return {
             "format": HEAD_FORMAT,

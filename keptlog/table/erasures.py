@@ -66,11 +66,9 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     Raises:
         LogCorrupt: the file is gone or damaged. It is gone as well if a commit came since the table was loaded.
     """
-    topic, text = table.name()[-1], table.properties.get(ERASURES)
-    if not text:
+    topic, named = table.name()[-1], _named_file(table)
+    if not named:
         return ()
-    remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
-    named = from_json(_NamedFile, text, f"topic {topic}: property {ERASURES}", "name of a file", remedy)
     path = _folder(table) + named.file
     mend = "put it back from a copy of the storage; until then nobody can tell which erasures are open"
     try:
@@ -116,7 +114,8 @@ class RegisterChange:
             bounds = [ErasureBound(number, *at.get(number, (end, end))) for number, end in ends.items()]
             requested = bound(erasure, bounds, self.now_ms)
             known = read_erasures(self.files, table)
-            return self._properties(table, _with(known, requested), self._earlier(table, next_ms))
+            wanted = self._remembered(_with(known, requested))
+            return self._properties(table, wanted, self._earlier(table, next_ms))
 
         paths = SegmentPaths(self.topic.data_location, erasure.id, self.new_id)
         batch = Append(
@@ -214,21 +213,19 @@ class RegisterChange:
 
     def _properties(self, table: Table, erasures: Sequence[Erasure], next_ms: int | None) -> dict[str, str]:
         """Write the file, and give what names it."""
-        erasures = self._remembered(erasures)
         content = to_json(_Register(tuple(erasures))).encode()
         name = f"{self.new_id()}.json"
         self._written.append(_folder(table) + name)
         self.files.write_bytes(self._written[-1], content)
-        before = table.properties.get(ERASURES)
+        before = _named_path(table)
         if before:
-            self._replaced.append(_folder(table) + from_json(_NamedFile, before, ERASURES, "name of a file", "").file)
+            self._replaced.append(before)
         summary = open_erasures(erasures, next_ms)
         return {ERASURES: to_json(_NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
 
     def _settle(self, table: Table) -> None:
         """Delete what the table does not name: attempts that did not land, what was replaced, what was left behind."""
-        text = table.properties.get(ERASURES)
-        named = _folder(table) + from_json(_NamedFile, text, ERASURES, "name of a file", "").file if text else None
+        named = _named_path(table)
         mine = [*self._written, *self._replaced] if self._written else []
         left = [file.path for file in self._old_files(table)] if self._written else []
         discard(self.files, [path for path in dict.fromkeys([*mine, *left]) if path != named])
@@ -243,6 +240,18 @@ class RegisterChange:
 
 Require = Callable[[Mapping[int, int]], None]
 Changed = Callable[[Table, tuple[Erasure, ...]], Sequence[Erasure]]
+
+
+def _named_file(table: Table) -> _NamedFile | None:
+    text = table.properties.get(ERASURES)
+    where = f"topic {table.name()[-1]}: property {ERASURES}"
+    remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
+    return from_json(_NamedFile, text, where, "name of a file", remedy) if text else None
+
+
+def _named_path(table: Table) -> str | None:
+    named = _named_file(table)
+    return _folder(table) + named.file if named else None
 
 
 def _folder(table: Table) -> str:

@@ -75,10 +75,6 @@ from keptlog.whole_file import is_unfinished
 _logger = logging.getLogger(__name__)
 
 
-ORPHAN_GRACE_MS = 24 * 3_600_000
-"""Longer than any append or clean takes from its first staged file to its commit."""
-
-
 @dataclass
 class Purge:
     """One purge of one topic."""

@@ -16,6 +16,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.broker import BrokerConfig, purge_interval_ms
 from keptlog.log.config import settled
 from keptlog.log.drop import StagedOutcome
+from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.segment import Log
@@ -39,7 +40,7 @@ from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
-from keptlog.table.purge import ORPHAN_GRACE_MS, Purge
+from keptlog.table.purge import Purge
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader

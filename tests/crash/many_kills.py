@@ -37,7 +37,6 @@ from tests.crash.workload import SETTINGS, TOPIC, clean, wall_clock_ms
 from tests.logs import open_store
 
 WORKERS = 3
-KILLS_A_ROUND = 50
 _READY_SECONDS = 60.0
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["tests.crash.traffic", "tests.erasure.traffic"])
@@ -57,6 +56,7 @@ class Round:
     """What a worker does: home, folder, its number, its dice."""
     longest_seconds: ClassVar[float] = 0.4
     """Between a worker's start and the next kill."""
+    kills_a_round: ClassVar[int] = 50
 
     def run(self, kills: int) -> None:
         """Kill so often, and read between."""
@@ -138,20 +138,21 @@ class Round:
                 self.happened["file of a receipt looked for"] += 1
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.crash.many_kills", description="Kill workers at any moment.")
-    parser.add_argument("--kills", type=int, default=1000)
+def run_rounds(kind: type[Round], kills: int, arguments: Sequence[str] | None) -> int:
+    """Rounds of one kind with as many kills as the command line says, ``kills`` if it says nothing."""
+    parser = argparse.ArgumentParser(description=kind.__doc__)
+    parser.add_argument("--kills", type=int, default=kills)
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6))
     wanted = parser.parse_args(arguments)
     happened: Counter[str] = Counter()
-    for number in range(-(-wanted.kills // KILLS_A_ROUND)):
-        kills = min(KILLS_A_ROUND, wanted.kills - number * KILLS_A_ROUND)
+    for number in range(-(-wanted.kills // kind.kills_a_round)):
+        kills = min(kind.kills_a_round, wanted.kills - number * kind.kills_a_round)
         with tempfile.TemporaryDirectory() as folder:
-            Round(Path(folder), Random(f"{wanted.seed}-{number}"), happened).run(kills)
+            kind(Path(folder), Random(f"{wanted.seed}-{number}"), happened).run(kills)
         sys.stdout.write(f"{counted(happened['killed'], 'kill')} of {wanted.kills}: {dict(happened)}\n")
         sys.stdout.flush()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_rounds(Round, 1000, None))

@@ -13,33 +13,27 @@ What is random here is when a signal hits, so a seed does not bring the same mom
 
 from __future__ import annotations
 
-import argparse
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from random import Random, SystemRandom
 from typing import ClassVar
 
 from typing_extensions import override
 
 from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.home import Home, open_home
-from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureState
 from keptlog.log.iso_time import iso_time
 from keptlog.passes.erasure_request import ErasureRow
 from keptlog.table.store import LogStore
-from tests.crash.many_kills import Round
+from tests.crash.many_kills import Round, run_rounds
 from tests.crash.traffic import Journal, journals_in
 from tests.crash.workload import TOPIC, wall_clock_ms
 from tests.erasure import traffic
 from tests.erasure.byte_search import files_with
 
-KILLS_A_ROUND = 25
 _TRIES = 12
 _STATES = [each.value for each in ErasureState]
 
@@ -53,6 +47,7 @@ class ErasureRound(Round):
 
     work = staticmethod(traffic.work_until_killed)
     longest_seconds: ClassVar[float] = 1.5
+    kills_a_round: ClassVar[int] = 25
 
     @property
     def home(self) -> Home:
@@ -131,12 +126,13 @@ class ErasureRound(Round):
         assert not found, found
 
     def _require_sound(self, home: Home) -> None:
-        for _ in range(5):
+        for tries_left in reversed(range(5)):
             try:
                 found = home.receipts.verify()
                 break
             except (StalePlan, StorageUnavailable):
-                continue
+                if not tries_left:
+                    raise
         assert found.is_sound, [each.text for each in found.findings]
 
     def _count(self, began: Sequence[int], asking: Sequence[int], journals: Sequence[Journal]) -> None:
@@ -154,20 +150,5 @@ def _request_in(content: object) -> str:
     return str(content["request"])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.erasure.many_kills", description="Kill erasures anywhere.")
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6))
-    wanted = parser.parse_args(arguments)
-    happened: Counter[str] = Counter()
-    for number in range(-(-wanted.kills // KILLS_A_ROUND)):
-        kills = min(KILLS_A_ROUND, wanted.kills - number * KILLS_A_ROUND)
-        with tempfile.TemporaryDirectory() as folder:
-            ErasureRound(Path(folder), Random(f"{wanted.seed}-{number}"), happened).run(kills)
-        sys.stdout.write(f"{counted(happened['killed'], 'kill')} of {wanted.kills}: {dict(happened)}\n")
-        sys.stdout.flush()
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_rounds(ErasureRound, 100, None))

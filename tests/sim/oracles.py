@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from typing_extensions import override
 
-from keptlog.table.purge import ORPHAN_GRACE_MS
+from keptlog.log.holder import ORPHAN_GRACE_MS
 from tests.sim.book import Book, decoded
 from tests.sim.chain import is_draft, told_files
 from tests.sim.faults import Known
