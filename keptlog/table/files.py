@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -58,6 +58,7 @@ class TableFiles:
     """The ``Files`` of one catalog; ``properties`` are the catalog's, and may hold credentials."""
 
     properties: Properties = field(default=(), repr=False)
+    _is_durable_later: ClassVar[bool] = False
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random reads, or a version of it by ``ObjectVersion.location``.
@@ -235,13 +236,14 @@ class TableFiles:
             return bytes(source.read())
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """Create a small file, durably; whoever is killed leaves it whole or not at all.
+        """Create a small file, durably; who is killed leaves it whole or not at all, but for ``durable_at_end``.
 
         Raises:
             InvalidConfig: the home is read-only.
         """
         local = local_path(path)
-        if local is None:
+        if local is None or self._is_durable_later:
+            # Nobody refers to it before it is durable, so half of it does no harm.
             with self.open_output(path) as sink:
                 sink.write(content)
             return
@@ -292,6 +294,7 @@ class TableFiles:
 class _DurableAtEnd(TableFiles):
     """Files that are fsynced by other threads; their folders once, at the end."""
 
+    _is_durable_later: ClassVar[bool] = True
     pool: ThreadPoolExecutor = field(kw_only=True)
     _syncs: list[Future[None]] = field(default_factory=list)
     _folders: set[Path] = field(default_factory=set)
