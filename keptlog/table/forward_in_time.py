@@ -7,6 +7,8 @@
 Iceberg's Java library refuses to open a table whose logs of snapshots or of metadata go back by more than a minute, so
 that one slow clock would lock Spark and Trino out until twenty more commits have come. Catalogs that keep only where
 the metadata lies have it made here, in this process; those behind REST make their own.
+
+Sequence numbers don't go back either: a snapshot built before another one came and was taken back is a lost race.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
@@ -38,6 +41,7 @@ class ForwardInTime(MetastoreCatalog):
         if current_table is None:
             return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
         current = current_table.metadata
+        _require_newest(current_table.last_sequence_number, updates)
         shown_ms = [update.snapshot.timestamp_ms for update in updates if isinstance(update, AddSnapshotUpdate)]
         at_ms = max(self.now_ms() if self.now_ms else max(shown_ms, default=0), newest_change_ms(current))
         updates = tuple(_at(at_ms, update) for update in updates)
@@ -53,6 +57,20 @@ class ForwardInTime(MetastoreCatalog):
         if self.now_ms and not metadata.metadata_log and not metadata.snapshots:
             metadata = metadata.model_copy(update={"last_updated_ms": self.now_ms()})
         super()._write_metadata(metadata, io, metadata_path)
+
+
+def _require_newest(last: int, updates: tuple[TableUpdate, ...]) -> None:
+    """Refuse a snapshot whose number was taken meanwhile, although the current snapshot is the one it was built on.
+
+    So it is after a commit that another program has taken back. PyIceberg has no retryable error for it.
+
+    Raises:
+        CommitFailedException: another commit came first.
+    """
+    for update in updates:
+        number = update.snapshot.sequence_number if isinstance(update, AddSnapshotUpdate) else None
+        if number is not None and number <= last:
+            raise CommitFailedException(f"sequence number {number} was given out meanwhile: the newest is {last}")
 
 
 def _at(at_ms: int, update: TableUpdate) -> TableUpdate:

@@ -19,7 +19,9 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
-from pyiceberg.table.update import AssertRefSnapshotId
+from pyiceberg.table import StagedTable, Table
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
 from typing_extensions import override
 
 from keptlog.log.config import TopicConfig
@@ -30,6 +32,7 @@ from keptlog.table import append, arrival, swap
 from keptlog.table.append import Append
 from keptlog.table.arrival import Ingestion
 from keptlog.table.commit import Change, Committer, Land, Prepare
+from keptlog.table.forward_in_time import ForwardInTime
 from keptlog.table.journal import Journal
 from keptlog.table.manifests import FileChange
 from keptlog.table.purge import Purge
@@ -95,9 +98,32 @@ def journal_skipped() -> Iterator[None]:
         yield
 
 
-def compare_and_swap_dropped() -> AbstractContextManager[object]:
-    """A commit lands on whatever snapshot is current."""
-    return patch.object(AssertRefSnapshotId, "validate", lambda *_: None)
+@contextmanager
+def compare_and_swap_dropped() -> Iterator[None]:
+    """A commit lands on whatever snapshot is current, under a number of its own."""
+    stage = ForwardInTime._update_and_stage_table
+
+    def renumbered(
+        catalog: ForwardInTime,
+        table: Table | None,
+        identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        number = table.last_sequence_number + 1 if table else 1
+        newest = tuple(
+            each.model_copy(update={"snapshot": each.snapshot.model_copy(update={"sequence_number": number})})
+            if isinstance(each, AddSnapshotUpdate)
+            else each
+            for each in updates
+        )
+        return stage(catalog, table, identifier, requirements, newest)
+
+    with (
+        patch.object(AssertRefSnapshotId, "validate", lambda *_: None),
+        patch.object(ForwardInTime, "_update_and_stage_table", renumbered),
+    ):
+        yield
 
 
 @contextmanager

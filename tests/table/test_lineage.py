@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import CommitTableResponse
 
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.plan import make_retention_plan
@@ -36,6 +37,7 @@ from tests.table.foreign import (
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
+    FaultyCatalog,
     append_each,
     clean,
     create,
@@ -43,6 +45,7 @@ from tests.table.stores import (
     rewritten,
     step_for,
     store_at,
+    store_over,
     values,
 )
 
@@ -372,3 +375,20 @@ def test_what_was_remembered_before_anybody_asked_counts_as_none(home: Path) -> 
     with pytest.raises(LogCorrupt, match="rolled back"):
         store.observe(TOPIC)
     assert path.read_bytes() == entry
+
+
+def test_a_commit_that_another_program_took_back_before_ours_landed_is_a_lost_race(home: Path) -> None:
+    """The snapshot is the one that ours was built on, but its sequence number was given out (simulated, seed 929)."""
+    faulty = FaultyCatalog(open_catalog(home))
+    before = current_id(home)
+
+    def too_late(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        insert(home, 50)
+        roll_back(home, before)
+        return commit()
+
+    faulty.faults = [too_late]
+    append_each(store_over(faulty), [("d", "4")])
+    assert faulty.commits == 2
+    assert [value for _, _, value in values(store_at(home))] == [b"1", b"1", b"2", b"1", b"4"]
+    require_own(table_of(home))
