@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -167,6 +168,10 @@ def test_a_file_of_watermarks_is_retired_when_a_later_one_of_its_log_is_live(tmp
     old, now, next_one = (f"{folder}/marks-{number}.arrow" for number in range(3))
     for path in (old, now, next_one):
         store.files.write_bytes(path, b"keys")
+    # The clock that tells which is later counts milliseconds, and a write may take less.
+    written_ns = local(now).stat().st_mtime_ns
+    os.utime(local(old), ns=(written_ns - 10**9,) * 2)
+    os.utime(local(next_one), ns=(written_ns + 10**9,) * 2)
     table_of(tmp_path).transaction().set_properties({"log.p0.watermarks": now}).commit_transaction()
     by_path = {each.path: each for each in held(store)}
     assert {path: each.kind for path, each in by_path.items()} == {old: "watermarks", next_one: "staged"}
