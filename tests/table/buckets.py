@@ -13,7 +13,7 @@ import pytest
 
 from keptlog.table.files import Properties, TableFiles
 
-_NO_MOTO = "needs a store with versions on loopback: pip install 'moto[server]'"
+NO_MOTO = "needs a store with versions on loopback: pip install 'moto[server]'"
 KEYS = {"s3.access-key-id": "someone", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
 
 
@@ -55,7 +55,7 @@ class ABucket:
 @contextmanager
 def s3_server() -> Iterator[str]:
     """Where it listens."""
-    server = pytest.importorskip("moto.server", reason=_NO_MOTO)
+    server = pytest.importorskip("moto.server", reason=NO_MOTO)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     threaded = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     threaded.start()
