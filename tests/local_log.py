@@ -22,8 +22,12 @@ from keptlog.storage.schema import SCHEMA, from_arrow, to_arrow
 class LocalFiles:
     """Files on the local disk; refuses to create a file twice."""
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:  # noqa: ARG002  # as any Files
         return pa.OSFile(path, "rb")
+
+    @contextmanager
+    def read_ahead(self, inputs: Sequence[tuple[str, int]]) -> Iterator[LocalFiles]:  # noqa: ARG002  # as above
+        yield self
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:

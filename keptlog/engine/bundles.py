@@ -24,7 +24,12 @@ def _size_bytes(file: HasBytes) -> int:
 def contiguous_runs(
     segments: Iterable[_File], target: int, weight: Callable[[_File], int] = _size_bytes
 ) -> list[tuple[_File, ...]]:
-    """Neighbours in stretches of about the target weight: one begins with a segment whose middle is in a new share.
+    """Neighbours in stretches of about the target weight (``stretches``)."""
+    return stretches(segments, target, weight)
+
+
+def stretches(items: Iterable[_Item], target: int, weight: Callable[[_Item], int]) -> list[tuple[_Item, ...]]:
+    """Neighbours in stretches of about the target weight: one begins with an item whose middle is in a new share.
 
     weight     30    50    40    20    60       target 70
     middle     15    55   100   130   170
@@ -32,18 +37,18 @@ def contiguous_runs(
 
     Shares are laid out from the start, 0..69, 70..139, and so on, so that what one stretch has too much the next has
     less: errors don't add up, and there are never more stretches than shares. A stretch weighs at most the target and
-    a segment. A share in which no middle lies has no stretch, and no stretch is empty.
+    an item. A share in which no middle lies has no stretch, and no stretch is empty.
     """
-    runs: list[list[_File]] = []
+    runs: list[list[_Item]] = []
     position, share = 0, -1
-    for segment in segments:
-        # The middle and not the start: a heavy segment goes where most of it lies.
-        middle = position + weight(segment) // 2
+    for item in items:
+        # The middle and not the start: a heavy item goes where most of it lies.
+        middle = position + weight(item) // 2
         if middle // max(target, 1) != share:
             share = middle // max(target, 1)
             runs.append([])
-        runs[-1].append(segment)
-        position += weight(segment)
+        runs[-1].append(item)
+        position += weight(item)
     return [tuple(run) for run in runs]
 
 

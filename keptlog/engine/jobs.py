@@ -26,6 +26,7 @@ from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.progress import Progress
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.files import Files
+from keptlog.storage.refusal import store_refusal_of
 
 if TYPE_CHECKING:
     from keptlog.engine.shuffle import KeyShuffle
@@ -128,11 +129,14 @@ def result_of(work: Callable[[], Result]) -> Result:
     except KeptlogError as error:
         return {"error": type(error).__name__, "message": str(error)}
     except OSError as error:
-        why = refusal_of(error)
-        if why is None:
+        why, refused = refusal_of(error), store_refusal_of(error)
+        if why:
+            # Whoever runs the task would try it again, and fill the disk with one more unfinished file each time.
+            message = refusal_text("a task", error.filename or "the storage", why)
+        elif refused:
+            message = f"a task: {refused}; nothing was committed, then run it again"
+        else:
             raise
-        # Whoever runs the task would try it again, and fill the disk with one more unfinished file each time.
-        message = refusal_text("a task", error.filename or "the storage", why)
         return {"error": StorageUnavailable.__name__, "message": message}
 
 

@@ -41,7 +41,7 @@ from itertools import groupby
 from typing import Any
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.bundles import bundled, contiguous_runs
+from keptlog.engine.bundles import bundled, contiguous_runs, stretches
 from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
 from keptlog.engine.map_tasks import CompareTask, MapTask
 from keptlog.engine.segment_run import SegmentRun, mapped_keys, may_be_full
@@ -49,6 +49,7 @@ from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import CleanStep, Compact
+from keptlog.storage.files import HELD_BYTES, SMALL_BYTES
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
@@ -83,7 +84,10 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Segment runs that one task does one after the other; what those of one log need to know is read once."""
+    """Segment runs that one task does one after the other; what those of one log need to know is read once.
+
+    Where a file is a request, small ones of several logs are asked for at once.
+    """
 
     runs: tuple[SegmentRun, ...]
     """Those of one log stand together, in offset order."""
@@ -95,14 +99,22 @@ class RewriteTask:
             StalePlan: an input is gone.
         """
         results: list[dict[str, Any]] = []
-        for (_, known), of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest)):
-            runs = tuple(of_log)
-            if known is None:
-                results += [run.rewrite_whole(attempt) for run in runs]
-            else:
-                latest = known.read(attempt.files)
-                results += [run.rewrite_part(attempt, latest, known.malformed) for run in runs]
+        of_logs = [tuple(of_log) for _, of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest))]
+        for together in stretches(of_logs, HELD_BYTES, _read_bytes):
+            inputs = [(each.path, each.size_bytes) for runs in together for run in runs for each in run.segments]
+            with attempt.files.read_ahead(inputs) as files:
+                for runs in together:
+                    results += _rewritten(runs, dataclasses.replace(attempt, files=files))
         return {"runs": results}
+
+
+def _rewritten(runs: Sequence[SegmentRun], attempt: Attempt) -> list[dict[str, Any]]:
+    """What became of segment runs of one log."""
+    known = runs[0].latest
+    if known is None:
+        return [run.rewrite_whole(attempt) for run in runs]
+    latest = known.read(attempt.files)
+    return [run.rewrite_part(attempt, latest, known.malformed) for run in runs]
 
 
 def is_cut(step: CleanStep, sizes: Sizes) -> bool:
@@ -236,6 +248,11 @@ def rewrite_tasks(
     bundles = [tuple(runs) for runs in of_task.values()]
     bundles += bundled(whole, cores * sizes.bundles_per_core, lambda run: total_bytes(run.segments))
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
+
+
+def _read_bytes(runs: Sequence[SegmentRun]) -> int:
+    """What is asked for ahead, of segment runs of one log."""
+    return sum(each.size_bytes for run in runs for each in run.segments if each.size_bytes <= SMALL_BYTES)
 
 
 def _bundle_bytes(runs: Sequence[SegmentRun]) -> int:

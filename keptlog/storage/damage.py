@@ -37,8 +37,14 @@ def decoded(source: pa.NativeFile, path: str, decode: Callable[[], T]) -> T:
     except OSError as error:
         if error.errno is not None:
             raise
-    for position in range(0, source.size(), PIECE_BYTES):
-        source.read_at(PIECE_BYTES, position)
+    try:
+        for position in range(0, source.size(), PIECE_BYTES):
+            source.read_at(PIECE_BYTES, position)
+    except OSError as error:
+        # Arrow's errors over reads of an object store name no file.
+        if error.errno is not None or path in str(error):
+            raise
+        raise OSError(f"{path} can't be read: {' '.join(str(error).split())}") from error
     try:
         return _decoded(path, decode)
     except OSError as error:

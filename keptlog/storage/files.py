@@ -6,12 +6,17 @@ an object of this kind from it, pickled with them. Local disk or object store is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+
+SMALL_BYTES = 4 * 2**20
+"""A file of an object store up to this size is asked for as a whole: one more request would take longer."""
+HELD_BYTES = 32 * 2**20
+"""Of small files that are read ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +31,19 @@ class StoredFile:
 class Files(Protocol):
     """Storage by full path, such as ``file:///…/x.parquet`` or ``s3://bucket/x.parquet``. Instances pickle."""
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """Open a file for random reads; FileNotFoundError if it is gone."""
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+        """Open a file for random reads; FileNotFoundError if it is gone.
+
+        ``size_bytes`` is how long it should be, where that is known: an object store needn't be asked then.
+        """
+        ...
+
+    def read_ahead(self, inputs: Sequence[tuple[str, int]]) -> AbstractContextManager[Files]:
+        """The same files, for whoever is about to open these: path and size in bytes, in the order of their use.
+
+        Where each open is a request, small ones are asked for at once, side by side, and held until the context is
+        left; so they may be opened again at no cost. No more than ``HELD_BYTES`` are held.
+        """
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:

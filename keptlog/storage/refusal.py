@@ -83,6 +83,12 @@ def refused_upload(error: OSError, path: str) -> StoreRefused | None:
     return StoreRefused(f"{path} can't be written", code) if code and operation in _UPLOADS else None
 
 
+def refused_listing(error: OSError, folder: str) -> StoreRefused | None:
+    """The same of an error over a listing."""
+    operation, code = _told_by_arrow(error)
+    return StoreRefused(f"{folder} can't be listed", code) if code and operation.startswith("ListObjects") else None
+
+
 def store_refusal_of(error: BaseException) -> str | None:
     """What a store refuses for good, in one line; null if asking again may help, or it is no store's error."""
     seen: BaseException | None = error

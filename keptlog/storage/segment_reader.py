@@ -96,7 +96,7 @@ def open_segment(files: Files, segment: Segment) -> Iterator[SegmentFile]:
         LogCorrupt: it is not what was written.
         OSError: the storage does not give it.
     """
-    with files.open_input(segment.path) as source:
+    with files.open_input(segment.path, segment.size_bytes) as source:
         size_bytes = source.size()
         if size_bytes != segment.size_bytes:
             raise damaged(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")
@@ -134,9 +134,10 @@ def stored_checksums(files: Files, path: str) -> str | None:
 
 
 def _opened(source: pa.NativeFile, footer: bytes) -> pq.ParquetFile:
-    # Requests to an object store are worth sending at once and ahead; from a local disk that costs a tenth. The footer
-    # is there already: another request for it is worth saving, but to hand it on costs more than to read it locally.
-    if isinstance(source, pa.OSFile):
+    # Requests to an object store are worth sending at once and ahead; from a local disk, or from memory, that costs a
+    # tenth. The footer is there already: another request for it is worth saving, but to hand it on costs more than to
+    # read it here.
+    if isinstance(source, pa.OSFile | pa.BufferReader):
         return pq.ParquetFile(source, page_checksum_verification=True)
     metadata = pq.read_metadata(pa.BufferReader(footer))
     return pq.ParquetFile(source, metadata=metadata, pre_buffer=True, page_checksum_verification=True)

@@ -10,7 +10,7 @@ its share. When some tasks end earlier than others, their shares lie idle: the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +42,13 @@ class ThrottledFiles:
         self._began = throttle.monotonic()
         self._passed_bytes = 0
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_Counted(self._files.open_input(path), self._count), mode="r")
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+        return pa.PythonFile(_Counted(self._files.open_input(path, size_bytes), self._count), mode="r")
+
+    @contextmanager
+    def read_ahead(self, inputs: Sequence[tuple[str, int]]) -> Iterator[ThrottledFiles]:
+        with self._files.read_ahead(inputs) as files:
+            yield ThrottledFiles(files, self._throttle)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
         return self._open_output(path)

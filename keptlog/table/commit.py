@@ -53,6 +53,7 @@ from keptlog.errors import (
 from keptlog.log.run_id import valid_run_id
 from keptlog.storage.disk import refusal_text
 from keptlog.table.embedded import NAMESPACE
+from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import require_own
 from keptlog.table.reach import OUT_OF_REACH, disk_refusal_of, one_line
@@ -134,7 +135,8 @@ class Committer:
         """
         rounds = _Rounds(change, since=change.since, topic_id=change.topic_id)
         try:
-            return self._carry_out(rounds, prepare)
+            with metadata_read_once():
+                return self._carry_out(rounds, prepare)
         except CommitStateUnknown:
             raise
         except KeptlogError as error:

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
+from pyarrow.fs import FileSystem
 from pyiceberg.io import InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.io.pyarrow import BUFFER_SIZE, ONE_MEGABYTE, PyArrowFile, PyArrowFileIO
 from typing_extensions import override
@@ -17,7 +21,29 @@ from typing_extensions import override
 from keptlog.storage.damage import damaged
 from keptlog.table.files import TableFiles, local_path, make_folder, require_writable
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
+from keptlog.table.remote_files import told_why
+from keptlog.table.s3_filesystem import patient
 from keptlog.whole_file import sync
+
+_read_before: ContextVar[dict[str, bytes] | None] = ContextVar("read before", default=None)
+"""Metadata that was read, whole, by its location; null outside of ``metadata_read_once``."""
+
+
+@contextmanager
+def metadata_read_once() -> Iterator[None]:
+    """Within it an object store is asked for each file of metadata once, by this thread.
+
+    A name is never used for other content, and which file is the current one is asked of the catalog each time. For one
+    change, not for longer: whoever looks for damage is to see what is there.
+    """
+    if _read_before.get() is not None:
+        yield
+        return
+    outside = _read_before.set({})
+    try:
+        yield
+    finally:
+        _read_before.reset(outside)
 
 
 class _DurableStream(io.BufferedWriter):
@@ -38,21 +64,32 @@ class _DurableStream(io.BufferedWriter):
 class _HeldStream(io.BytesIO):
     """A file that is written, with its checksum, when it is closed."""
 
-    def __init__(self, location: str, sink: OutputStream) -> None:
+    def __init__(self, file: _MetadataFile, sink: OutputStream) -> None:
         super().__init__()
-        self._location = location
+        self._file = file
         self._sink = sink
 
     def close(self) -> None:
         if not self.closed:
-            content = with_checksum(self._location, self.getvalue())
+            content = with_checksum(self._file.location, self.getvalue())
             super().close()
-            with self._sink as sink:
+            with told_why(self._file.location), self._sink as sink:
                 sink.write(content)
+            self._file.was_written(len(content))
 
 
 class _MetadataFile(PyArrowFile):
-    """A file of a table's metadata."""
+    """A file of a table's metadata, of ``files``."""
+
+    def __init__(self, files: TableFiles, location: str, path: str, filesystem: FileSystem, buffer_size: int) -> None:
+        super().__init__(location, path, filesystem, buffer_size)
+        self._files = files
+        self._written_bytes: int | None = None
+
+    @override
+    def __len__(self) -> int:
+        """Its length in bytes; of one that was written here without asking."""
+        return super().__len__() if self._written_bytes is None else self._written_bytes
 
     @override
     def open(self, seekable: bool = True) -> InputStream:
@@ -64,24 +101,36 @@ class _MetadataFile(PyArrowFile):
         """
         if not has_checksum(self.location):
             return super().open(seekable)
-        with super().open(seekable) as source:
-            content = source.read()
+        held = _read_before.get()
+        if held is not None and self.location in held:
+            return io.BytesIO(held[self.location])
+        content = self._files.read_bytes(self.location)
         try:
-            return io.BytesIO(without_checksum(self.location, content))
+            checked = without_checksum(self.location, content)
         except ValueError as error:
             raise damaged(self.location, str(error)) from None
+        if held is not None and local_path(self.location) is None:
+            held[self.location] = checked
+        return io.BytesIO(checked)
 
     @override
     def create(self, overwrite: bool = False) -> OutputStream:
-        """Open the file for writing; FileExistsError if it is there and may not be replaced."""
+        """Open the file for writing; FileExistsError if it is there and may not be replaced.
+
+        An object store is not asked whether it is there: no name is used twice (I2), and the answer would not hold.
+        """
         if local_path(self.location) is None:
-            sink = super().create(overwrite)
+            sink = super().create(overwrite=True)
         elif not overwrite and self.exists():
             raise FileExistsError(f"Cannot create file, already exists: {self.location}")
         else:
             make_folder(Path(self._path).parent)
             sink = _DurableStream(Path(self._path))
-        return _HeldStream(self.location, sink) if has_checksum(self.location) else sink
+        return _HeldStream(self, sink) if has_checksum(self.location) else sink
+
+    def was_written(self, size_bytes: int) -> None:
+        """From now on it is known how long it is."""
+        self._written_bytes = size_bytes
 
 
 class DurableFileIO(PyArrowFileIO):
@@ -112,9 +161,17 @@ class DurableFileIO(PyArrowFileIO):
             OSError: it can't be deleted; one that is already gone is no error.
         """
         path = location if isinstance(location, str) else location.location
-        TableFiles(tuple(self.properties.items())).delete(path)
+        self._files.delete(path)
 
     def _file(self, location: str) -> _MetadataFile:
         scheme, authority, path = self.parse_location(location, self.properties)
         buffer_size = int(self.properties.get(BUFFER_SIZE, ONE_MEGABYTE))
-        return _MetadataFile(location, path, self.fs_by_scheme(scheme, authority), buffer_size)
+        return _MetadataFile(self._files, location, path, self.fs_by_scheme(scheme, authority), buffer_size)
+
+    @property
+    def _files(self) -> TableFiles:
+        return TableFiles(tuple(self.properties.items()))
+
+    @override
+    def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
+        return patient(super()._initialize_s3_fs(netloc), self.properties)

@@ -7,8 +7,13 @@ A local file is durable once it is closed: the file and its folder are fsynced, 
 after a power loss a committed snapshot must not name files that never reached the disk. A disk takes as long for one
 fsync as for several at once, so a task, which writes many files, has them go on while it works and waits at its end.
 
-Deletes on S3 are boto3's, because in a bucket with versions Arrow's would leave every byte there (``object_versions``).
-Where boto3 is missing, or the store is another one, versions are not looked at, and whoever asks is told so.
+On S3 two clients share the work. Arrow's writes, lists, and reads what is large (``s3_filesystem``). boto3 reads what
+is small, in one request, and says why a store refuses (``object_reads``); and it deletes, because in a bucket with
+versions Arrow's client would leave every byte there (``object_versions``). Where boto3 is missing, or the store is
+another one, Arrow does it all, versions are not looked at, and whoever asks is told so.
+
+What takes long is done side by side. A task waits for what it has written at its end alone, like for an fsync; and what
+it is about to read is asked for before it comes to it (``read_ahead``).
 """
 
 from __future__ import annotations
@@ -17,18 +22,16 @@ import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
-from keptlog.storage.files import StoredFile
+from keptlog.storage.files import Files, StoredFile
 from keptlog.storage.object_version import (
     UPLOAD_IN_PATH,
     VERSION_IN_PATH,
@@ -40,6 +43,16 @@ from keptlog.storage.object_version import (
     VersionsBelow,
     refused,
 )
+from keptlog.storage.read_ahead import asked_at_once
+from keptlog.table.remote_files import (
+    S3,
+    create_remote,
+    delete_remote,
+    list_remote,
+    open_remote,
+    remote_exists,
+    told_why,
+)
 from keptlog.whole_file import replace_file, sync
 
 if TYPE_CHECKING:
@@ -48,9 +61,8 @@ if TYPE_CHECKING:
 Properties = tuple[tuple[str, Any], ...]
 READ_ONLY = "keptlog.read-only"
 """Of a catalog's properties: why no file may be changed through it. Tasks take it along."""
-_NS_PER_MS = 1_000_000
-_SYNCS_AT_ONCE = 8
-_S3 = ("s3://", "s3a://", "s3n://")
+AT_ONCE = 16
+"""What is waited for side by side: a disk, or a store."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +72,30 @@ class TableFiles:
     properties: Properties = field(default=(), repr=False)
     _is_durable_later: ClassVar[bool] = False
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         """Open a file for random reads, or a version of it by ``ObjectVersion.location``.
+
+        ``size_bytes`` is how long it should be, where that is known.
 
         Raises:
             FileNotFoundError: it is gone.
             ModuleNotFoundError: it is a version, and boto3 is missing.
+            OSError: the store does not give it.
         """
-        if path.startswith(_S3) and VERSION_IN_PATH in path:
+        if path.startswith(S3) and VERSION_IN_PATH in path:
             path, _, version_id = path.rpartition(VERSION_IN_PATH)
             return self._bucket(path).open(path, version_id)
         local = local_path(path)
         if local is not None:
             return pa.OSFile(local, "rb")
-        filesystem, inner = self._remote(path)
-        return filesystem.open_input_file(inner)
+        return open_remote(self.properties, path, size_bytes)
+
+    @contextlib.contextmanager
+    def read_ahead(self, inputs: Sequence[tuple[str, int]]) -> Iterator[Files]:
+        """The same files; of these (path, size in bytes) the small ones of an object store are asked for at once."""
+        remote = [each for each in inputs if local_path(each[0]) is None]
+        with asked_at_once(self, remote, AT_ONCE) as files:
+            yield files
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
@@ -86,30 +107,45 @@ class TableFiles:
         require_writable(self.properties)
         local = local_path(path)
         if local is not None:
-            make_folder(Path(local).parent, self._make_durable)
+            make_folder(Path(local).parent, self.make_durable)
             sink = pa.OSFile(local, "wb")
         else:
-            filesystem, inner = self._remote(path)
-            sink = filesystem.open_output_stream(inner)
+            sink = create_remote(self.properties, path)
         try:
-            yield sink
-            sink.close()
-            if local is not None:
-                self._make_durable(Path(local))
-                self._make_durable(Path(local).parent)
+            with told_why(path):
+                yield sink
+                self.finish(sink, path)
         except BaseException:
-            # Each by itself: on a full disk to close fails too.
-            with contextlib.suppress(OSError):
-                sink.close()
-            with contextlib.suppress(OSError):
-                self.delete(path)
+            self.take_back(sink, path)
             raise
+
+    def finish(self, sink: pa.NativeFile, path: str) -> None:
+        """Close a file that was written, and make it durable."""
+        sink.close()
+        local = local_path(path)
+        if local is not None:
+            self.make_durable(Path(local))
+            self.make_durable(Path(local).parent)
+
+    def take_back(self, sink: pa.NativeFile, path: str) -> None:
+        """Leave nothing of a file that could not be written to its end, as far as the storage lets."""
+        # Each by itself: on a full disk to close fails too.
+        with contextlib.suppress(OSError):
+            sink.close()
+        with contextlib.suppress(OSError):
+            self.delete(path)
+        # Arrow gives an upload up only by completing it. No other one has this path (I2).
+        with contextlib.suppress(OSError, ModuleNotFoundError):
+            if path.startswith(S3):
+                self._bucket(path).abort_all(path)
 
     @contextlib.contextmanager
     def durable_at_end(self) -> Iterator[TableFiles]:
         """The same files; what is created through them is durable once the context is left without an error."""
-        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
-            files = _DurableAtEnd(self.properties, pool=pool)
+        from keptlog.table.durable_at_end import DurableAtEnd  # noqa: PLC0415  # it is one of these itself
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            files = DurableAtEnd(self.properties, pool=pool)
             yield files
             files.wait()
 
@@ -124,11 +160,11 @@ class TableFiles:
             OSError: the store does not answer.
         """
         require_writable(self.properties)
-        if path.startswith(_S3) and UPLOAD_IN_PATH in path:
+        if path.startswith(S3) and UPLOAD_IN_PATH in path:
             path, _, upload_id = path.rpartition(UPLOAD_IN_PATH)
             self._bucket(path).abort(path, upload_id)
             return
-        bucket = self._versioned(path)
+        bucket = self._deleting(path)
         if bucket:
             left = bucket.delete([path])
             if left:
@@ -139,8 +175,7 @@ class TableFiles:
             if local is not None:
                 Path(local).unlink()
             else:
-                filesystem, inner = self._remote(path)
-                filesystem.delete_file(inner)
+                delete_remote(self.properties, path)
 
     def delete_many(self, paths: Iterable[str]) -> tuple[Undeleted, ...]:
         """Delete files with all their versions; gives what is still there, and why, instead of raising it.
@@ -208,15 +243,21 @@ class TableFiles:
         local = local_path(folder)
         for parent, _, _ in os.walk(local) if local is not None else ():
             with contextlib.suppress(FileNotFoundError):
-                self._make_durable(Path(parent))
+                self.make_durable(Path(parent))
 
     def exists(self, path: str) -> bool:
         """Whether a file is there now."""
         local = local_path(path)
         if local is not None:
             return Path(local).exists()
-        filesystem, inner = self._remote(path)
-        return bool(filesystem.get_file_info(inner).is_file)
+        return remote_exists(self.properties, path)
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Which of these files are not there now, in their order; an object store is asked side by side."""
+        if len(paths) < 2 or all(local_path(path) is not None for path in paths):
+            return [path for path in paths if not self.exists(path)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return [path for path, is_there in zip(paths, pool.map(self.exists, paths), strict=True) if not is_there]
 
     def list(self, folder: str) -> Iterator[StoredFile]:
         """All files below a folder; nothing if the folder does not exist."""
@@ -225,10 +266,7 @@ class TableFiles:
         if local is not None:
             yield from _list_local(folder, local)
             return
-        filesystem, inner = self._remote(folder)
-        for info in filesystem.get_file_info(pafs.FileSelector(inner, allow_not_found=True, recursive=True)):
-            if info.is_file:
-                yield StoredFile(folder + info.path[len(inner) :], info.size, (info.mtime_ns or 0) // _NS_PER_MS)
+        yield from list_remote(self.properties, folder)
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file; FileNotFoundError if it is gone."""
@@ -251,7 +289,7 @@ class TableFiles:
         make_folder(Path(local).parent)
         replace_file(Path(local), content)
 
-    def _make_durable(self, path: Path) -> None:
+    def make_durable(self, path: Path) -> None:
         sync(path)
 
     def _not_looked_at(self, path: str) -> str | None:
@@ -259,7 +297,7 @@ class TableFiles:
         scheme = path.partition("://")[0]
         if local_path(path) is not None:
             return None
-        if not path.startswith(_S3):
+        if not path.startswith(S3):
             return f"versions of this store ({scheme}) are not looked at"
         try:
             return self._bucket(path).versioning[1] or None
@@ -270,52 +308,28 @@ class TableFiles:
         """Paths by the bucket to be asked about them; null for those that are somewhere else."""
         by_place: dict[str | None, list[str]] = defaultdict(list)
         for path in paths:
-            by_place["/".join(path.split("/")[:3]) if path.startswith(_S3) else None].append(path)
+            by_place["/".join(path.split("/")[:3]) if path.startswith(S3) else None].append(path)
         for place, theirs in by_place.items():
             yield (self._versioned(place) if place else None), theirs
 
     def _versioned(self, path: str) -> Bucket | None:
         """The bucket of a path, if its versions are known."""
-        return self._bucket(path) if path.startswith(_S3) and not self._not_looked_at(path) else None
+        return self._bucket(path) if path.startswith(S3) and not self._not_looked_at(path) else None
+
+    def _deleting(self, path: str) -> Bucket | None:
+        """The bucket of a path, if boto3 is there: of a bucket that does not say whether it has versions too.
+
+        Arrow's client would put an empty object where the folder was.
+        """
+        try:
+            return self._bucket(path) if path.startswith(S3) else None
+        except ModuleNotFoundError:
+            return None
 
     def _bucket(self, path: str) -> Bucket:
         from keptlog.table.object_versions import bucket_of  # noqa: PLC0415  # boto3 is an extra
 
         return bucket_of(self.properties, path)
-
-    def _remote(self, path: str) -> tuple[pafs.FileSystem, str]:
-        from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
-
-        scheme, authority, inner = PyArrowFileIO.parse_location(path, dict(self.properties))
-        return _filesystem(self.properties, scheme, authority), inner
-
-
-@dataclass(frozen=True)
-class _DurableAtEnd(TableFiles):
-    """Files that are fsynced by other threads; their folders once, at the end."""
-
-    _is_durable_later: ClassVar[bool] = True
-    pool: ThreadPoolExecutor = field(kw_only=True)
-    _syncs: list[Future[None]] = field(default_factory=list)
-    _folders: set[Path] = field(default_factory=set)
-
-    def wait(self) -> None:
-        """Return when all is durable."""
-        for done in [*self._syncs, *(self.pool.submit(sync, folder) for folder in self._folders)]:
-            done.result()
-
-    def _make_durable(self, path: Path) -> None:
-        if path.is_dir():
-            self._folders.add(path)
-        else:
-            self._syncs.append(self.pool.submit(sync, path))
-
-
-@lru_cache(maxsize=16)
-def _filesystem(properties: Properties, scheme: str, authority: str) -> pafs.FileSystem:
-    from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
-
-    return PyArrowFileIO(dict(properties)).fs_by_scheme(scheme, authority)
 
 
 def require_writable(properties: Iterable[tuple[str, Any]]) -> None:
@@ -357,4 +371,4 @@ def _list_local(folder: str, local: str) -> Iterator[StoredFile]:
             with contextlib.suppress(FileNotFoundError):
                 status = Path(parent, name).stat()
                 path = f"{folder}{parent.removeprefix(local)}/{name}"
-                yield StoredFile(path, status.st_size, status.st_mtime_ns // _NS_PER_MS)
+                yield StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)

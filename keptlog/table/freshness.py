@@ -32,8 +32,10 @@ def require_staged(files: TableFiles, table: Table, paths: Iterable[str]) -> Non
         LogCorrupt: what a purge has written down can't be read.
     """
     condemned = condemned_paths(files, table)  # first: of a journal that is gone, everything was deleted
-    for path, form in comparable_forms(paths).items():
-        if form in condemned or not files.exists(path):
+    forms = comparable_forms(paths)
+    gone = {path for path, form in forms.items() if form in condemned} or set(files.missing(list(forms)))
+    for path in forms:
+        if path in gone:
             raise StalePlan(f"staged file {path} is gone: a purge swept it because the run took too long; run it again")
 
 

@@ -11,16 +11,15 @@ In a bucket without versions a path is deleted, and that is all. In one with ver
 Versions are told apart by what a listing says, not by what a delete answers: there are stores whose answers name a
 refused path without its version.
 
-What boto3 raises comes out as ``OSError``, as of any storage; a refusal as ``PermissionError``.
+What boto3 raises comes out as ``OSError``, as of any storage (``s3_errors``).
 """
 
 from __future__ import annotations
 
-import errno
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property, lru_cache
@@ -41,8 +40,9 @@ from keptlog.storage.object_version import (
     on_hold,
     refused,
 )
-from keptlog.table.files import Properties
-from keptlog.table.s3_client import AT_ONCE, client_properties, s3_client
+from keptlog.table.files import AT_ONCE, Properties
+from keptlog.table.s3_client import client_properties, s3_client
+from keptlog.table.s3_errors import GONE, code_of, os_error, reaching_store, said
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -50,8 +50,6 @@ _Result = TypeVar("_Result")
 _DELETED_AT_ONCE = 1000
 _NOT_SAID = {"AccessDenied", "MethodNotAllowed", "NotImplemented"}
 """Answers of a store that does not tell whether it keeps versions; to ask again would not help."""
-_GONE = {"404", "NoSuchKey", "NoSuchVersion", "NoSuchUpload", "MethodNotAllowed", "405"}
-"""Answers about a version or an upload that is not there; a delete marker is no version that can be read."""
 
 
 class Bucket:
@@ -67,12 +65,12 @@ class Bucket:
         try:
             status = self._client.get_bucket_versioning(Bucket=self._name).get("Status")
         except ClientError as error:
-            if _code(error) not in _NOT_SAID:
-                raise _os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
-            why = f"bucket {self._name} does not say whether it keeps versions ({_said(error.response['Error'])})"
+            if code_of(error) not in _NOT_SAID:
+                raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
+            why = f"bucket {self._name} does not say whether it keeps versions ({said(error.response['Error'])})"
             return Versioning.NOT_LOOKED_AT, f"{why}: allow s3:GetBucketVersioning"
         except BotoCoreError as error:
-            raise _os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
+            raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
         return (Versioning(status.lower()) if status else Versioning.NONE), ""
 
     def below(self, folder: str) -> VersionsBelow:
@@ -96,7 +94,16 @@ class Bucket:
         return []
 
     def delete(self, paths: Sequence[str]) -> list[Undeleted]:
-        """Delete paths with all their versions; gives what is still there."""
+        """Delete paths with all their versions; gives what is still there.
+
+        Where the bucket does not say whether there are versions, only what is current.
+        """
+        if self.versioning[0] == Versioning.NOT_LOOKED_AT:
+            # One by one: not every store that does not say so takes several at once.
+            for path in paths:
+                with suppress(FileNotFoundError), reaching_store(f"{path} can't be deleted"):
+                    self._client.delete_object(Bucket=self._name, Key=_key(path))
+            return []
         if self.versioning[0] == Versioning.NONE:
             errors = self._delete([(path, None) for path in paths])
             return [refused(path, None, 0, why) for path, why in errors.items()]
@@ -122,7 +129,7 @@ class Bucket:
         """What keeps a version, hold and lock each for itself; nothing if there is neither, or it may not be seen."""
         where = {"Bucket": self._name, "Key": _key(version.path), "VersionId": version.version_id}
         try:
-            with _reaching(f"{version.path} can't be asked what keeps it"):
+            with reaching_store(f"{version.path} can't be asked what keeps it"):
                 head = self._client.head_object(**where)
         except (FileNotFoundError, PermissionError):
             return []
@@ -139,7 +146,7 @@ class Bucket:
         """Multipart uploads below a folder that were begun and not completed."""
         prefix = _key(folder).rstrip("/") + "/"
         base = folder.rstrip("/") + "/"
-        with _reaching(f"open uploads below {folder} can't be listed"):
+        with reaching_store(f"open uploads below {folder} can't be listed"):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._name, Prefix=prefix)
             return [
                 OpenUpload(base + each["Key"].removeprefix(prefix), each["UploadId"], _ms(each["Initiated"]))
@@ -150,20 +157,30 @@ class Bucket:
 
     def abort(self, path: str, upload_id: str) -> None:
         """Give up an upload, so that its parts are deleted; one that is gone is no error."""
-        with suppress(FileNotFoundError), _reaching(f"the open upload of {path} can't be aborted"):
+        with suppress(FileNotFoundError), reaching_store(f"the open upload of {path} can't be aborted"):
             self._client.abort_multipart_upload(Bucket=self._name, Key=_key(path), UploadId=upload_id)
+
+    def abort_all(self, path: str) -> None:
+        """Give up all uploads of a path."""
+        with reaching_store(f"open uploads of {path} can't be listed"):
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._name, Prefix=_key(path))
+            open_uploads = [
+                each["UploadId"] for page in pages for each in page.get("Uploads", ()) if each["Key"] == _key(path)
+            ]
+        for upload_id in open_uploads:
+            self.abort(path, upload_id)
 
     def open(self, path: str, version_id: str) -> pa.NativeFile:
         """Open one version for random reads; FileNotFoundError if it is gone."""
         where = {"Bucket": self._name, "Key": _key(path), "VersionId": version_id}
-        with _reaching(f"{path} (version {version_id}) can't be read"):
+        with reaching_store(f"{path} (version {version_id}) can't be read"):
             size_bytes = self._client.head_object(**where)["ContentLength"]
         return pa.PythonFile(_Version(self._client, where, size_bytes), mode="r")
 
     def _by_path(self, prefix: str) -> Iterator[list[ObjectVersion]]:
         """All versions below a prefix, path by path, the latest first."""
         base = prefix.removesuffix(_key(prefix))
-        with _reaching(f"versions below {prefix} can't be listed"):
+        with reaching_store(f"versions below {prefix} can't be listed"):
             pages = self._client.get_paginator("list_object_versions").paginate(Bucket=self._name, Prefix=_key(prefix))
             for key, entries in groupby(_entries(pages), key=lambda each: str(each["Key"])):
                 yield _versions(base + key, list(entries))
@@ -188,10 +205,10 @@ class Bucket:
                 {"Key": _key(path)} | ({"VersionId": version_id} if version_id is not None else {})
                 for path, version_id in what[start : start + _DELETED_AT_ONCE]
             ]
-            with _reaching(f"files in bucket {self._name} can't be deleted"):
+            with reaching_store(f"files in bucket {self._name} can't be deleted"):
                 answer = self._client.delete_objects(Bucket=self._name, Delete={"Objects": objects, "Quiet": True})
             for error in answer.get("Errors", ()):
-                if error.get("Code") not in _GONE:
+                if error.get("Code") not in GONE:
                     errors[paths.get(error["Key"], error["Key"])] = (
                         f"{error.get('Code')}: {error.get('Message', 'no reason given')}"
                     )
@@ -241,7 +258,7 @@ class _Version(io.RawIOBase):
         count = min(len(buffer), self._size_bytes - self._at)
         if count <= 0:
             return 0
-        with _reaching(f"version {self._where['VersionId']} of {self._where['Key']} can't be read"):
+        with reaching_store(f"version {self._where['VersionId']} of {self._where['Key']} can't be read"):
             answer = self._client.get_object(**self._where, Range=f"bytes={self._at}-{self._at + count - 1}")
             buffer[:count] = answer["Body"].read()
         self._at += count
@@ -278,33 +295,6 @@ def _side_by_side(do: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
         return [do(item) for item in items]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(do, items))
-
-
-@contextmanager
-def _reaching(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise _os_error(what, error) from error
-
-
-def _os_error(what: str, error: ClientError | BotoCoreError) -> OSError:
-    if not isinstance(error, ClientError):
-        return OSError(f"{what}: {type(error).__name__}: {error}")
-    if _code(error) in _GONE or _code(error) == "NoSuchBucket":
-        return FileNotFoundError(f"{what}: {_said(error.response['Error'])}")
-    is_refusal = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403
-    said = f"{what}: {_said(error.response['Error'])}"
-    return PermissionError(errno.EACCES, said) if is_refusal else OSError(said)
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def _said(error: Mapping[str, Any]) -> str:
-    """What the store says, in one line."""
-    return f"{error.get('Code', 'refused')}: {error.get('Message') or 'no reason given'}"
 
 
 def _key(path: str) -> str:

@@ -26,6 +26,7 @@ from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.files import Files
+from keptlog.storage.refusal import store_refusal_of
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
 
@@ -172,5 +173,7 @@ class PartitionWriters:
             location, what = self.paths.data_location, f"run {self.paths.run_id}"
             if why := refusal_of(error):
                 raise StorageUnavailable(refusal_text(what, error.filename or location, why)) from error
-            text = f"{what}: {location} can't be written to ({first_line(error)}); nothing landed, try again"
-            raise StorageUnavailable(text) from error
+            refused = store_refusal_of(error)
+            said = refused or f"{location} can't be written to ({first_line(error)})"
+            todo = "then run it again" if refused else "try again"
+            raise StorageUnavailable(f"{what}: {said}; nothing landed, {todo}") from error

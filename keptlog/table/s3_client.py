@@ -35,12 +35,12 @@ from pyiceberg.io import (
 )
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
 
-from keptlog.table.files import Properties
+from keptlog.table.files import AT_ONCE, Properties
 
-AT_ONCE = 16
-"""Requests that are under way side by side."""
-_ATTEMPTS = 5
+_ATTEMPTS = 6
 """A busy store answers 503 to every few requests; with more, an outage would be told minutes later."""
+_CONNECT_SECONDS = 5.0
+"""To wait for a store that does not even take a connection, unless the properties say otherwise."""
 
 
 def client_properties(properties: Properties) -> Properties:
@@ -75,6 +75,7 @@ def _config(known: dict[str, Any]) -> Config:
     options: dict[str, Any] = {
         "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
         "max_pool_connections": AT_ONCE,
+        "connect_timeout": float(known.get(S3_CONNECT_TIMEOUT) or _CONNECT_SECONDS),
         "s3": {"addressing_style": "virtual" if is_virtual else "path"},
         # Stores that are not Amazon's refuse checksums which they don't know.
         "request_checksum_calculation": "when_required",
@@ -82,8 +83,6 @@ def _config(known: dict[str, Any]) -> Config:
     }
     if proxy := known.get(S3_PROXY_URI):
         options["proxies"] = {"http": proxy, "https": proxy}
-    if seconds := known.get(S3_CONNECT_TIMEOUT):
-        options["connect_timeout"] = float(seconds)
     if seconds := known.get(S3_REQUEST_TIMEOUT):
         options["read_timeout"] = float(seconds)
     if property_as_bool(known, S3_ANONYMOUS, default=False):

@@ -32,6 +32,7 @@ from keptlog.table.clock_guard import ClockGuard
 from keptlog.table.commit import Committer
 from keptlog.table.deletion import Deletion, TopicDeletion, being_deleted
 from keptlog.table.drafts import Seal
+from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of
@@ -224,11 +225,12 @@ class LogStore:
             InvalidRecord: one can't be appended; says which, counted from 1. Nothing of the batch was.
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
-        table = self.load_table(topic)
-        described = topic_of(table, self._broker_settings)
-        paths = SegmentPaths(described.data_location, self._new_id() if run_id is None else run_id, self._new_id)
-        batch = Append(described, self.committer, self.files, paths, now_ms, is_new_run=run_id is None)
-        return batch.append(table, records)
+        with metadata_read_once():
+            table = self.load_table(topic)
+            described = topic_of(table, self._broker_settings)
+            paths = SegmentPaths(described.data_location, self._new_id() if run_id is None else run_id, self._new_id)
+            batch = Append(described, self.committer, self.files, paths, now_ms, is_new_run=run_id is None)
+            return batch.append(table, records)
 
     def source_of(self, topic: str) -> StoredSource:
         """Where a topic's records come from, if not from appends, and how far each partition was read there.

@@ -220,7 +220,7 @@ def test_segments_without_checksums_are_counted_and_no_failure(home: Home) -> No
 def test_storage_that_does_not_answer_breaks_nothing_and_passes_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unanswering(_self: TableFiles, path: str) -> NoReturn:
+    def unanswering(_self: TableFiles, path: str, _: int | None = None) -> NoReturn:
         raise OSError(5, "Input/output error", path)
 
     log = log_of(home)

@@ -140,7 +140,7 @@ class SimulatedFiles(TableFiles):
     """What is to be durable at the end; null if all is at once."""
 
     @override
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         return pa.BufferReader(self.storage.read(path))
 
     @override

@@ -132,7 +132,7 @@ class Unanswering:
     def __init__(self, failures: int) -> None:
         self.failures = failures
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, _: int | None = None) -> pa.NativeFile:
         return pa.PythonFile(_Failing(Path(path).open("rb"), self), mode="r")
 
 

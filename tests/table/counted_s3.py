@@ -25,6 +25,8 @@ Answer = tuple[str, str]
 """Status, such as ``503 Slow Down``, and S3's code, such as ``SlowDown``."""
 RESET: Answer = ("", "")
 """No answer at all: the connection is cut."""
+BROKEN_OFF: Answer = ("200 OK", "")
+"""It is carried out, and the connection is cut in the middle of the answer."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,17 @@ class CountedS3:
 
     endpoint: str = ""
     requests: list[Request] = field(default_factory=list)
+    most_at_once: int = 0
+    """How many were under way together."""
     delay_seconds: float = 0.0
     refuse: Callable[[Request], Answer | None] = lambda _: None
     """What a request is answered instead of being carried out; null for those that are."""
+    _under_way: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def forget(self) -> None:
         self.requests.clear()
+        self.most_at_once = 0
 
     def kinds(self) -> Counter[str]:
         return Counter(request.kind for request in self.requests)
@@ -67,20 +73,33 @@ class CountedS3:
                 number = len(self.requests) + 1
                 request = Request(number, environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"])
                 self.requests.append(request)
+                self._under_way += 1
+                self.most_at_once = max(self.most_at_once, self._under_way)
             time.sleep(self.delay_seconds)
+            with self._lock:
+                self._under_way -= 1
             refusal = self.refuse(request)
             if refusal is None:
                 return application(environ, start_response)
-            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            if refusal != BROKEN_OFF:
+                environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             if refusal == RESET:
                 environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
                 raise ConnectionResetError
+            if refusal == BROKEN_OFF:
+                return _half_of(application, environ, start_response)
             status, code = refusal
             body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{code}, as told</Message></Error>".encode()
             start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
             return [] if request.method == "HEAD" else [body]
 
         return answer
+
+
+def _half_of(application: Application, environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+    body = b"".join(application(environ, start_response))
+    yield body[: len(body) // 2]
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
