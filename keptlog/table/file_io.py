@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing_extensions import override
 from keptlog.storage.damage import damaged
 from keptlog.table.files import TableFiles, local_path, make_folder, require_writable
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
-from keptlog.table.remote_files import told_why
 from keptlog.table.s3_filesystem import patient
 from keptlog.whole_file import sync
 
@@ -64,18 +63,15 @@ class _DurableStream(io.BufferedWriter):
 class _HeldStream(io.BytesIO):
     """A file that is written, with its checksum, when it is closed."""
 
-    def __init__(self, file: _MetadataFile, sink: OutputStream) -> None:
+    def __init__(self, write: Callable[[bytes], None]) -> None:
         super().__init__()
-        self._file = file
-        self._sink = sink
+        self._write = write
 
     def close(self) -> None:
         if not self.closed:
-            content = with_checksum(self._file.location, self.getvalue())
+            content = self.getvalue()
             super().close()
-            with told_why(self._file.location), self._sink as sink:
-                sink.write(content)
-            self._file.was_written(len(content))
+            self._write(content)
 
 
 class _MetadataFile(PyArrowFile):
@@ -119,18 +115,25 @@ class _MetadataFile(PyArrowFile):
 
         An object store is not asked whether it is there: no name is used twice (I2), and the answer would not hold.
         """
-        if local_path(self.location) is None:
-            sink = super().create(overwrite=True)
-        elif not overwrite and self.exists():
+        is_local = local_path(self.location) is not None
+        if is_local and not overwrite and self.exists():
             raise FileExistsError(f"Cannot create file, already exists: {self.location}")
-        else:
-            make_folder(Path(self._path).parent)
-            sink = _DurableStream(Path(self._path))
-        return _HeldStream(self, sink) if has_checksum(self.location) else sink
+        if has_checksum(self.location):
+            return _HeldStream(self._write)
+        return self._created() if is_local else super().create(overwrite=True)
 
-    def was_written(self, size_bytes: int) -> None:
-        """From now on it is known how long it is."""
-        self._written_bytes = size_bytes
+    def _write(self, content: bytes) -> None:
+        content = with_checksum(self.location, content)
+        if local_path(self.location) is None:
+            self._files.write_bytes(self.location, content)
+        else:
+            with self._created() as sink:
+                sink.write(content)
+        self._written_bytes = len(content)
+
+    def _created(self) -> _DurableStream:
+        make_folder(Path(self._path).parent)
+        return _DurableStream(Path(self._path))
 
 
 class DurableFileIO(PyArrowFileIO):

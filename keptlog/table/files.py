@@ -7,8 +7,8 @@ A local file is durable once it is closed: the file and its folder are fsynced, 
 after a power loss a committed snapshot must not name files that never reached the disk. A disk takes as long for one
 fsync as for several at once, so a task, which writes many files, has them go on while it works and waits at its end.
 
-On S3 two clients share the work. Arrow's writes, lists, and reads what is large (``s3_filesystem``). boto3 reads what
-is small, in one request, and says why a store refuses (``object_reads``); and it deletes, because in a bucket with
+On S3 two clients share the work. Arrow's writes, and reads what is large (``s3_filesystem``). boto3 lists, reads what
+is small in one request, and says why a store refuses (``object_reads``); and it deletes, because in a bucket with
 versions Arrow's client would leave every byte there (``object_versions``). Where boto3 is missing, or the store is
 another one, Arrow does it all, versions are not looked at, and whoever asks is told so.
 
@@ -134,10 +134,10 @@ class TableFiles:
             sink.close()
         with contextlib.suppress(OSError):
             self.delete(path)
-        # Arrow gives an upload up only by completing it. No other one has this path (I2).
-        with contextlib.suppress(OSError, ModuleNotFoundError):
-            if path.startswith(S3):
-                self._bucket(path).abort_all(path)
+            bucket = self._deleting(path)
+            if bucket:
+                # Arrow gives an upload up only by completing it. No other one has this path (I2).
+                bucket.abort_all(path)
 
     @contextlib.contextmanager
     def durable_at_end(self) -> Iterator[TableFiles]:

@@ -1,4 +1,4 @@
-"""Reads objects of S3 by boto3, where Arrow's client costs more requests and says less.
+"""Reads and lists objects of S3 by boto3, where Arrow's client costs more requests and says less.
 
 Arrow asks for an object's size first, by HEAD, then for its bytes. A HEAD that is refused gives no reason, a bucket
 that is gone looks like a file that is gone, and some answers of a busy store are not asked for again. Here a small
@@ -9,6 +9,7 @@ What is large, Arrow reads: in parts, and without Python in between.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from botocore.exceptions import (
@@ -19,8 +20,10 @@ from botocore.exceptions import (
     ResponseStreamingError,
 )
 
+from keptlog.storage.files import StoredFile
 from keptlog.table.files import Properties
-from keptlog.table.s3_client import client_properties, s3_client
+from keptlog.table.remote_files import client_properties
+from keptlog.table.s3_client import s3_client
 from keptlog.table.s3_errors import reaching_store
 
 _BROKEN: tuple[type[BotoCoreError], ...] = (
@@ -56,6 +59,25 @@ def object_exists(properties: Properties, path: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def objects_below(properties: Properties, folder: str) -> Iterator[StoredFile]:
+    """All objects below a folder, but for those that Arrow's client puts there to mark a folder.
+
+    Arrow's own listing is empty for a bucket that is gone.
+
+    Raises:
+        OSError: the store does not list them.
+    """
+    client = s3_client(client_properties(properties))
+    bucket, _, key = folder.partition("://")[2].partition("/")
+    prefix = key.rstrip("/") + "/" if key else ""
+    base = folder.removesuffix(key).rstrip("/") + "/"
+    with reaching_store(f"{folder} can't be listed"):
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+            for each in page.get("Contents", ()):
+                if not each["Key"].endswith("/"):
+                    yield StoredFile(base + each["Key"], each["Size"], int(each["LastModified"].timestamp() * 1000))
 
 
 def _answer(properties: Properties, path: str, last_bytes: int) -> tuple[bytes, dict[str, Any]]:

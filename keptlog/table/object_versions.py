@@ -41,7 +41,8 @@ from keptlog.storage.object_version import (
     refused,
 )
 from keptlog.table.files import AT_ONCE, Properties
-from keptlog.table.s3_client import client_properties, s3_client
+from keptlog.table.remote_files import client_properties
+from keptlog.table.s3_client import s3_client
 from keptlog.table.s3_errors import GONE, code_of, os_error, reaching_store, said
 
 _Item = TypeVar("_Item")

@@ -1,7 +1,7 @@
 """Files that are not local, by path, as a catalog's properties say how to get there.
 
-Of S3, what is small is read by boto3, in one request (``object_reads``); whatever else there is to do, and all of it
-where boto3 is missing or the store is another one, PyIceberg's filesystem of Arrow does.
+Of S3, boto3 reads what is small, in one request, and lists (``object_reads``). Whatever else there is to do, and all of
+it where boto3 is missing or the store is another one, PyIceberg's filesystem of Arrow does.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 S3 = ("s3://", "s3a://", "s3n://")
 _NS_PER_MS = 1_000_000
+
+
+def client_properties(properties: Properties) -> Properties:
+    """What of a catalog's, or a table's, properties is about the client for S3; the others change with each commit."""
+    return tuple(sorted((name, value) for name, value in properties if name.startswith(("s3.", "client."))))
 
 
 def open_remote(properties: Properties, path: str, size_bytes: int | None = None) -> pa.NativeFile:
@@ -72,6 +77,10 @@ def remote_exists(properties: Properties, path: str) -> bool:
 
 def list_remote(properties: Properties, folder: str) -> Iterator[StoredFile]:
     """All files below a folder, which has no slash at its end; nothing if it does not exist."""
+    reads = _object_reads(folder)
+    if reads:
+        yield from reads.objects_below(properties, folder)
+        return
     filesystem, inner = _filesystem_of(properties, folder)
     try:
         found = filesystem.get_file_info(pafs.FileSelector(inner, allow_not_found=True, recursive=True))
@@ -113,7 +122,7 @@ def _filesystem_of(properties: Properties, path: str) -> tuple[pafs.FileSystem, 
     from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
 
     scheme, authority, inner = PyArrowFileIO.parse_location(path, dict(properties))
-    return _filesystem(properties, scheme, authority), inner
+    return _filesystem(client_properties(properties) if path.startswith(S3) else properties, scheme, authority), inner
 
 
 @lru_cache(maxsize=16)

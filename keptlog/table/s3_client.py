@@ -43,14 +43,9 @@ _CONNECT_SECONDS = 5.0
 """To wait for a store that does not even take a connection, unless the properties say otherwise."""
 
 
-def client_properties(properties: Properties) -> Properties:
-    """What of a catalog's, or a table's, properties is about the client."""
-    return tuple(sorted((name, value) for name, value in properties if name.startswith(("s3.", "client."))))
-
-
 @lru_cache(maxsize=16)
 def s3_client(properties: Properties) -> Any:
-    """The client that ``client_properties`` describe; usable from any thread."""
+    """The client that ``remote_files.client_properties`` describe; usable from any thread."""
     known = dict(properties)
     session = boto3.Session(
         aws_access_key_id=get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID),
