@@ -17,6 +17,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.file_io import DurableFileIO
 from keptlog.table.files import READ_ONLY, TableFiles
+from keptlog.table.remote_files import client_properties
 from tests.table.buckets import KEYS, ABucket, new_bucket
 from tests.table.purges import clock_ms
 
@@ -39,7 +40,7 @@ def file_on_hold(bucket: ABucket) -> str:
 
 def requests_of(bucket: ABucket) -> list[str]:
     """The operations that keptlog's own client asks of a store from now on."""
-    from keptlog.table.s3_client import client_properties, s3_client  # noqa: PLC0415  # boto3 may be missing
+    from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
     asked: list[str] = []
     client = s3_client(client_properties(bucket.properties))
@@ -122,7 +123,7 @@ def test_versions_that_were_kept_before_versioning_was_suspended_go_too(s3_endpo
     assert [each.version_id for each in bucket.files.versions_below(f"s3://{bucket.name}/topic").versions] == ["null"]
     sent: list[tuple[str, str]] = []
     requests_of(bucket)
-    from keptlog.table.s3_client import client_properties, s3_client  # noqa: PLC0415  # boto3 may be missing
+    from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
     s3_client(client_properties(bucket.properties)).meta.events.register(
         "provide-client-params.s3.DeleteObjects",
@@ -307,7 +308,7 @@ def test_a_read_only_home_deletes_no_version(bucket: ABucket) -> None:
 
 
 def test_the_client_takes_the_role_that_the_catalog_names(bucket: ABucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keptlog.table.s3_client import client_properties, s3_client  # noqa: PLC0415  # boto3 may be missing
+    from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", dict(bucket.properties)["s3.endpoint"])
     role = ("s3.role-arn", "arn:aws:iam::123456789012:role/purger")
