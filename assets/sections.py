@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic
 from keptlog.dagster.assets.checks import check_specs, gone_results
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.names import clean_key, dirty_key, source_key
@@ -31,23 +32,21 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers
-from keptlog.log.setting import LONG_MAX
-from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.topics import Topic
 
 POOL = "log_cleaner"
 """How many cleans run at once is the limit of this pool, which the sensors set to ``log.cleaner.threads``."""
 
 
-def partitions_of(topic: Topic) -> dg.StaticPartitionsDefinition:
+def partitions_of(topic: AssetTopic) -> dg.StaticPartitionsDefinition:
     """The topic-partitions as Dagster partitions."""
     return dg.StaticPartitionsDefinition([str(TopicPartition(topic.name, n)) for n in range(topic.partitions)])
 
 
-def dirty_section(topic: Topic, group: str, description: str = "", deps: Sequence[dg.AssetKey] = ()) -> dg.AssetSpec:
+def dirty_section(
+    topic: AssetTopic, group: str, description: str = "", deps: Sequence[dg.AssetKey] = ()
+) -> dg.AssetSpec:
     """What was appended and not cleaned yet. Nothing here makes it; the sensors observe it."""
-    config = topic.config
     return dg.AssetSpec(
         dirty_key(topic.name),
         deps=deps,
@@ -57,19 +56,11 @@ def dirty_section(topic: Topic, group: str, description: str = "", deps: Sequenc
         description=description
         or f"Records of {topic.name} that were appended and not cleaned yet; observed when they change.",
         kinds={"kafka", "iceberg"},
-        metadata={
-            "cleanup.policy": ",".join(config.cleanup_policy),
-            "min.cleanable.dirty.ratio": config.min_cleanable_dirty_ratio,
-            "min.compaction.lag.ms": config.min_compaction_lag_ms,
-            "max.compaction.lag.ms": "none"
-            if config.max_compaction_lag_ms == LONG_MAX
-            else config.max_compaction_lag_ms,
-            "delete.retention.ms": config.delete_retention_ms,
-        },
+        metadata=topic.settings,
     )
 
 
-def source_section(topic: Topic, group: str, source: SourceIdentity) -> dg.AssetSpec:
+def source_section(topic: AssetTopic, group: str, source: AssetSource) -> dg.AssetSpec:
     """The broker's topic that a topic is ingested from; the sensor on consumer lag observes it."""
     return dg.AssetSpec(
         source_key(topic.name),
@@ -80,7 +71,7 @@ def source_section(topic: Topic, group: str, source: SourceIdentity) -> dg.Asset
     )
 
 
-def ingested_section(topic: Topic, name: str, source: SourceIdentity) -> dg.AssetsDefinition:
+def ingested_section(topic: AssetTopic, name: str, source: AssetSource) -> dg.AssetsDefinition:
     """The dirty section of a topic that has a broker's topic as its source. ``name`` makes op and group."""
     description = (
         f"Records of {topic.name} that were ingested from {source.topic} at {source.bootstrap} and not cleaned yet. "
@@ -108,7 +99,7 @@ def ingested_section(topic: Topic, name: str, source: SourceIdentity) -> dg.Asse
     return ingest
 
 
-def clean_section(topic: Topic, name: str) -> dg.AssetsDefinition:
+def clean_section(topic: AssetTopic, name: str) -> dg.AssetsDefinition:
     """The latest record of every key. ``name`` makes op and group."""
     spec = dg.AssetSpec(
         clean_key(topic.name),

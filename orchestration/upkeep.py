@@ -23,12 +23,14 @@ from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Trigger
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
+from keptlog.settings import BROKER_FILE, broker_settings
 
 
 def retention_interval_seconds(log_store: LogStoreResource) -> int:
     """``log.retention.check.interval.ms``, Kafka's default while the home can't be read."""
     try:
-        broker = log_store.broker
+        # Not the resource's: that opens the catalog, and every run loads this.
+        broker = BrokerConfig.of(broker_settings(log_store.path / BROKER_FILE))
     except (KeptlogError, OSError):
         broker = BrokerConfig()
     return max(1, broker.log_retention_check_interval_ms // 1000)

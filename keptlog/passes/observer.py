@@ -73,6 +73,8 @@ class Overview:
     """How many topics have changed, or come, and are still to be read."""
     holdings: Mapping[str, Holdings] = field(default_factory=dict)
     """Topic to what its table tells of bytes that are not live."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Topic to where its records come from, as it is stored; appended topics are not in it."""
 
     @property
     def logs(self) -> list[Log]:
@@ -105,6 +107,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         {topic: observed.location for topic, observed in topics.items()},
         {topic: observed.erasures for topic, observed in topics.items()},
         holdings={topic: observed.holdings for topic, observed in topics.items()},
+        sources={topic: observed.source_json for topic, observed in topics.items() if observed.source_json},
     )
 
 
@@ -134,6 +137,7 @@ class _Topic:
     unreadable: KeptlogError | None = None
     erasures: OpenErasures = field(default_factory=OpenErasures)
     holdings: Holdings | None = None
+    source_json: str | None = None
 
     def is_held(self, now_ms: int) -> bool:
         """Whether readers decide now over tombstones that could go by the clock."""
@@ -213,6 +217,7 @@ class Observer:
             observed.last_passes,
             erasures=observed.erasures,
             holdings=observed.holdings,
+            source_json=observed.source_json,
         )
 
     def _overview(self, now_ms: int, *, behind: int) -> Overview:
@@ -226,6 +231,7 @@ class Observer:
             {name: topic.erasures for name, topic in seen.items() if not topic.unreadable},
             behind,
             {name: topic.holdings for name, topic in seen.items() if topic.holdings},
+            {name: topic.source_json for name, topic in seen.items() if topic.source_json},
         )
 
 

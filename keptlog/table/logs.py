@@ -67,6 +67,7 @@ class StoredTopic:
             last_passes_of(self.topic, self.properties),
             Holdings(self.topic, terms, self.held),
             read_open_erasures(self.topic, self.properties),
+            self.properties.get(SOURCE),
         )
 
 
@@ -84,6 +85,13 @@ class ObservedTopic:
     """What the table alone tells of bytes that are not live."""
     erasures: OpenErasures = field(default_factory=OpenErasures)
     """What is open of those that were asked for."""
+    source_json: str | None = None
+    """Where the records come from, as it is stored; who cleans need not understand it (``read_source_identity``)."""
+
+
+def table_location(metadata_location: str) -> str:
+    """The folder of the table that a metadata file belongs to."""
+    return metadata_location.rpartition("/metadata/")[0]
 
 
 def has_readers(properties: Mapping[str, str]) -> bool:

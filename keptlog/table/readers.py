@@ -31,7 +31,7 @@ from keptlog.log.segment import Log
 from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID
-from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers
+from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers, table_location
 from keptlog.table.manifests import FileChange
 from keptlog.table.reach import reaching
 from keptlog.table.state import READER_PREFIX, LogState, partition_count, read_open_erasures
@@ -194,8 +194,7 @@ def with_holds(
     readers = registrations(topic, properties)
     deadline_ms = read_open_erasures(topic, properties).earliest_deadline_ms
     erasure_end_ms = None if deadline_ms is None else holds_end_ms(logs[0].config, deadline_ms, purge_interval_ms)
-    location = metadata_location.rpartition("/metadata/")[0]
-    positions = PositionFiles(files, location).read(readers)
+    positions = PositionFiles(files, table_location(metadata_location)).read(readers)
 
     def holds_of(log: Log) -> Holds:
         partition = log.topic_partition.partition

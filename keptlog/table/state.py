@@ -164,15 +164,24 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     """
     numbers = range(partition_count(topic, properties))
     positions = tuple(_number(topic, properties, log_end_offset(number)) for number in numbers)
-    text = properties.get(SOURCE)
-    if text is None:
+    source = read_source_identity(topic, properties.get(SOURCE))
+    if source is None:
         return StoredSource(None, positions)
-    where, remedy = f"topic {topic}: property {SOURCE}", SET_IT_BACK
-    source = from_json(SourceIdentity, text, where, "source", remedy)
     reached = {number: _read_epoch(topic, properties, leader_epoch(number)) for number in numbers}
     # An older keptlog moves the log end and leaves the epoch as it was.
     epochs = {n: each.leader_epoch for n, each in reached.items() if each and each.end_offset == positions[n]}
     return StoredSource(source, positions, epochs)
+
+
+def read_source_identity(topic: str, text: str | None) -> SourceIdentity | None:
+    """Where a topic's records come from, as its property says; null if it has none.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    if text is None:
+        return None
+    return from_json(SourceIdentity, text, f"topic {topic}: property {SOURCE}", "source", SET_IT_BACK)
 
 
 def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:

@@ -1,0 +1,43 @@
+"""What the asset graph shows of a topic. It is little, and goes through JSON: a run is handed it by its code server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keptlog.log.config import TopicConfig
+from keptlog.log.setting import LONG_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class AssetSource:
+    """A broker's topic that a topic is ingested from."""
+
+    topic: str
+    bootstrap: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssetTopic:
+    """One topic."""
+
+    name: str
+    partitions: int
+    location: str
+    """The folder of its table."""
+    settings: Mapping[str, str | float]
+    """Those that say when it is cleaned, under Kafka's names."""
+    source: AssetSource | None
+    """Null if it has none, or one that nobody goes back to by himself, such as a log directory."""
+
+
+def shown_settings(config: TopicConfig) -> dict[str, str | float]:
+    """The settings that say when a log is cleaned."""
+    lag_ms = config.max_compaction_lag_ms
+    return {
+        "cleanup.policy": ",".join(config.cleanup_policy),
+        "min.cleanable.dirty.ratio": config.min_cleanable_dirty_ratio,
+        "min.compaction.lag.ms": config.min_compaction_lag_ms,
+        "max.compaction.lag.ms": "none" if lag_ms == LONG_MAX else lag_ms,
+        "delete.retention.ms": config.delete_retention_ms,
+    }

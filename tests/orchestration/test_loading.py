@@ -1,0 +1,164 @@
+"""Loading a code location costs as few requests as it can: each topic is read once, and not at all by a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext
+from dagster._core.definitions.reconstruct import (
+    ReconstructableRepository,
+    initialize_repository_def_from_pointer,
+)
+from dagster._core.definitions.repository_definition import RepositoryLoadData
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.passes import observer
+from keptlog.table.file_io import DurableFileIO
+from tests.orchestration.conftest import World
+
+TOPICS = 20
+MODULE = "keptlog.dagster.orchestration.definitions"
+
+
+@dataclass
+class Requests:
+    """What was asked of a catalog's database, and how many files of tables were opened."""
+
+    queries: int = 0
+    files: int = 0
+
+    def since(self) -> tuple[int, int]:
+        counted = self.queries, self.files
+        self.queries = self.files = 0
+        return counted
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Requests]:
+    made = Requests()
+    really = DurableFileIO.new_input
+
+    def query(*details: Any) -> None:
+        made.queries += "iceberg" in details[2]  # Dagster asks its own database meanwhile
+
+    def opened(io: DurableFileIO, location: str) -> Any:
+        made.files += 1
+        return really(io, location)
+
+    monkeypatch.setattr(DurableFileIO, "new_input", opened)
+    event.listen(Engine, "before_cursor_execute", query)
+    yield made
+    event.remove(Engine, "before_cursor_execute", query)
+
+
+@pytest.fixture
+def many(world: World) -> World:
+    """A home that this process has not opened yet."""
+    for number in range(TOPICS):
+        world.topic(f"topic-{number}")
+    world.reopen()
+    return world
+
+
+def paths(repository: dg.RepositoryDefinition) -> set[str]:
+    return {key.to_user_string() for key in repository.assets_defs_by_key}
+
+
+def test_a_topic_that_nobody_has_looked_at_is_read_once(many: World, requests: Requests) -> None:
+    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 1
+
+    queries, files = requests.since()
+    assert queries <= TOPICS + 8
+    assert files == TOPICS
+
+
+def test_what_was_looked_at_before_is_not_read_again(many: World, requests: Requests) -> None:
+    first = {spec.key: spec.metadata for spec in many.defs.resolve_all_asset_specs()}
+    many.reopen()
+    requests.since()
+
+    assert {spec.key: spec.metadata for spec in many.defs.resolve_all_asset_specs()} == first
+
+    queries, files = requests.since()
+    assert queries <= 5
+    assert files == 0
+
+
+@pytest.fixture
+def load_data(many: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[RepositoryLoadData]:
+    """What a code server that has loaded the home hands on to its runs; a run begins where the fixture ends."""
+    monkeypatch.setenv("KEPTLOG_HOME", str(many.path))
+    before = DefinitionsLoadContext._instance
+    loaded = initialize_repository_def_from_pointer(ReconstructableRepository.for_module(MODULE, "defs").pointer)
+    assert loaded.repository_load_data
+    many.reopen()
+    yield loaded.repository_load_data
+    DefinitionsLoadContext._instance = before
+
+
+def in_a_run(load_data: RepositoryLoadData) -> dg.RepositoryDefinition:
+    return ReconstructableRepository.for_module(MODULE, "defs").with_repository_load_data(load_data).get_definition()
+
+
+def test_a_run_asks_nothing_before_it_begins(load_data: RepositoryLoadData, requests: Requests) -> None:
+    requests.since()
+
+    repository = in_a_run(load_data)
+
+    assert requests.since() == (0, 0)
+    assert paths(repository) == {f"topic-{n}/{part}" for n in range(TOPICS) for part in ("dirty", "clean")} | {
+        "erasures"
+    }
+    assert repository.has_job("clean_logs")
+
+
+def test_a_run_loads_although_its_home_is_gone_by_then(
+    many: World, load_data: RepositoryLoadData, requests: Requests
+) -> None:
+    many.path.rename(many.path.with_name("elsewhere"))
+
+    assert "topic-7/clean" in paths(in_a_run(load_data))
+
+
+def test_a_run_whose_code_server_was_of_another_version_looks_by_itself(
+    load_data: RepositoryLoadData, requests: Requests
+) -> None:
+    ((name, value),) = load_data.reconstruction_metadata.items()
+    other = load_data._replace(reconstruction_metadata={name: type(value)('{"of": "another version"}')})
+    requests.since()
+
+    assert "topic-7/clean" in paths(in_a_run(other))
+
+    assert requests.since() > (0, 0)
+
+
+def test_every_topic_is_an_asset_though_one_look_has_no_time_for_all(
+    many: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observer, "READING_MS", 1)
+
+    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 1
+
+
+def test_where_reading_takes_too_long_an_asset_says_how_much_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path / "home", dg.DagsterInstance.ephemeral())
+    world.topic("users")
+    world.reopen()
+    monkeypatch.setattr(observer, "READING_MS", 0)
+    monkeypatch.setattr(f"{MODULE.rpartition('.')[0]}.topic_assets.LOADING_MS", 0)
+
+    specs = build_defs(LogStoreResource(home=str(world.path))).resolve_all_asset_specs()
+
+    (notice,) = [spec for spec in specs if spec.key == dg.AssetKey(["topics_to_be_read"])]
+    assert "1 topic" in (notice.description or "")
+    assert "reload" in (notice.description or "").lower()
