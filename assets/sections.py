@@ -29,13 +29,11 @@ from keptlog.dagster.assets.report import (
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.pool import POOL
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.log.topic_partition import TopicPartition
-
-POOL = "log_cleaner"
-"""How many cleans run at once is the limit of this pool, which the sensors set to ``log.cleaner.threads``."""
 
 
 def partitions_of(topic: AssetTopic) -> dg.StaticPartitionsDefinition:

@@ -26,6 +26,7 @@ from keptlog.dagster.orchestration.in_flight import (
     topics_in_flight,
 )
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.log.iso_time import iso_time
 from keptlog.log.open_erasures import ErasureNeed
@@ -100,7 +101,7 @@ class _Job:
         return asked_ms + _AGAIN_MS[self.name] if asked_ms is not None and asked_ms >= wanted.since_ms else 0
 
 
-def requests_for(instance: dg.DagsterInstance, needs: Sequence[TopicNeed], seen: Overview) -> ErasureRuns:
+def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> ErasureRuns:
     """Ask for what is needed now, most urgent first."""
     wanted: dict[str, dict[str, _Wanted]] = defaultdict(dict)
     for need in needs:
@@ -109,10 +110,10 @@ def requests_for(instance: dg.DagsterInstance, needs: Sequence[TopicNeed], seen:
         for each in need.logs:
             name = str(each.log.topic_partition)
             wanted[JOB_NAME].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
-    lately = _asked_lately(instance) if wanted else {}
+    lately = _asked_lately(own) if wanted else {}
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
-        job = _Job(job_name, _in_flight(instance, job_name), _outages(instance, job_name, seen.now_ms), lately)
+        job = _Job(job_name, _in_flight(own, job_name), _outages(own, job_name, seen.now_ms), lately)
         job.ask(asked, list(by_name.values()), seen)
     return asked
 
@@ -144,18 +145,18 @@ def _request(job_name: str, names: Sequence[str], states: Sequence[str], now_ms:
     )
 
 
-def _in_flight(instance: dg.DagsterInstance, job_name: str) -> InFlight:
-    return logs_in_flight(instance) if job_name == JOB_NAME else topics_in_flight(instance, job_name)
+def _in_flight(own: OwnRuns, job_name: str) -> InFlight:
+    return logs_in_flight(own) if job_name == JOB_NAME else topics_in_flight(own, job_name)
 
 
-def _outages(instance: dg.DagsterInstance, job_name: str, now_ms: int) -> Outages:
-    return recent_outages(instance, job_name, stopped_logs if job_name == JOB_NAME else configured_topics, now_ms)
+def _outages(own: OwnRuns, job_name: str, now_ms: int) -> Outages:
+    return recent_outages(own, job_name, stopped_logs if job_name == JOB_NAME else configured_topics, now_ms)
 
 
-def _asked_lately(instance: dg.DagsterInstance) -> Mapping[str, Mapping[str, int]]:
+def _asked_lately(own: OwnRuns) -> Mapping[str, Mapping[str, int]]:
     """By job and name, when this sensor asked last."""
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    for run in instance.get_runs(dg.RunsFilter(tags={TRIGGER_TAG: TRIGGER}), limit=_RUNS):
+    for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
         asked_ms = int(run.tags.get(ASKED_TAG, "0"))
         for name in configured_logs(run) if run.job_name == JOB_NAME else configured_topics(run):
             found[run.job_name][name] = max(asked_ms, found[run.job_name].get(name, 0))

@@ -28,6 +28,7 @@ from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTic
 from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
 from keptlog.dagster.orchestration.erasure_requests import ErasureRuns, look_request, requests_for
 from keptlog.dagster.orchestration.jobs import clean_logs, purge
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -129,7 +130,7 @@ def _asked(tick: _Tick, needs: Sequence[TopicNeed], spark: LazyPySparkResource) 
     if spark_is_down:
         reasons.append(f"{spark_is_down}; until then {counted(len(needs_spark), 'topic')} will wait")
         wanted = [each for each in wanted if each not in needs_spark]
-    asked = requests_for(tick.context.instance, wanted, tick.seen)
+    asked = requests_for(OwnRuns.of_tick(tick.context), wanted, tick.seen)
     if any(request.job_name == clean_logs.name for request in asked.requests):
         set_pool_size(tick.context.instance, broker.log_cleaner_threads)
     return ErasureRuns(asked.requests, [*reasons, *asked.reasons])
@@ -182,15 +183,14 @@ def _lengths(tick: _Tick) -> PassLengths:
     """How long the last purge and the last verification took; asked of Dagster now and then."""
     known, now_ms = tick.memory.lengths, tick.seen.now_ms
     if known is None or not known.asked_ms <= now_ms < known.asked_ms + _LENGTHS_MS:
-        instance = tick.context.instance
-        known = PassLengths(now_ms, _last_ms(instance, purge.name), _last_ms(instance, verify_erasures.name))
+        own = OwnRuns.of_tick(tick.context)
+        known = PassLengths(now_ms, _last_ms(own, purge.name), _last_ms(own, verify_erasures.name))
         tick.memory.lengths = known
     return known
 
 
-def _last_ms(instance: dg.DagsterInstance, job_name: str) -> int:
-    filters = dg.RunsFilter(job_name=job_name, statuses=[dg.DagsterRunStatus.SUCCESS])
-    for record in instance.get_run_records(filters, limit=1):
+def _last_ms(own: OwnRuns, job_name: str) -> int:
+    for record in own.records(dg.DagsterRunStatus.SUCCESS, job_name=job_name, limit=1):
         if record.start_time is not None and record.end_time is not None:
             return round(1000 * (record.end_time - record.start_time))
     return 0

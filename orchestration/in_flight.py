@@ -13,6 +13,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.dagster.assets.outage import FAILED_TAG
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.segment import Log
 
 JOB_NAME = "clean_logs"
@@ -49,16 +50,16 @@ class InFlight:
         return self.everything or name in self.names or topic in self.names
 
 
-def logs_in_flight(instance: dg.DagsterInstance) -> InFlight:
+def logs_in_flight(own: OwnRuns) -> InFlight:
     """What is being cleaned now, by the job and by materializations."""
-    return _named_by(instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)))
+    return _named_by(own.runs(*_UNDER_WAY))
 
 
-def ingests_in_flight(instance: dg.DagsterInstance) -> InFlight:
+def ingests_in_flight(own: OwnRuns) -> InFlight:
     """What topics are being ingested now, by the job and by materializations."""
     names: set[str] = set()
     everything = False
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY)):
+    for run in own.runs(*_UNDER_WAY):
         if run.job_name == INGEST_JOB_NAME:
             topics = ingested_topics(run)
             everything = everything or not topics
@@ -67,11 +68,11 @@ def ingests_in_flight(instance: dg.DagsterInstance) -> InFlight:
     return InFlight(frozenset(names), everything)
 
 
-def topics_in_flight(instance: dg.DagsterInstance, job_name: str) -> InFlight:
+def topics_in_flight(own: OwnRuns, job_name: str) -> InFlight:
     """What topics a job that works on whole topics, ``purge`` or ``verify_erasures``, is working on now."""
     names: set[str] = set()
     everything = False
-    for run in instance.get_runs(dg.RunsFilter(job_name=job_name, statuses=_UNDER_WAY)):
+    for run in own.runs(*_UNDER_WAY, job_name=job_name):
         topics = configured_topics(run)
         everything = everything or not topics
         names.update(topics)

@@ -19,6 +19,7 @@ from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 
@@ -57,11 +58,10 @@ class IngestFailures:
         return [each for each in failures if each.is_anywhere or each.position == position]
 
 
-def recent_failures(instance: dg.DagsterInstance, backoff: Backoff, now_ms: int) -> IngestFailures:
+def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailures:
     """What the failed runs of the ingest job tell."""
-    filters = dg.RunsFilter(job_name=INGEST_JOB_NAME, statuses=[dg.DagsterRunStatus.FAILURE])
     by_name: dict[str, list[_Failure]] = defaultdict(list)
-    for record in instance.get_run_records(filters, limit=_RUNS):
+    for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=INGEST_JOB_NAME, limit=_RUNS):
         told = record.dagster_run.tags.get(FAILED_AT_TAG)
         if OUTAGE_TAG in record.dagster_run.tags:
             continue
@@ -73,5 +73,5 @@ def recent_failures(instance: dg.DagsterInstance, backoff: Backoff, now_ms: int)
             ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
             for topic in ingested_topics(record.dagster_run):
                 by_name[topic].append(_Failure(ended_ms, None, is_anywhere=True))
-    outages = recent_outages(instance, INGEST_JOB_NAME, stopped_ingests, now_ms)
+    outages = recent_outages(own, INGEST_JOB_NAME, stopped_ingests, now_ms)
     return IngestFailures(dict(by_name), backoff, outages)

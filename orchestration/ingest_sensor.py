@@ -21,6 +21,7 @@ from keptlog.dagster.assets.ingest_report import by_reason, source_observation
 from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import IngestFailures, recent_failures
 from keptlog.dagster.orchestration.ingest_job import ingest_kafka
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
@@ -70,8 +71,9 @@ def ingest_lag_sensor(
     except InvalidConfig as error:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
     scan = memory.scanner.scan(settings, clock.read_ms())
-    failures = recent_failures(context.instance, backoff_of(kafka.log_store.broker), scan.now_ms)
-    decision = decide(scan, threshold, ingests_in_flight(context.instance), failures)
+    own = OwnRuns.of_tick(context)
+    failures = recent_failures(own, backoff_of(kafka.log_store.broker), scan.now_ms)
+    decision = decide(scan, threshold, ingests_in_flight(own), failures)
     spark_is_down = why_spark_is_down(spark) if decision.requested else None
     request = [_request(decision, scan, failures)] if decision.requested and not spark_is_down else []
     for reason in decision.reasons if request else ():

@@ -28,10 +28,11 @@ from keptlog.dagster.assets.report import (
     report_numbers,
     run_id_of,
 )
-from keptlog.dagster.assets.sections import POOL
 from keptlog.dagster.orchestration.in_flight import logs_in_flight
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.pool import POOL
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
@@ -151,7 +152,7 @@ def clean_logs() -> None:
 def remove_old_segments(
     context: dg.OpExecutionContext, config: RetentionConfig, log_store: LogStoreResource, clock: ClockResource
 ) -> None:
-    busy = logs_in_flight(context.instance)
+    busy = logs_in_flight(OwnRuns.of_run(context))
     run_id, now_ms = run_id_of(context), clock.read_ms()
     with telling_outages(context, now_ms):
         named = named_logs(log_store.store, config.logs)

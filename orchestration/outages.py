@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.outage import OUTAGE_TAG
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.uncleanable import Backoff
 
 _RUNS = 100
@@ -45,12 +46,11 @@ class Outages:
 
 
 def recent_outages(
-    instance: dg.DagsterInstance, job_name: str, names_of: Callable[[dg.DagsterRun], Iterable[str]], now_ms: int
+    own: OwnRuns, job_name: str, names_of: Callable[[dg.DagsterRun], Iterable[str]], now_ms: int
 ) -> Outages:
     """What the failed runs of a job tell; ``names_of`` says what a run was asked for."""
-    filters = dg.RunsFilter(job_name=job_name, statuses=[dg.DagsterRunStatus.FAILURE])
     by_name: dict[str, list[int]] = defaultdict(list)
-    for run in instance.get_runs(filters, limit=_RUNS):
+    for run in own.runs(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
         told = run.tags.get(OUTAGE_TAG)
         at_ms = json.loads(told)["at_ms"] if told else 0
         if now_ms - at_ms < _REMEMBERED_MS:

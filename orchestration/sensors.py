@@ -21,6 +21,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.assets.numbers import dirty_observation
 from keptlog.dagster.orchestration.jobs import clean_logs
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -65,7 +66,7 @@ def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
         seen = observer.look(clock.read_ms())
         for topic, error in seen.unreadable.items():
             context.log.error("%s can't be read: %s", topic, error)
-        due = due_logs(context.instance, seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
+        due = due_logs(OwnRuns.of_tick(context), seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
         spark_is_down = why_spark_is_down(spark) if due.requested else None
         tells = trigger is Trigger.DIRTY_RATIO
         observations, cursor = _observations(observer, seen, context.cursor) if tells else ([], None)

@@ -16,6 +16,7 @@ from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
 from keptlog.dagster.orchestration.in_flight import configured_logs, logs_in_flight, retained_logs
 from keptlog.dagster.orchestration.jobs import clean_logs, retention
 from keptlog.dagster.orchestration.outages import recent_outages
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -55,13 +56,14 @@ def retention_sensor(interval_seconds: int) -> dg.SensorDefinition:
         old = retainer.plan(logs, seen.now_ms).steps
         if not old:
             return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")
-        plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(context.instance).includes)
+        own = OwnRuns.of_tick(context)
+        plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(own).includes)
         topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
         if not topic_partitions:
             waiting = some_of([str(step.topic_partition) for step in old], 3)
             return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {waiting}")
         names = [str(each) for each in topic_partitions]
-        outages = recent_outages(context.instance, retention.name, retained_logs, seen.now_ms)
+        outages = recent_outages(own, retention.name, retained_logs, seen.now_ms)
         states = [f"{seen.locations[each.topic]}#{outages.count(str(each))}" for each in topic_partitions]
         request = dg.RunRequest(
             run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
