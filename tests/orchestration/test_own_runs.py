@@ -1,0 +1,75 @@
+"""In a Dagster that is shared, another code location's runs hold none of ours back, whatever they are called."""
+
+from __future__ import annotations
+
+import json
+
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_run_for_test
+
+from keptlog.dagster.orchestration import own_runs
+from keptlog.dagster.orchestration.in_flight import logs_in_flight, topics_in_flight
+from keptlog.dagster.orchestration.outages import recent_outages
+from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
+from tests.orchestration.conftest import World, logs_of
+
+HERE, THERE = "__repository__@here", "__repository__@there"
+
+
+def under_way(world: World, job: str, place: str) -> None:
+    """A run that names nothing, and so works on everything."""
+    tags = {".dagster/repository": place}
+    create_run_for_test(world.instance, job_name=job, status=dg.DagsterRunStatus.STARTED, tags=tags)
+
+
+@pytest.fixture
+def users(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A topic that is due, in a code location called ``here``."""
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    of_tick = lambda context: OwnRuns(context.instance, HERE)  # noqa: E731
+    monkeypatch.setattr(own_runs.OwnRuns, "of_tick", of_tick)
+    return world
+
+
+def test_a_clean_of_another_code_location_is_not_waited_for(users: World) -> None:
+    under_way(users, "clean_logs", THERE)
+
+    (request,) = users.requests(dirty_ratio_sensor)
+
+    assert logs_of(request) == ["users-0"]
+
+
+def test_a_clean_of_ones_own_is_waited_for(users: World) -> None:
+    under_way(users, "clean_logs", HERE)
+
+    assert "users-0 is being cleaned" in users.skips(dirty_ratio_sensor)
+
+
+def test_somebody_elses_job_of_the_same_name_is_none_of_ours(users: World) -> None:
+    under_way(users, "purge", THERE)
+
+    assert not topics_in_flight(OwnRuns(users.instance, HERE), "purge").everything
+    assert topics_in_flight(OwnRuns(users.instance, THERE), "purge").everything
+
+
+def test_who_does_not_know_his_place_sees_all(users: World) -> None:
+    under_way(users, "clean_logs", THERE)
+
+    assert logs_in_flight(OwnRuns(users.instance)).everything
+
+
+def test_anothers_outage_is_not_ours(users: World) -> None:
+    told = {".dagster/repository": THERE, "keptlog/outage": json.dumps({"at_ms": users.now_ms})}
+    config = {"ops": {"plan": {"config": {"logs": ["users-0"]}}}}
+    create_run_for_test(
+        users.instance, job_name="clean_logs", status=dg.DagsterRunStatus.FAILURE, tags=told, run_config=config
+    )
+
+    def count(place: str) -> int:
+        names = lambda _: ["users-0"]  # noqa: E731
+        return recent_outages(OwnRuns(users.instance, place), "clean_logs", names, users.now_ms).count("users-0")
+
+    assert (count(HERE), count(THERE)) == (0, 1)
