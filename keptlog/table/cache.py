@@ -20,8 +20,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from keptlog.errors import InvalidConfig
 from keptlog.log.holder import Held, HolderKind
 from keptlog.log.segment import Segment
+from keptlog.log.topic_partition import valid_topic_name
 from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.logs import StoredTopic
 from keptlog.table.state import CONFIG_PREFIX, STATE_PREFIX
@@ -61,13 +63,13 @@ class TopicCache:
     def put(self, stored: StoredTopic) -> None:
         """Remember it, instead of what was known of the topic. What can't be written is not remembered."""
         text = json.dumps(_entry(stored), separators=(",", ":")).encode()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, InvalidConfig):
             if self.home.is_dir():
                 self._write(stored.topic, b"%08x\n" % zlib.crc32(text) + text)
 
     def forget(self, topic: str) -> None:
         """Remove the topic's entry."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, InvalidConfig):
             self._path(topic).unlink()
 
     def outdated(self, locations: Mapping[str, str]) -> list[Held]:
@@ -95,7 +97,12 @@ class TopicCache:
             raise
 
     def _path(self, topic: str) -> Path:
-        return self.home / FOLDER / f"{topic}.json"
+        """Its entry's file.
+
+        Raises:
+            InvalidConfig: no topic is called so, but some other table may be: its name could lead out of the folder.
+        """
+        return self.home / FOLDER / f"{valid_topic_name(topic)}.json"
 
 
 def _entry(stored: StoredTopic) -> dict[str, Any]:

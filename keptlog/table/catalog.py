@@ -213,12 +213,28 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
 
 
 def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:
+    _require_quoted_password(str(properties.get("uri", "")))
     try:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
             return forward_in_time(load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | properties), now_ms)
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error
+
+
+def _require_quoted_password(uri: str) -> None:
+    """Refuse a URI whose password has an ``@`` of its own: the rest of it would be taken for a host, and be told.
+
+    Raises:
+        InvalidConfig: without a word of the URI.
+    """
+    after = uri.partition("://")[2]
+    is_password = not after.startswith("/") and ":" in after.partition("@")[0]
+    if is_password and after.count("@") > 1:
+        raise InvalidConfig(
+            f"the configured catalog {CATALOG_NAME!r}: the password in its uri has an @ in it, so that nobody can tell "
+            "where it ends: write %40 for @, %2F for /, %3A for : and %25 for %"
+        )
 
 
 def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[str, str]:
