@@ -65,7 +65,7 @@ class TopicCache:
         text = json.dumps(_entry(stored), separators=(",", ":")).encode()
         with contextlib.suppress(OSError, InvalidConfig):
             if self.home.is_dir():
-                self._write(stored.topic, b"%08x\n" % zlib.crc32(text) + text)
+                self._write(self._path(stored.topic), b"%08x\n" % zlib.crc32(text) + text)
 
     def forget(self, topic: str) -> None:
         """Remove the topic's entry."""
@@ -84,14 +84,13 @@ class TopicCache:
                     held.append(Held(HolderKind.CACHE, since_ms, 1, status.st_size, path=str(path)))
         return held
 
-    def _write(self, topic: str, content: bytes) -> None:
-        folder = self.home / FOLDER
-        folder.mkdir(exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+    def _write(self, path: Path, content: bytes) -> None:
+        path.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             written = Path(file.name)
         try:
             written.write_bytes(content)
-            written.replace(self._path(topic))
+            written.replace(path)
         except OSError:
             written.unlink()
             raise
