@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NoReturn
 from keptlog import __version__
 from keptlog.engine.tasks import Sizes
 from keptlog.ingest.ingest_pass import Ingest
-from keptlog.kafka_client.settings import ClientSettings
+from keptlog.kafka_client.settings import ClientSettings, is_secret
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.holder import Holdings, Terms
 from keptlog.log.plan import CleanPlan
@@ -55,6 +55,7 @@ from keptlog.table.catalog import open_catalog
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
+from keptlog.whole_file import warn_of_readers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -322,4 +323,6 @@ def client_settings(
     """
     path = file or home / "kafka.properties"
     settings = read_properties(path) if file or path.is_file() else {}
+    if any(is_secret(name) for name in settings):
+        warn_of_readers(path)
     return ClientSettings.load(settings, environment, where=str(path))

@@ -10,12 +10,17 @@ one file, and each of them sees it whole.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets  # noqa: TID251  # for the names of parts, of which nothing is ever made
+from functools import cache
 from pathlib import Path
+
+_logger = logging.getLogger(__name__)
 
 UNFINISHED = ".part"
 _ATTEMPTS = 5
+_OF_OTHERS = 0o077
 
 
 def is_unfinished(path: str) -> bool:
@@ -57,6 +62,19 @@ def create_file(path: Path, content: bytes, mode: int) -> None:
     finally:
         part.unlink(missing_ok=True)
     sync(path.parent)
+
+
+def warn_of_readers(path: Path) -> None:
+    """Log a warning, once a process, if a file that holds a secret can be read or changed by others."""
+    with contextlib.suppress(OSError):
+        mode = path.stat().st_mode & 0o777
+        if mode & _OF_OTHERS:
+            _warn_of_readers(path.absolute(), mode)
+
+
+@cache
+def _warn_of_readers(path: Path, mode: int) -> None:
+    _logger.warning("%s holds a secret, and others can read or change it (mode %o): chmod 600 %s", path, mode, path)
 
 
 def sync(path: Path) -> None:

@@ -82,6 +82,11 @@ _CONSUMER_DEFAULTS: Mapping[str, Any] = {
 _PRODUCER: Mapping[str, Any] = {"enable.idempotence": True, "allow.auto.create.topics": False}
 
 
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting may be a secret, by its name."""
+    return _SECRET.search(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
     """The user's settings for all clients. Pickles whole; shows nothing but names."""
@@ -150,7 +155,7 @@ class ClientSettings:
 
     def hide(self, text: str) -> str:
         """A text of librdkafka without the secrets among these settings."""
-        secrets = {value for name, value in self._values.items() if value and _SECRET.search(name)}
+        secrets = {value for name, value in self._values.items() if value and is_secret(name)}
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "[hidden]")
         return text

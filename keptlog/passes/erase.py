@@ -12,7 +12,7 @@ whether a deletion has arrived from the source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from keptlog.engine.engine import Engine
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
@@ -52,7 +52,8 @@ class Eraser:
     store: LogStore
     engine: Engine
     """Looks files through, and drops records; nothing else starts Spark."""
-    load_hasher: Callable[[], KeyHasher]
+    load_hasher: Callable[[], KeyHasher] = field(repr=False)
+    """It may hold the environment, and all secrets in it."""
     new_id: Callable[[], str]
     purge_interval_ms: int = PURGE_INTERVAL_MS
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.storage.key_hash import KeyHasher
-from keptlog.whole_file import create_file
+from keptlog.whole_file import create_file, warn_of_readers
 
 SECRET_FILE = "erasure.secret"  # noqa: S105  # its name
 _VARIABLE = "KEPTLOG_ERASURE_SECRET"
@@ -38,6 +38,7 @@ def load_hasher(home: Path, environment: Mapping[str, str], new_secret: Callable
     path = Path(named) if named else home / SECRET_FILE
     if not named and not path.exists():
         _reaching(path, lambda: _make(path, new_secret()))
+    warn_of_readers(path)
     remedy = "put it back from a backup: without it nobody can tell whether an erasure is done"
     return KeyHasher(_secret(_reaching(path, lambda: _read(path, named)), str(path), remedy))
 
