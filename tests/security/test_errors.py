@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import pytest
 
-from examples.lake.server_process import free_ports
 from keptlog.errors import KeptlogError
 from keptlog.home import open_home
 from tests.security.searching import found_in
@@ -25,6 +24,8 @@ PASSWORDS = [
     "planted@its-tail?its-end",
     *(f"planted{sign}its-tail" for sign in "/:?#[%& "),
 ]
+NOBODY = 1
+"""A port at which nobody answers."""
 CATALOG = "PYICEBERG_CATALOG__KEPTLOG__"
 
 
@@ -41,9 +42,8 @@ def said_by(home: Path, environment: Mapping[str, str]) -> tuple[str, str]:
 @pytest.mark.parametrize("password", PASSWORDS)
 @pytest.mark.parametrize("how", ["as it is", "quoted"])
 def test_a_database_that_is_out_of_reach_tells_no_password(tmp_path: Path, password: str, how: str) -> None:
-    (port,) = free_ports(1)
     shown = password if how == "as it is" else quote(password, safe="")
-    uri = f"postgresql+psycopg2://someone:{shown}@127.0.0.1:{port}/lake"
+    uri = f"postgresql+psycopg2://someone:{shown}@127.0.0.1:{NOBODY}/lake"
 
     message, chain = said_by(tmp_path, {"TYPE": "sql", "URI": uri, "WAREHOUSE": f"file://{tmp_path}"})
 
@@ -89,13 +89,12 @@ def test_a_rest_catalog_that_refuses_tells_no_token(tmp_path: Path, name: str) -
 
 
 def test_a_bucket_that_is_out_of_reach_tells_no_key(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
     secret = "planted-s3-secret-key"  # noqa: S105
     environment = {
         "TYPE": "sql",
         "URI": f"sqlite:///{tmp_path / 'catalog.db'}",
         "WAREHOUSE": "s3://bucket/warehouse",
-        "S3__ENDPOINT": f"http://127.0.0.1:{port}",
+        "S3__ENDPOINT": f"http://127.0.0.1:{NOBODY}",
         "S3__ACCESS_KEY_ID": "someone",
         "S3__SECRET_ACCESS_KEY": secret,
         "S3__REGION": "us-east-1",
