@@ -1,0 +1,99 @@
+"""What the demos need beside Python: Java, and jars that Maven fetches once and that are kept under ``build/``.
+
+    POM  --mvn dependency:copy-dependencies-->  build/NAME/jars  --javac-->  build/NAME/classes
+
+Where jars come from is the business of whoever configured Maven.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from keptlog.errors import InvalidConfig
+
+BUILD = Path(__file__).parents[1] / "build"
+
+
+class NotInstalled(InvalidConfig):
+    """Something can't be had on this machine; says why and what to do."""
+
+
+@dataclass(frozen=True)
+class MavenJars:
+    """The jars that one POM names."""
+
+    what: str
+    """Name and version, for people."""
+    size: str
+    pom: Path
+    folder: Path
+
+    def classpath(self, progress: Callable[[str], None] | None = None) -> str:
+        """An entry of Java's class path; jars that are not there yet are fetched, which ``progress`` is told.
+
+        Raises:
+            NotInstalled: Maven is not there, or can't get them.
+        """
+        complete = self.folder / ".jars-complete"
+        if not complete.exists() or complete.stat().st_mtime < self.pom.stat().st_mtime:
+            if shutil.which("mvn") is None:
+                raise NotInstalled(f"{self.what} comes through Maven, and there is no mvn: apt-get install maven")
+            if progress:
+                progress(f"fetching {self.what} through Maven ({self.size}, once)")
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self._fetch()
+            # Last, so that a fetch that was interrupted is done again.
+            complete.touch()
+        return str(self.folder / "jars" / "*")
+
+    def compiled(self, sources: Sequence[Path], progress: Callable[[str], None] | None = None) -> str:
+        """The class path with our own programs on it; they are compiled again whenever one is newer.
+
+        Raises:
+            NotInstalled: there is no ``javac``, or the jars can't be had.
+            RuntimeError: our own program does not compile.
+        """
+        if shutil.which("javac") is None:
+            raise NotInstalled(
+                f"what drives {self.what} can't be compiled: no javac; apt-get install openjdk-17-jdk-headless"
+            )
+        jars = self.classpath(progress)
+        classes, complete = self.folder / "classes", self.folder / ".classes-complete"
+        if not complete.exists() or complete.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+            classes.mkdir(parents=True, exist_ok=True)
+            command = ["javac", "-proc:none", "-d", str(classes), "-cp", jars, *map(str, sources)]
+            outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+            if outcome.returncode != 0:
+                raise RuntimeError(f"javac failed:\n{(outcome.stdout + outcome.stderr)[-4000:]}")
+            complete.touch()
+        return f"{classes}{os.pathsep}{jars}"
+
+    def _fetch(self) -> None:
+        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={self.folder / 'jars'}"]
+        command = ["mvn", "--quiet", "--batch-mode", "--file", str(self.pom), *goal]
+        outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+        if outcome.returncode != 0:
+            lines = (outcome.stdout + outcome.stderr).splitlines()
+            said = next((line for line in lines if "ERROR" in line), f"it ended with {outcome.returncode}")
+            raise NotInstalled(f"Maven can't get {self.what}: {said}; look at its settings, and try again")
+
+
+def java(what: str) -> str:
+    """The Java that Spark runs on, too.
+
+    Raises:
+        NotInstalled: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
+    if found is None:
+        raise NotInstalled(
+            f"{what} runs on Java 17 or newer, and there is none: apt-get install openjdk-17-jre-headless, or "
+            "let JAVA_HOME lead to it"
+        )
+    return found

@@ -1,0 +1,63 @@
+"""Holds one server: it ends with whoever started it, whatever ended that.
+
+    starter ──stdin, which nobody writes to──> leash ──> the server and its children, a process group of their own
+            <──────── the server's pid ────────
+
+A pipe is closed by the system when the last process that holds it is gone, after ``kill -9`` too. Then the server is
+asked to end (SIGINT: to Postgres the fast way, to others Ctrl-C), and after a while its group is killed.
+
+    python leash.py USER SERVER …         USER is empty, or who the server is to be: Postgres refuses to be root
+
+It imports nothing of ours, so that it starts at once and from anywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+_GRACE_SECONDS = 5.0
+
+
+def main() -> int:
+    user, *command = sys.argv[1:]
+    whom = {"user": user, "group": user, "extra_groups": []} if user else {}
+    # Whoever started us may have been told to ignore it, and a server would inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    server = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        process_group=0,
+        **whom,  # type: ignore[call-overload]
+    )
+    print(server.pid, flush=True)
+    threading.Thread(target=_end_with_starter, args=[server], daemon=True).start()
+    code = server.wait()
+    _kill_group(server)
+    return int(code)
+
+
+def _end_with_starter(server: subprocess.Popen[bytes]) -> None:
+    # Not sys.stdin: its lock would be held when this process ends.
+    while os.read(0, 1):
+        pass
+    for number in (signal.SIGCONT, signal.SIGINT):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server.pid, number)
+    time.sleep(_GRACE_SECONDS)
+    _kill_group(server)
+
+
+def _kill_group(server: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(server.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main() & 0xFF)
