@@ -2,6 +2,7 @@
 
     kafka    Kafka's own classes, a broker, and Maven, which fetches both: once for all of them
     spark    most of those that take the Spark session: a second one costs ten seconds and a gigabyte
+    shared   a Dagster on PostgreSQL with all of its processes, once
     FILE     all others: what a file sets up, it sets up once
 
 Groups are told by where a test lies. xdist has marks for that, but its 3.8 does not find them again with pytest 9.2.
@@ -22,11 +23,13 @@ _TOGETHER = {
     "tests/benchmarks/": "spark",
     "tests/scenarios/": "spark",
     "tests/examples/test_demo.py": "spark",
+    "tests/shared_dagster/": "shared",
     "tests/ingest/test_kafka_logs.py": "spark",
 }
 _FIRST = (
     "kafka",
     "spark",
+    "shared",
     "tests/e2e/test_dagster_dev.py",
     "tests/model/test_model.py",
     "tests/model/test_readers.py",
