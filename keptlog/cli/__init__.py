@@ -48,6 +48,7 @@ _COMMANDS = {
     "erasure": "keptlog.cli.erase:erasure",
     "receipt": "keptlog.cli.receipt:receipt",
     "repair": "keptlog.cli.repair:repair",
+    "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
 }
 

@@ -238,6 +238,15 @@ class TableFiles:
         bucket = self._versioned(folder)
         return tuple(bucket.uploads_below(folder)) if bucket else ()
 
+    def why_uploads_stay(self, folder: str) -> str | None:
+        """Why multipart uploads that nobody completes may stay below a folder for ever; null if they don't.
+
+        Raises:
+            ModuleNotFoundError: boto3 is missing.
+            OSError: the store does not answer, or does not allow it.
+        """
+        return self._bucket(folder).why_uploads_stay(folder) if folder.startswith(_S3) else None
+
     def make_deletions_durable(self, folder: str) -> None:
         """Wait until what was deleted below a folder stays gone in a power loss; a deletion alone may be taken back."""
         local = local_path(folder)

@@ -156,6 +156,25 @@ class Bucket:
                 if each["Key"].startswith(prefix)
             ]
 
+    def why_uploads_stay(self, folder: str) -> str | None:
+        """Which rule is missing that gives up uploads below a folder which nobody completes; null if there is one."""
+        prefix = _key(folder).rstrip("/") + "/"
+        try:
+            with _reaching(f"bucket {self._name} can't be asked for its lifecycle rules"):
+                rules = self._client.get_bucket_lifecycle_configuration(Bucket=self._name).get("Rules", ())
+        except OSError as error:
+            cause = error.__cause__
+            if not isinstance(cause, ClientError) or _code(cause) != "NoSuchLifecycleConfiguration":
+                raise
+            rules = ()
+        if any(_gives_up_uploads(rule, prefix) for rule in rules):
+            return None
+        return (
+            f"bucket {self._name} has no lifecycle rule that aborts incomplete multipart uploads below {prefix}: who "
+            "is killed in a write leaves parts that are paid for until a purge finds them; add one "
+            "(AbortIncompleteMultipartUpload, 1 day or more)"
+        )
+
     def abort(self, path: str, upload_id: str) -> None:
         """Give up an upload, so that its parts are deleted; one that is gone is no error."""
         with suppress(FileNotFoundError), reaching_store(f"the open upload of {path} can't be aborted"):
@@ -264,6 +283,15 @@ class _Version(io.RawIOBase):
             buffer[:count] = answer["Body"].read()
         self._at += count
         return count
+
+
+def _gives_up_uploads(rule: Mapping[str, Any], prefix: str) -> bool:
+    """Whether a lifecycle rule does so with all that is below a prefix; by tags it can't, uploads have none."""
+    chosen: Mapping[str, Any] = rule.get("Filter", {})
+    below = rule.get("Prefix") or chosen.get("Prefix") or chosen.get("And", {}).get("Prefix") or ""
+    is_by_more = bool(set(chosen).difference({"Prefix"}))
+    is_on = rule.get("Status") == "Enabled" and "AbortIncompleteMultipartUpload" in rule
+    return is_on and not is_by_more and prefix.startswith(below)
 
 
 def _entries(pages: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

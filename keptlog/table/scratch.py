@@ -1,0 +1,227 @@
+"""A place in a catalog to try things in, and the means to try them: two namespaces that nobody else uses.
+
+    keptlog_doctor_1700000000000_3f2a9c01         tables, made and thrown away by probes
+    keptlog_doctor_1700000000000_3f2a9c01_away    where a table is renamed to
+
+Their names say when they were made. Who made them takes them away at the end; if it was killed, the next one does, once
+they are older than anybody's probes take. So two that probe at once never meet.
+
+A kill just before the very last step leaves one file of metadata, in which there is no record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Identifier
+
+from keptlog.log.record import Record
+from keptlog.log.segment import Segment
+from keptlog.storage.schema import to_arrow
+from keptlog.storage.segment_writer import SegmentWriter
+from keptlog.table.catalog import EmbeddedCatalog
+from keptlog.table.commit import OPERATION, RUN_ID, Committer
+from keptlog.table.embedded import NAMESPACE
+from keptlog.table.file_metrics import data_file_of
+from keptlog.table.files import TableFiles, local_path
+from keptlog.table.lineage import COMMIT_ID
+from keptlog.table.live_files import LiveFiles
+from keptlog.table.manifests import FileChange
+from keptlog.table.patience import within
+from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
+
+PREFIX = "keptlog_doctor_"
+LEFT_AFTER_MS = 15 * 60_000
+"""Longer than all probes take where every request has to wait; what is older was left by one that was killed."""
+_NAME = re.compile(rf"{PREFIX}(\d+)_\w+")
+_SEGMENT_BYTES = 2**20
+_PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Two namespaces of one catalog, and what is needed to commit there as keptlog does."""
+
+    catalog: Catalog
+    open_another: Callable[[], Catalog]
+    """Opens the same catalog once more: another program's connection."""
+    namespace: str
+    new_id: Callable[[], str]
+    sleep: Callable[[float], None]
+    left: list[str] = field(default_factory=list)
+    """What could not be taken away, a line each."""
+    _locations: set[str] = field(default_factory=set)
+    """Where its tables lay: a writer who knows no better may have staged files there afterwards."""
+
+    @property
+    def files(self) -> TableFiles:
+        """The storage behind the catalog."""
+        return TableFiles(tuple(sorted(self.catalog.properties.items())))
+
+    @property
+    def away(self) -> str:
+        """The other namespace."""
+        return f"{self.namespace}_away"
+
+    def create(self, name: str) -> Table:
+        """Create a table as a topic's is made; ``name`` is free."""
+        table = self.catalog.create_table(
+            (self.namespace, name),
+            TABLE_SCHEMA,
+            partition_spec=PARTITION_SPEC,
+            sort_order=SORT_ORDER,
+            properties=TABLE_PROPERTIES,
+        )
+        self._locations.add(table.location())
+        return table
+
+    def drop(self, name: str) -> None:
+        """Drop a table, with its files."""
+        _remove_table(self.catalog, self.files, (self.namespace, name))
+
+    def load(self, name: str, catalog: Catalog | None = None) -> Table:
+        """A table as the catalog shows it now, through this connection or another one."""
+        return (catalog or self.catalog).load_table((self.namespace, name))
+
+    def removed(self) -> bool:
+        """Take away all that is there; ``left`` says what could not be."""
+        self.left.clear()
+        for namespace in (self.namespace, self.away):
+            try:
+                remove_namespace(self.catalog, self.files, namespace)
+            except NoSuchNamespaceError:
+                continue
+            except OUT_OF_REACH as error:
+                self.left.append(f"namespace {namespace} ({one_line(error)}); a later doctor takes it away")
+        for location in self._locations:
+            try:
+                self.files.delete_many(file.path for file in self.files.list(location))
+            except OUT_OF_REACH as error:
+                self.left.append(f"files below {location} ({one_line(error)}); delete them by hand")
+            _remove_folders(location)
+        return True
+
+    def committer(self, catalog: Catalog) -> Committer:
+        """What lands changes of keptlog's own."""
+        return Committer(catalog, self.sleep, self.files)
+
+    def staged(self, table: Table, offset: int) -> Segment:
+        """A segment of one record, written and not live."""
+        folder = f"{table.location()}/data/partition=0"
+        writer = SegmentWriter(self.files, lambda base: f"{folder}/{base:020d}-{self.new_id()}.parquet", _SEGMENT_BYTES)
+        writer.write(to_arrow(0, [Record(offset, b"probe", b"", 0)]))
+        return writer.finish()[0]
+
+    def change(self, table: Table, offset: int, properties: Mapping[str, str] | None = None) -> FileChange:
+        """A commit that brings a record in and sets properties, as an append's does."""
+        commit_id = f"probe/{self.new_id()}"
+        summary = {RUN_ID: "probe", COMMIT_ID: commit_id, OPERATION: "probe"}
+        return FileChange(summary, properties or {}, [data_file_of(0, self.staged(table, offset))])
+
+    def land(self, table: Table, offset: int, properties: Mapping[str, str] | None = None) -> None:
+        """Commit it, on exactly this table."""
+        self.change(table, offset, properties).land(table)
+
+
+def offsets_in(table: Table, snapshot: Snapshot | None = None) -> list[int]:
+    """Which records a snapshot (default: the current one) shows, by the offsets in its manifests, in their order."""
+    return [file.segment.base_offset for files in LiveFiles().of(table, snapshot).values() for file in files]
+
+
+@contextlib.contextmanager
+def scratch_at(scratch: Scratch) -> Iterator[Scratch]:
+    """Make the namespaces, and take them away again with all that is in them."""
+    try:
+        scratch.catalog.create_namespace((scratch.namespace,))
+        scratch.catalog.create_namespace((scratch.away,))
+        yield scratch
+    finally:
+        if not within(scratch.removed, _PATIENCE_SECONDS):
+            scratch.left.append(f"namespaces {scratch.namespace} and {scratch.away}; a later doctor takes them away")
+
+
+def is_not_made_yet(catalog: Catalog) -> bool:
+    """Whether to look at the catalog would make it."""
+    return isinstance(catalog, EmbeddedCatalog) and catalog.is_empty
+
+
+def topics_folder(scratch: Scratch) -> str:
+    """Where the catalog puts topics, as far as the place of a table here tells."""
+    return scratch.create("place").location().rpartition("/")[0].replace(scratch.namespace, NAMESPACE)
+
+
+def scratch_name(now_ms: int, name: str) -> str:
+    """The namespace of one that begins now; ``name`` tells it from another one."""
+    return f"{PREFIX}{now_ms}_{name[:8]}"
+
+
+def left_over(catalog: Catalog) -> dict[str, int]:
+    """Namespaces of those who are at it, or were killed, and when they were made, in ms since 1970 UTC."""
+    names = [namespace[-1] for namespace in catalog.list_namespaces()]
+    return {name: int(found[1]) for name in names if (found := _NAME.fullmatch(name))}
+
+
+def sweep(catalog: Catalog, files: TableFiles, now_ms: int) -> tuple[list[str], list[str]]:
+    """Take away what those have left who were killed.
+
+    Returns:
+        The namespaces that are gone now; and a line for each that is still there, with why.
+    """
+    gone: list[str] = []
+    left: list[str] = []
+    for name, made_ms in sorted(left_over(catalog).items()):
+        if now_ms - made_ms < LEFT_AFTER_MS:
+            left.append(f"namespace {name} is another doctor's, or was left a moment ago: the next one takes it away")
+            continue
+        try:
+            remove_namespace(catalog, files, name)
+            gone.append(name)
+        except NoSuchNamespaceError:
+            continue
+        except OUT_OF_REACH as error:
+            left.append(f"namespace {name} can't be taken away ({one_line(error)}): drop it by hand")
+    return gone, left
+
+
+def remove_namespace(catalog: Catalog, files: TableFiles, namespace: str) -> None:
+    """Delete a namespace, its tables and their files.
+
+    Raises:
+        NoSuchNamespaceError: it is gone already.
+    """
+    for identifier in catalog.list_tables((namespace,)):
+        with contextlib.suppress(NoSuchTableError):
+            _remove_table(catalog, files, identifier)
+    catalog.drop_namespace((namespace,))
+
+
+def _remove_table(catalog: Catalog, files: TableFiles, identifier: Identifier) -> None:
+    table = catalog.load_table(identifier)
+    # Its metadata says where it lies, so it goes when the catalog has forgotten it.
+    last = table.metadata_location
+    files.delete_many(file.path for file in files.list(table.location()) if file.path != last)
+    catalog.drop_table(identifier)
+    files.delete(last)
+    _remove_folders(table.location())
+
+
+def _remove_folders(location: str) -> None:
+    """On a disk empty folders are left: the table's, and that of its namespace."""
+    local = local_path(location)
+    if local is None:
+        return
+    for folder, _, _ in os.walk(local, topdown=False):
+        with contextlib.suppress(OSError):
+            Path(folder).rmdir()
+    with contextlib.suppress(OSError):
+        Path(local).parent.rmdir()
