@@ -155,7 +155,7 @@ def a_wrong_refusal_is_found(scratch: Scratch) -> str:
     return _found_again(scratch, "wrong_refusal", CommitFailedException("refused on purpose, after it landed"))
 
 
-_TWICE = "after a lost answer nobody can say what landed: runs end with an error, and who appends again doubles records"
+_TWICE = "after a lost answer records land twice, or runs end because nobody can say whether they landed"
 PROBES = (
     Probe(
         "one commit",
@@ -177,11 +177,12 @@ PROBES = (
         properties_stay,
         loses=True,
     ),
-    Probe("lost answer", "a commit whose answer was lost is found again", _TWICE, a_lost_answer_is_found),
+    Probe("lost answer", "a commit whose answer was lost is found again", _TWICE, a_lost_answer_is_found, loses=True),
     Probe(
         "wrong refusal",
         "a commit that landed and was reported as refused is found again",
         _TWICE,
         a_wrong_refusal_is_found,
+        loses=True,
     ),
 )
