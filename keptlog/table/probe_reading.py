@@ -9,7 +9,6 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.catalog_probe import Probe, require
 from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange
 from keptlog.table.scratch import Scratch, offsets_in
 
 _COMMITS = 5
@@ -24,7 +23,7 @@ def snapshots_stay(scratch: Scratch) -> str:
     made: list[int] = []
     scratch.create("history")
     for offset in range(1, _COMMITS + 1):
-        scratch.land(scratch.load("history"), offset)
+        scratch.append("history", offset)
         current = scratch.load("history").current_snapshot()
         made += [current.snapshot_id] if current else []
     table = scratch.load("history", scratch.open_another())
@@ -56,7 +55,7 @@ def what_was_written_is_read(scratch: Scratch) -> str:
         for each in connections:
             scratch.load("fresh", each)
         writer, reader = connections[offset % 2], connections[1 - offset % 2]
-        scratch.land(scratch.load("fresh", writer), offset, {"probe.offset": str(offset)})
+        scratch.append("fresh", offset, {"probe.offset": str(offset)}, catalog=writer)
         for who, each in (("the connection that committed", writer), ("another connection", reader)):
             table = scratch.load("fresh", each)
             is_fresh = table.properties.get("probe.offset") == str(offset) and offset in offsets_in(table)
@@ -76,11 +75,10 @@ def only_what_is_expired_goes(scratch: Scratch) -> str:
     """A purge's commit: it names the snapshots that leave, and brings one of its own."""
     scratch.create("expiry")
     for offset in (1, 2, 3, 4):
-        scratch.land(scratch.load("expiry"), offset)
+        scratch.append("expiry", offset)
     before = scratch.load("expiry")
     ids = [each.snapshot_id for each in _snapshots(before)]
-    change = scratch.change(before, 5)
-    FileChange(change.summary, {}, change.added, expired_snapshots=ids[:2]).land(before)
+    scratch.append("expiry", 5, expired=ids[:2])
     after = scratch.load("expiry")
     left = [each.snapshot_id for each in _snapshots(after)]
     require(not set(left).intersection(ids[:2]), "snapshots that were expired are still there")

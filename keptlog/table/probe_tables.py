@@ -75,8 +75,8 @@ def names_stay(scratch: Scratch) -> str:
 
 def a_rename_takes_all_along(scratch: Scratch) -> str:
     """Into the other namespace, as a deletion does it."""
-    before = scratch.create("renamed")
-    scratch.land(before, 1, {"probe.kept": "yes"})
+    scratch.create("renamed")
+    scratch.append("renamed", 1, {"probe.kept": "yes"})
     before = scratch.load("renamed")
     old, new = (scratch.namespace, "renamed"), (scratch.away, "renamed")
     scratch.catalog.rename_table(old, new)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from keptlog.log.segment import Segment
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.catalog import EmbeddedCatalog
-from keptlog.table.commit import OPERATION, RUN_ID, Committer
+from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles, local_path
@@ -101,9 +101,10 @@ class Scratch:
                 remove_namespace(self.catalog, self.files, namespace)
             except NoSuchNamespaceError:
                 continue
-            except OUT_OF_REACH as error:
+            except Exception as error:  # noqa: BLE001  # whatever keeps it: the answers are known by then
                 self.left.append(f"namespace {namespace} ({one_line(error)}); a later doctor takes it away")
-        for location in self._locations:
+        # Of a table that the catalog still knows the metadata must stay: whoever comes later finds it by that.
+        for location in () if self.left else self._locations:
             try:
                 self.files.delete_many(file.path for file in self.files.list(location))
             except OUT_OF_REACH as error:
@@ -123,14 +124,39 @@ class Scratch:
         return writer.finish()[0]
 
     def change(self, table: Table, offset: int, properties: Mapping[str, str] | None = None) -> FileChange:
-        """A commit that brings a record in and sets properties, as an append's does."""
-        commit_id = f"probe/{self.new_id()}"
-        summary = {RUN_ID: "probe", COMMIT_ID: commit_id, OPERATION: "probe"}
-        return FileChange(summary, properties or {}, [data_file_of(0, self.staged(table, offset))])
+        """A single attempt at the same, which is to land on exactly this table."""
+        return FileChange(self.new_summary(), properties or {}, [data_file_of(0, self.staged(table, offset))])
 
-    def land(self, table: Table, offset: int, properties: Mapping[str, str] | None = None) -> None:
-        """Commit it, on exactly this table."""
-        self.change(table, offset, properties).land(table)
+    def new_summary(self) -> Mapping[str, str]:
+        """What tells a snapshot from any other."""
+        return {RUN_ID: "probe", COMMIT_ID: f"probe/{self.new_id()}", OPERATION: "probe"}
+
+    def append(
+        self,
+        name: str,
+        offset: int,
+        properties: Mapping[str, str] | None = None,
+        *,
+        expired: Sequence[int] = (),
+        catalog: Catalog | None = None,
+    ) -> Mapping[str, str]:
+        """Land a record and properties as keptlog does, again and again if there is no answer.
+
+        Returns:
+            What is in the summary of its snapshot.
+
+        Raises:
+            StorageUnavailable, CommitStateUnknown: the catalog can't be reached.
+        """
+        summary = self.new_summary()
+
+        def prepare(table: Table) -> Land:
+            added = [data_file_of(0, self.staged(table, offset))]
+            return FileChange(summary, properties or {}, added, expired_snapshots=expired).written(table)
+
+        change = Change(name, commit_id=summary[COMMIT_ID], namespace=self.namespace)
+        self.committer(catalog or self.catalog).commit(change, prepare)
+        return summary
 
 
 def offsets_in(table: Table, snapshot: Snapshot | None = None) -> list[int]:
@@ -188,7 +214,7 @@ def sweep(catalog: Catalog, files: TableFiles, now_ms: int) -> tuple[list[str], 
             gone.append(name)
         except NoSuchNamespaceError:
             continue
-        except OUT_OF_REACH as error:
+        except Exception as error:  # noqa: BLE001  # what was left is no reason to look at nothing
             left.append(f"namespace {name} can't be taken away ({one_line(error)}): drop it by hand")
     return gone, left
 
@@ -200,8 +226,12 @@ def remove_namespace(catalog: Catalog, files: TableFiles, namespace: str) -> Non
         NoSuchNamespaceError: it is gone already.
     """
     for identifier in catalog.list_tables((namespace,)):
-        with contextlib.suppress(NoSuchTableError):
+        try:
             _remove_table(catalog, files, identifier)
+        except (NoSuchTableError, FileNotFoundError):
+            # Somebody else was at it, or its metadata is gone.
+            with contextlib.suppress(NoSuchTableError):
+                catalog.drop_table(identifier)
     catalog.drop_namespace((namespace,))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from pyiceberg.catalog.sql import SqlCatalog
@@ -24,7 +23,7 @@ def sqlite_catalog(folder: Path, kind: type[SqlCatalog] = SqlCatalog) -> SqlCata
 def scratch_of(folder: Path, kind: type[SqlCatalog] = SqlCatalog) -> Scratch:
     catalog = sqlite_catalog(folder, kind)
     name = f"keptlog_doctor_1_{new_id()[:8]}"
-    return Scratch(catalog, lambda: sqlite_catalog(folder, kind), name, new_id, time.sleep)
+    return Scratch(catalog, lambda: sqlite_catalog(folder, kind), name, new_id, lambda _: None)
 
 
 def results_of(scratch: Scratch, *names: str, patience_seconds: float = 120) -> list[ProbeResult]:

@@ -1,0 +1,66 @@
+"""What keptlog says of catalogs that were tried: everything is kept, and nothing is left behind."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate
+from keptlog.table.catalog import open_catalog
+from keptlog.table.catalog_probe import Answer
+from keptlog.table.scratch import left_over
+from tests.catalogs.conftest import Configure, Open
+from tests.table.buckets import KEYS, ABucket
+from tests.table.stores import create, new_id
+
+
+def examined(open_one: Open) -> Certificate:
+    return CatalogDoctor(open_one, new_id, time.sleep).examine(time.time_ns() // 1_000_000)
+
+
+def require_certified(open_one: Open) -> Certificate:
+    found = examined(open_one)
+    assert {each.probe.name: each.seen for each in found.results if each.answer is not Answer.KEPT} == {}
+    assert found.verdict == "this catalog does what keptlog's guarantees rest on"
+    assert left_over(open_one()) == {}
+    assert found.left == ()
+    return found
+
+
+def below(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+def test_the_embedded_catalog(tmp_path: Path) -> None:
+    create(tmp_path)
+    before = below(tmp_path)
+    assert require_certified(lambda: open_catalog(tmp_path)).hints == ()
+    assert below(tmp_path) == before
+
+
+def test_sqlite_by_pyiceberg_s_configuration(tmp_path: Path, configure: Configure) -> None:
+    open_one = configure(type="sql", uri=f"sqlite:///{tmp_path / 'shared.db'}", warehouse=f"file://{tmp_path / 'lake'}")
+    require_certified(open_one)
+    assert [path for path in below(tmp_path / "lake") if path.is_file()] == []
+
+
+def test_postgres(tmp_path: Path, configure: Configure, database: Any) -> None:
+    open_one = configure(type="sql", uri=database.create(f"db{new_id()}"), warehouse=f"file://{tmp_path / 'lake'}")
+    require_certified(open_one)
+    assert [path for path in below(tmp_path / "lake") if path.is_file()] == []
+
+
+def test_postgres_and_a_bucket(configure: Configure, database: Any, bucket: ABucket) -> None:
+    keys = {name.replace(".", "__").replace("-", "_"): text for name, text in dict(bucket.properties).items()}
+    uri = database.create(f"db{new_id()}")
+    require_certified(configure(type="sql", uri=uri, warehouse=f"s3://{bucket.name}/lake", **keys))
+    assert KEYS.keys() < dict(bucket.properties).keys()
+    assert bucket.versions() == []
+
+
+def test_rest(configure: Configure, rest: tuple[str, Path]) -> None:
+    uri, warehouse = rest
+    before = below(warehouse)
+    require_certified(configure(type="rest", uri=uri))
+    assert {path for path in below(warehouse) - before if path.is_file()} == set()

@@ -1,0 +1,69 @@
+"""What a doctor leaves that is killed is taken away by a later one, and by no other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from keptlog.passes.catalog_doctor import CatalogDoctor
+from keptlog.table.catalog import open_catalog
+from keptlog.table.files import TableFiles
+from keptlog.table.scratch import LEFT_AFTER_MS, left_over, sweep
+from tests.table.stores import create, new_id
+
+ROOT = Path(__file__).parents[2]
+
+
+def kill_after(line: str, home: Path) -> None:
+    """Kill the command as soon as it has said a line, somewhere in its next probe."""
+    command = [sys.executable, "-m", "keptlog", "doctor", "--catalog"]
+    environment = os.environ | {"KEPTLOG_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        said = [process.stderr.readline()]
+        while said[-1] and line not in said[-1]:
+            said.append(process.stderr.readline())
+        time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, said
+
+
+@pytest.mark.parametrize("line", ["tables: kept", "rename: kept", "one commit: kept"])
+def test_whatever_a_killed_one_has_left_goes_with_the_next(tmp_path: Path, line: str) -> None:
+    create(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    kill_after(line, tmp_path)
+    catalog = open_catalog(tmp_path)
+    left = left_over(catalog)
+    assert sorted(left) == [min(left), f"{min(left)}_away"]
+    assert any(path.is_file() for path in set(tmp_path.rglob("*")) - before)
+    files = TableFiles(tuple(sorted(catalog.properties.items())))
+    made_ms = min(left.values())
+    gone, told = sweep(catalog, files, made_ms + LEFT_AFTER_MS - 1)
+    assert (gone, len(told)) == ([], 2), "it may be at it still"
+    assert all("another doctor's, or was left a moment ago" in each for each in told)
+    assert sweep(catalog, files, made_ms + LEFT_AFTER_MS) == (sorted(left), [])
+    assert left_over(catalog) == {}
+    assert {path for path in set(tmp_path.rglob("*")) - before if path.is_file()} == set()
+
+
+def test_who_looks_says_what_it_has_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(tmp_path)
+    monkeypatch.setattr("keptlog.passes.catalog_doctor.PROBES", ())
+    catalog = open_catalog(tmp_path)
+    for name in ("keptlog_doctor_1000_dead", "keptlog_doctor_9000000_busy", "keptlog_doctor_notes", "other"):
+        catalog.create_namespace((name,))
+    doctor = CatalogDoctor(lambda: open_catalog(tmp_path), new_id, time.sleep)
+    found = doctor.examine(9_000_000)
+    assert found.swept == ("keptlog_doctor_1000_dead",)
+    assert [line.split()[1] for line in found.left] == ["keptlog_doctor_9000000_busy"]
+    names = {namespace[-1] for namespace in catalog.list_namespaces()}
+    assert names == {"keptlog", "other", "keptlog_doctor_9000000_busy", "keptlog_doctor_notes"}

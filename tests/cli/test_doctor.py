@@ -1,0 +1,52 @@
+"""``keptlog doctor``: what it says, and its exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def test_alone_it_asks_what_to_look_at(keptlog: Run) -> None:
+    said = keptlog("doctor")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "keptlog: say what to look at: keptlog doctor --catalog\n"
+
+
+def test_a_home_that_is_not_there_is_not_made(keptlog: Run, home: Path) -> None:
+    said = keptlog("doctor", "--catalog")
+    assert said.code == 2
+    assert "there is no catalog here yet" in said.err
+    assert not home.exists()
+
+
+def test_a_catalog_that_keeps_everything_is_told_in_a_table_and_no_topic_is_touched(keptlog: Run, home: Path) -> None:
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
+    before = {path: path.stat().st_mtime_ns for path in (home / "warehouse").rglob("*") if path.is_file()}
+    said = keptlog("doctor", "--catalog", "--quiet")
+    lines = said.out.splitlines()
+    assert said.code == 0, said.out
+    assert lines[0].split() == ["probe", "result", "seen"]
+    assert lines[-1] == "EmbeddedCatalog: this catalog does what keptlog's guarantees rest on"
+    assert any(line.startswith("compare and swap  kept") for line in lines)
+    assert {path: path.stat().st_mtime_ns for path in (home / "warehouse").rglob("*") if path.is_file()} == before
+    assert [row["topic"] for row in keptlog("topic", "list", "--json").json] == ["users"]
+
+
+def test_a_catalog_that_loses_updates_is_refused_with_what_was_seen_and_what_follows(
+    keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__PY_CATALOG_IMPL", "tests.catalogs.wrong.FirstRowsLost")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}?timeout=30")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
+    said = keptlog("doctor", "--catalog", "--json")
+    assert said.code == 1
+    told = said.json
+    assert (told["catalog"], told["answer"]) == ("FirstRowsLost", "broken")
+    assert told["verdict"] == "this catalog loses or mixes up updates (empty table): keep no topics in it"
+    [broken] = [each for each in told["probes"] if each["answer"] == "broken"]
+    assert "are not there" in broken["seen"]
+    assert "keep no topic in this catalog" in broken["follows"]
+    assert (told["swept"], told["left"], told["hints"]) == ([], [], [])
