@@ -96,7 +96,7 @@ def _answered(probe: Probe, scratch: Scratch) -> ProbeResult:
     try:
         return ProbeResult(probe, Answer.KEPT, probe.look(scratch))
     except PromiseBroken as broken:
-        return ProbeResult(probe, Answer.BROKEN, str(broken))
+        return ProbeResult(probe, Answer.BROKEN, " ".join(str(broken).split()))
     except InvalidConfig:
         raise
     except _NOT_LOOKED_AT as error:

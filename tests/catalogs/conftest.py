@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyiceberg.catalog import Catalog
 
+from examples.lake.postgres import Postgres, postgres
+from examples.lake.rest_catalog import rest_catalog
 from keptlog.table.catalog import open_catalog
 from tests.lake.installed import or_skip
 from tests.table.buckets import ABucket, new_bucket, s3_server
@@ -19,9 +20,7 @@ Configure = Callable[..., Open]
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[Any]:
-    from examples.lake.postgres import postgres
-
+def database() -> Iterator[Postgres]:
     with or_skip(postgres()) as server:
         yield server
 
@@ -29,8 +28,6 @@ def database() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Its URL and its warehouse, on this disk."""
-    from examples.lake.rest_catalog import rest_catalog
-
     warehouse = tmp_path_factory.mktemp("rest")
     with or_skip(rest_catalog(str(warehouse))) as server:
         yield server.uri, warehouse

@@ -1,4 +1,4 @@
-"""Faults between keptlog and a REST catalog that is right: what could not be tried is not looked at, and never broken."""
+"""Faults before a REST catalog that is right: what could not be tried is not looked at, and nothing is broken."""
 
 from __future__ import annotations
 

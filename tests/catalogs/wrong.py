@@ -211,7 +211,7 @@ class OneCommitOnly(SqlCatalog):
         if table.current_snapshot() is not None:
             requirements = (
                 *requirements,
-                AssertRefSnapshotId(type="assert-ref-snapshot-id", ref="main", snapshot_id=1),
+                AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": 1}),
             )
         return super().commit_table(table, requirements, updates)
 
