@@ -32,6 +32,16 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 """Closing a connection so is a reset."""
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "expect", "content-length"}
 
+_REFUSALS = {
+    400: ("InvalidRequest", "BadRequestException"),
+    401: ("ExpiredToken", "NotAuthorizedException"),
+    403: ("AccessDenied", "ForbiddenException"),
+    409: ("OperationAborted", "CommitFailedException"),
+    500: ("InternalError", "InternalServerError"),
+    503: ("SlowDown", "ServiceUnavailableException"),
+}
+"""Status to the words of S3, and of Iceberg's REST catalog."""
+
 
 class Fault(enum.Enum):
     """What happens to one request."""
@@ -39,8 +49,11 @@ class Fault(enum.Enum):
     RESET = "the connection is reset, and the request never arrives"
     LOST_ANSWER = "the request is carried out, and the connection is reset"
     CUT = "half of the answer comes, then the connection is reset"
+    BAD_REQUEST = 400
     UNAUTHORIZED = 401
     FORBIDDEN = 403
+    CONFLICT = 409
+    SERVER_ERROR = 500
     SLOW_DOWN = 503
 
 
@@ -246,11 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refusal(self, status: int) -> bytes:
         """In the words of Iceberg's REST catalog, or of S3."""
-        code = {401: "ExpiredToken", 403: "AccessDenied", 503: "SlowDown"}[status]
+        code, kind = _REFUSALS[status]
         if self._is_rest():
-            kind = {401: "NotAuthorizedException", 403: "ForbiddenException", 503: "ServiceUnavailableException"}[
-                status
-            ]
             return json.dumps({"error": {"message": "told by the proxy", "type": kind, "code": status}}).encode()
         return f"<Error><Code>{code}</Code><Message>told by the proxy</Message></Error>".encode()
 
