@@ -3,6 +3,7 @@
     kafka    Kafka's own classes, a broker, and Maven, which fetches both: once for all of them
     spark    most of those that take the Spark session: a second one costs ten seconds and a gigabyte
     shared   a Dagster on PostgreSQL with all of its processes, once
+    catalogs those that ask a database and a REST catalog, which are started once for them
     FILE     all others: what a file sets up, it sets up once
 
 Groups are told by where a test lies. xdist has marks for that, but its 3.8 does not find them again with pytest 9.2.
@@ -16,6 +17,8 @@ _TOGETHER = {
     "tests/kafka/": "kafka",
     "tests/broker/": "kafka",
     "tests/examples/test_demo_kafka.py": "kafka",
+    "tests/catalogs/test_certified.py": "catalogs",
+    "tests/catalogs/test_faults.py": "catalogs",
     "tests/spark/": "spark",
     "tests/orchestration/": "spark",
     "tests/cli/": "spark",

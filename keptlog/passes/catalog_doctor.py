@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
@@ -19,10 +18,7 @@ from keptlog.table.probe_races import PROBES as RACES
 from keptlog.table.probe_reading import PROBES as READING
 from keptlog.table.probe_tables import PROBES as TABLES
 from keptlog.table.reach import OUT_OF_REACH, one_line, reaching
-from keptlog.table.scratch import Scratch, is_not_made_yet, scratch_at, scratch_name, sweep, topics_folder
-
-if TYPE_CHECKING:
-    from pyiceberg.catalog import Catalog
+from keptlog.table.scratch import OpenCatalog, Scratch, is_not_made_yet, scratch_at, scratch_name, sweep, topics_folder
 
 PROBES = (*TABLES, *RACES, *COMMITS, *READING)
 
@@ -66,7 +62,7 @@ class Certificate:
 class CatalogDoctor:
     """Looks at one catalog."""
 
-    open_one: Callable[[], Catalog]
+    open_one: OpenCatalog
     """Opens it, each time anew."""
     new_id: Callable[[], str]
     sleep: Callable[[float], None]

@@ -13,6 +13,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from typing_extensions import override
 
 from keptlog.errors import CommitStateUnknown, LogCorrupt, StorageUnavailable
+from keptlog.log.counted import counted
 from keptlog.table.catalog_probe import Probe, PromiseBroken, require
 from keptlog.table.scratch import Scratch, offsets_in
 
@@ -58,7 +59,7 @@ def a_commit_makes_one_snapshot(scratch: Scratch) -> str:
         after = scratch.load("snapshot")
         known = {each.snapshot_id for each in earlier.metadata.snapshots}
         new = [each for each in after.metadata.snapshots if each.snapshot_id not in known]
-        require(len(new) == 1, f"one commit made {len(new)} snapshots")
+        require(len(new) == 1, f"one commit made {counted(len(new), 'snapshot')}")
         current, before = after.current_snapshot(), earlier.current_snapshot()
         require(current and current.snapshot_id == new[0].snapshot_id, "a commit's snapshot is not the current one")
         is_child = new[0].parent_snapshot_id == (before.snapshot_id if before else None)

@@ -118,7 +118,7 @@ class _Race:
         require(new, f"all {WRITERS} writers {where} were refused")
         known = {each.snapshot_id for each in before.metadata.snapshots}
         came = [each for each in after.metadata.snapshots if each.snapshot_id not in known]
-        require(len(came) == 1, f"one writer landed, and there are {len(came)} new snapshots")
+        require(len(came) == 1, f"one writer landed, and made {counted(len(came), 'snapshot')}")
         self._judge_properties(before.properties, after.properties, new[0])
 
     def _judge_properties(self, before: Mapping[str, str], after: Mapping[str, str], landed: int) -> None:

@@ -40,6 +40,8 @@ from keptlog.table.patience import within
 from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 
+OpenCatalog = Callable[[], Catalog]
+"""Opens one catalog, each time anew."""
 PREFIX = "keptlog_doctor_"
 LEFT_AFTER_MS = 15 * 60_000
 """Longer than all probes take where every request has to wait; what is older was left by one that was killed."""
@@ -53,7 +55,7 @@ class Scratch:
     """Two namespaces of one catalog, and what is needed to commit there as keptlog does."""
 
     catalog: Catalog
-    open_another: Callable[[], Catalog]
+    open_another: OpenCatalog
     """Opens the same catalog once more: another program's connection."""
     namespace: str
     new_id: Callable[[], str]
