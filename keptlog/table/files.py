@@ -245,7 +245,7 @@ class TableFiles:
             ModuleNotFoundError: boto3 is missing.
             OSError: the store does not answer, or does not allow it.
         """
-        return self._bucket(folder).why_uploads_stay(folder) if folder.startswith(_S3) else None
+        return self._bucket(folder).why_uploads_stay(folder) if folder.startswith(S3) else None
 
     def make_deletions_durable(self, folder: str) -> None:
         """Wait until what was deleted below a folder stays gone in a power loss; a deletion alone may be taken back."""

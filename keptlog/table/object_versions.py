@@ -160,11 +160,11 @@ class Bucket:
         """Which rule is missing that gives up uploads below a folder which nobody completes; null if there is one."""
         prefix = _key(folder).rstrip("/") + "/"
         try:
-            with _reaching(f"bucket {self._name} can't be asked for its lifecycle rules"):
+            with reaching_store(f"bucket {self._name} can't be asked for its lifecycle rules"):
                 rules = self._client.get_bucket_lifecycle_configuration(Bucket=self._name).get("Rules", ())
         except OSError as error:
             cause = error.__cause__
-            if not isinstance(cause, ClientError) or _code(cause) != "NoSuchLifecycleConfiguration":
+            if not isinstance(cause, ClientError) or code_of(cause) != "NoSuchLifecycleConfiguration":
                 raise
             rules = ()
         if any(_gives_up_uploads(rule, prefix) for rule in rules):
