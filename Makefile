@@ -9,6 +9,8 @@ REAL ?= 20
 JOBS ?= 2
 # For how long to try new histories; SEED is that of the first round.
 MINUTES ?= 10
+# How often to kill each server of a lake.
+KILLS ?= 20
 # What to measure, and how often; RECORDS scales it.
 CASE ?= W1
 ROUNDS ?= 5
@@ -26,7 +28,7 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-kafka quick test sim soak dev lint fuzz readers bench growth clean java
+.PHONY: help demo demo-kafka demo-lake quick test sim soak soak-lake dev lint fuzz readers bench growth clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -38,6 +40,9 @@ demo: java $(venv) $(dagster) ## compact the history of this repository and tell
 demo-kafka: export DAGSTER_HOME := $(DAGSTER_HOME)
 demo-kafka: java $(venv) $(dagster) ## ingest and compact a topic of a real Kafka broker, started for it (needs Maven)
 	@$(bin)/python -m examples.demo_kafka
+
+demo-lake: java $(venv) ## the whole story on S3, Postgres, an Iceberg REST catalog and a Spark cluster (needs Maven, PostgreSQL)
+	@$(bin)/python -m examples.demo_lake
 
 quick: export JAVA_HOME := /nonexistent
 quick: $(venv) ## check what one runs while working: style, rules, kernels, tables, with few examples; no Java
@@ -53,6 +58,9 @@ sim: $(venv) ## simulate histories with faults until one breaks; longer: make si
 
 soak: java $(venv) ## try new histories until one fails; longer: make soak MINUTES=600, again: make soak SEED=7
 	@$(bin)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+soak-lake: java $(venv) ## kill and disturb a lake of local servers; longer: make soak-lake KILLS=200, again: SEED=7
+	@$(bin)/python -m tests.lake.soak --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 dev: export DAGSTER_HOME := $(DAGSTER_HOME)
 dev: java $(venv) $(dagster) ## open the Dagster UI on http://localhost:3000; another port: make dev PORT=3100

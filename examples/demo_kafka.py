@@ -14,51 +14,41 @@ stay (``examples.telling``). Needs Maven, once: Kafka's jars come through it.
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import dagster as dg
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from pyspark import SparkContext
 
 from examples.kafka_broker import DEADLINE_SECONDS, KafkaBroker, kafka_broker
 from examples.kafka_jars import VERSION, KafkaMissing, java, kafka_jars
-from examples.telling import DAY_MS, Telling, chapter, demo_home, say, where_to_look
-from examples.user_profiles import Produced, digest_of, joint, user_profiles
+from examples.profiles_telling import PARTITIONS, ProfilesTelling
+from examples.telling import DAY_MS, chapter, demo_home, say, where_to_look
+from examples.to_the_end import INTERRUPTED, interruptible, warm_spark
+from examples.user_profiles import user_profiles
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.dagster.orchestration.sensors import SENSORS
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.home import Home
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
-from keptlog.spark.session import start_session
 
 TOPIC = "demo.user-profiles"
-PARTITIONS = 3
 SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": str(DAY_MS)}
 RECORDS = 200_000
 _FEWEST_RECORDS = 1000
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_INTERRUPTED = 130
 _ERRORS_ONLY = 3
 """librdkafka logs that a broker which has just started lets it wait; that is no news."""
 
 
-@dataclass
-class Demo(Telling):
+class Demo(ProfilesTelling):
     """The telling of what was produced to a broker."""
-
-    produced: Produced = field(default_factory=lambda: Produced(PARTITIONS))
 
     def produce(self, broker: KafkaBroker, records: Iterable[NewRecord]) -> None:
         """Send records to the broker, and wait until it has acknowledged all of them."""
@@ -72,29 +62,6 @@ class Demo(Telling):
             f"  produced {count:,} records, {deleted:,} of them tombstones, in {took_s:.1f} s "
             f"({count / took_s:,.0f} a second, made up and sent)"
         )
-
-    def is_as_produced(self) -> bool:
-        """Whether the records of the last wave are here, each at its offset, and nothing of them was changed."""
-        found = [
-            digest_of(record for _, record in self.home.store.read(TOPIC, partition, first))
-            for partition, first in enumerate(self.produced.begins)
-        ]
-        count = sum(self.produced.ends) - sum(self.produced.begins)
-        say(f"  {count:,} records by offset, key, value, timestamp and headers:")
-        say(f"    produced {joint(self.produced.digests())}, here {joint(found)}")
-        same = found == self.produced.digests()
-        say("    the same" if same else "    NOT THE SAME")
-        return same
-
-    def has_latest_values(self) -> bool:
-        """Whether the topic's latest values are those that were produced last."""
-        truth = self.produced.latest
-        latest = {record.key: record.value for _, record in self.home.store.read(TOPIC, latest=True)}
-        different = {key for key, _ in latest.items() ^ truth.items()}
-        say(f"  produced: {len(truth):,} keys that are not deleted; keptlog read --latest: {len(latest):,} keys")
-        if different:
-            say(f"  {len(different):,} keys differ, {min(different, key=repr)!r} among them")
-        return not different
 
 
 def tell(broker: KafkaBroker, home: Home, instance: dg.DagsterInstance, count: int) -> bool:
@@ -203,41 +170,6 @@ def send(bootstrap: str, records: Iterable[NewRecord]) -> None:
         raise StorageUnavailable(f"the broker at {bootstrap} did not take {len(refused)} records: {refused[0]}")
 
 
-@contextmanager
-def warm_spark() -> Iterator[None]:
-    """One Spark session for all runs; when the block ends, its processes are gone, not only told to go."""
-    session = start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
-    try:
-        yield
-    finally:
-        gateway = SparkContext._gateway  # noqa: SLF001  # nothing else tells its process
-        with suppress(Exception):  # an interrupted session may not answer any more
-            session.stop()
-        if gateway:
-            # It ends when its stdin does.
-            process = gateway.proc
-            gateway.shutdown()
-            process.stdin.close()
-            process.wait()
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let every signal that asks this process to end be a KeyboardInterrupt, once, so that what is open is closed."""
-
-    def interrupt(*_: object) -> NoReturn:
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = [signal.signal(each, interrupt) for each in _SIGNALS]
-    try:
-        yield
-    finally:
-        for each, handler in zip(_SIGNALS, before, strict=True):
-            signal.signal(each, handler)
-
-
 def run(count: int) -> int:
     """Start all that is needed, tell the story, and end it."""
     started = time.monotonic()
@@ -271,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         print("demo-kafka: interrupted; the broker and Spark are gone", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
 
 
 if __name__ == "__main__":
