@@ -26,8 +26,9 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from examples.installed import NotInstalled, java
 from examples.kafka_broker import DEADLINE_SECONDS, KafkaBroker, kafka_broker
-from examples.kafka_jars import VERSION, KafkaMissing, java, kafka_jars
+from examples.kafka_jars import VERSION, WHAT, kafka_jars
 from examples.profiles_telling import PARTITIONS, ProfilesTelling
 from examples.telling import DAY_MS, chapter, demo_home, say, where_to_look
 from examples.to_the_end import INTERRUPTED, interruptible, warm_spark
@@ -173,7 +174,7 @@ def send(bootstrap: str, records: Iterable[NewRecord]) -> None:
 def run(count: int) -> int:
     """Start all that is needed, tell the story, and end it."""
     started = time.monotonic()
-    java()
+    java(WHAT)
     kafka_jars(say)
     home = demo_home(TOPIC, "demo-kafka")
     with dg.DagsterInstance.get() as instance, kafka_broker() as broker, warm_spark():
@@ -195,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with interruptible():
             return run(count)
-    except KafkaMissing as missing:
+    except NotInstalled as missing:
         print(f"demo-kafka: {missing}", file=sys.stderr)
         return 2
     except (KeptlogError, dg.Failure) as error:

@@ -24,7 +24,8 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from examples.kafka_jars import VERSION, java, kafka_jars
+from examples.installed import java
+from examples.kafka_jars import VERSION, WHAT, kafka_jars
 from keptlog.errors import StorageUnavailable
 
 DEADLINE_SECONDS = 60.0
@@ -124,10 +125,10 @@ def kafka_broker(settings: Mapping[str, str] | None = None, listeners: Sequence[
     ``settings`` go over those that it has here; each further listener gets a port of its own.
 
     Raises:
-        KafkaMissing: there is no Java, or Maven is missing or can't get the jars.
+        NotInstalled: there is no Java, or Maven is missing or can't get the jars.
         StorageUnavailable: it does not start.
     """
-    command = [java(), *_JAVA_OPTIONS, "-cp", kafka_jars()]
+    command = [java(WHAT), *_JAVA_OPTIONS, "-cp", kafka_jars()]
     with tempfile.TemporaryDirectory(prefix="kafka-broker-") as temporary:
         folder = Path(temporary)
         names = [PLAINTEXT, *listeners, _CONTROLLER]

@@ -4,6 +4,7 @@
     spark    most of those that take the Spark session: a second one costs ten seconds and a gigabyte
     shared   a Dagster on PostgreSQL with all of its processes, once
     catalogs those that ask a database and a REST catalog, which are started once for them
+    lake     the servers of a lake, once for all of them
     FILE     all others: what a file sets up, it sets up once
 
 Groups are told by where a test lies. xdist has marks for that, but its 3.8 does not find them again with pytest 9.2.
@@ -14,6 +15,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 _TOGETHER = {
+    "tests/lake/": "lake",
     "tests/kafka/": "kafka",
     "tests/broker/": "kafka",
     "tests/examples/test_demo_kafka.py": "kafka",
@@ -33,6 +35,8 @@ _FIRST = (
     "kafka",
     "spark",
     "shared",
+    "lake",
+    "tests/examples/test_demo_lake.py",
     "tests/e2e/test_dagster_dev.py",
     "tests/model/test_model.py",
     "tests/model/test_readers.py",

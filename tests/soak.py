@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from random import SystemRandom
 
-from examples.kafka_jars import KafkaMissing
+from examples.installed import NotInstalled
 from keptlog.log.counted import counted
 from tests.kafka.jars import classpath
 
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _has_kafka() -> bool:
     try:
         classpath()
-    except KafkaMissing as missing:
+    except NotInstalled as missing:
         _tell(f"without Apache Kafka: {missing}")
         return False
     return True

@@ -31,7 +31,8 @@ import pyarrow.compute as pc
 
 from benchmarks.generated_log import GeneratedLog
 from benchmarks.peers import Left, PeerMissing, Setup, Work
-from examples.kafka_jars import BUILD, KafkaMissing
+from examples.installed import NotInstalled
+from examples.kafka_jars import BUILD
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.files import TableFiles
@@ -54,7 +55,7 @@ _LOG = "generated-0"
 def open_peer(_: Setup) -> KafkaCleaner:
     try:
         path = classpath()
-    except KafkaMissing as missing:
+    except NotInstalled as missing:
         raise PeerMissing(str(missing)) from missing
     if not _CLASSES.exists() or _CLASSES.stat().st_mtime < _SOURCE.stat().st_mtime:
         subprocess.run(["javac", "-proc:none", "-d", str(_CLASSES), "-cp", path, str(_SOURCE)], check=True)

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from examples.installed import BUILD, MavenJars, java
+from examples import installed
+from examples.installed import MavenJars, java
 from examples.lake.server_process import ServerProcess, free_ports, get, running
 
 VERSION = "1.11.0"
 WHAT = f"Iceberg's REST catalog {VERSION}"
 _HERE = Path(__file__).parent
-_JARS = MavenJars(WHAT, "97 MB", _HERE / "rest-catalog-jars.xml", BUILD / f"iceberg-rest-{VERSION}")
+_JARS = MavenJars(WHAT, "97 MB", _HERE / "rest-catalog-jars.xml", installed.BUILD / f"iceberg-rest-{VERSION}")
 _OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Daws.region=us-east-1")
 _S3_NAMES = ("s3.endpoint", "s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 

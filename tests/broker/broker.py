@@ -156,7 +156,7 @@ def running_broker(settings: Mapping[str, str] | None = None) -> Iterator[Broker
     """Start a broker, with settings of its own besides; its process and its folder are gone when the block ends.
 
     Raises:
-        KafkaMissing: this machine has no Maven or no Java.
+        NotInstalled: this machine has no Maven or no Java.
     """
     with kafka_broker({**_SETTINGS, **(settings or {})}, [_SASL]) as started:
         yield Broker(started.bootstrap, started.folder, started.address(_SASL), started.restart)

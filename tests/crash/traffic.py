@@ -82,7 +82,7 @@ def work_until_killed(home: Path, folder: Path, worker: int, seed: str) -> None:
         journal.say("ready", worker)
         while True:
             try:
-                _do_something(cleaner, journal, worker, chance)
+                do_something(cleaner, journal, worker, chance)
             except (StalePlan, CommitStateUnknown, StorageUnavailable) as error:
                 journal.say("refused", " ".join(f"{type(error).__name__}: {error}".split()))
     except BaseException:
@@ -90,7 +90,8 @@ def work_until_killed(home: Path, folder: Path, worker: int, seed: str) -> None:
         raise
 
 
-def _do_something(cleaner: Cleaner, journal: Journal, worker: int, chance: Random) -> None:
+def do_something(cleaner: Cleaner, journal: Journal, worker: int, chance: Random, grace_ms: int = GRACE_MS) -> None:
+    """One thing that the dice say; what is begun and what is acknowledged stands in the journal."""
     store, begun = cleaner.store, sorted(journal.batches("began"))
     what = chance.choices(["append", "again", "clean", "purge"], [4, 2, 2, 2])[0]
     if what == "append" or (what == "again" and not begun):
@@ -107,7 +108,7 @@ def _do_something(cleaner: Cleaner, journal: Journal, worker: int, chance: Rando
         for error in result.failed.values():
             raise error
     else:
-        store.purge(TOPIC, wall_clock_ms(), orphan_grace_ms=GRACE_MS)
+        store.purge(TOPIC, wall_clock_ms(), orphan_grace_ms=grace_ms)
 
 
 def acknowledged(folder: Path) -> set[int]:

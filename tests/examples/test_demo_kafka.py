@@ -15,7 +15,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from examples import demo_kafka, kafka_broker, kafka_jars
+from examples import demo_kafka, installed, kafka_broker, kafka_jars
+from examples.profiles_telling import PARTITIONS
 from examples.user_profiles import user_profiles
 from keptlog.errors import StorageUnavailable
 from keptlog.home import new_id, open_home
@@ -111,12 +112,12 @@ def test_what_was_interrupted_leaves_nothing_and_the_next_telling_proves_itself(
 def test_without_maven_one_line_says_what_to_install_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    java = Path(kafka_jars.java())
+    java = Path(installed.java("Kafka"))
     (tmp_path / "java").symlink_to(java.resolve())
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(kafka_jars, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(kafka_jars, "JARS", replace(kafka_jars.JARS, folder=tmp_path / "build"))
 
     assert demo_kafka.main([]) == 2
 
@@ -141,13 +142,13 @@ def test_a_broker_that_does_not_start_says_why_and_leaves_nothing(
 def telling(tmp_path: Path) -> Iterator[demo_kafka.Demo]:
     """A topic into which tests put what was produced, or nearly."""
     home = open_home(tmp_path / "home")
-    home.store.create_topic(demo_kafka.TOPIC, demo_kafka.PARTITIONS, demo_kafka.SETTINGS)
+    home.store.create_topic(demo_kafka.TOPIC, PARTITIONS, demo_kafka.SETTINGS)
     with dg.DagsterInstance.ephemeral() as instance:
         yield demo_kafka.Demo(home, instance, demo_kafka.TOPIC, 2_000_000_000_000, [])
 
 
 def produced(telling: demo_kafka.Demo) -> list[NewRecord]:
-    return list(telling.produced.add(user_profiles(300, demo_kafka.PARTITIONS)))
+    return list(telling.produced.add(user_profiles(300, PARTITIONS)))
 
 
 def test_what_came_as_it_was_produced_is_called_the_same_wave_by_wave(telling: demo_kafka.Demo) -> None:

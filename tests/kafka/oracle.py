@@ -80,7 +80,7 @@ def kafka_oracle() -> Iterator[KafkaOracle]:
     """Start the process; it ends with the block.
 
     Raises:
-        KafkaMissing: this machine has no Maven or no Java compiler.
+        NotInstalled: this machine has no Maven or no Java compiler.
     """
     with tempfile.TemporaryDirectory(prefix="kafka-oracle-", dir=FOLDER) as folder:
         command = ["java", *_JAVA_OPTIONS, "-cp", classpath(), "Oracle", folder]
