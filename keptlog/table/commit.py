@@ -16,11 +16,12 @@ round finds it and is done; also if the answer was "refused", which whoever sent
 the first one. A purge that has expired the snapshot in between has remembered the id (``keptlog.table.runs``). Only if
 another program has expired it, or if nobody answers any more, the caller is told ``CommitStateUnknown``.
 
-**In doubt** is a change from the moment at which it is sent until somebody says what became of it, or until the table
-has another snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUnknown`` is sure: who has
-staged files for the change alone may delete them (``keptlog.table.staged``).
+**In doubt** is a change from when it is sent until somebody says what became of it, or until the table has another
+snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUnknown`` is sure: who has staged files
+for the change alone may delete them (``keptlog.table.staged``).
 
-A disk that is full refuses for good: that is said at once, and not tried again.
+Who refuses for good (``reach``) is not asked again; but one more look is taken, because a proxy may say no to what it
+has passed on. A disk that is full is told at once. A commit that found no connection was not sent: no doubt.
 
 Each round that is made again is one line of the log. An outage is a warning; a lost race is everyday life beside other
 writers, so only the 1st, 2nd, 4th, 8th … of a change is news.
@@ -38,7 +39,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from keptlog.errors import (
     CommitStateUnknown,
@@ -56,7 +57,7 @@ from keptlog.table.embedded import NAMESPACE
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import require_own
-from keptlog.table.reach import OUT_OF_REACH, disk_refusal_of, one_line
+from keptlog.table.reach import OUT_OF_REACH, Failure, disk_refusal_of, failure_of, one_line, todo_about
 from keptlog.table.runs import LandedChange, expired_since, landed_before
 from keptlog.table.topics import load_topic_table
 
@@ -129,7 +130,7 @@ class Committer:
         Raises:
             StalePlan: others kept committing first, or the topic is another one now; nothing landed.
             CommitStateUnknown: it may have landed, and nobody could say.
-            StorageUnavailable: catalog or storage can't be reached, or a disk is full; nothing landed.
+            StorageUnavailable: catalog or storage can't be reached, or refuses; nothing landed.
             LogCorrupt: state and snapshot don't belong together: somebody else has moved the latter (``lineage``).
             KeptlogError: whatever ``prepare`` refuses; nothing landed.
         """
@@ -222,13 +223,11 @@ class Committer:
             rounds.failed(error, is_lost_race=True)
             return False
         except OUT_OF_REACH as error:
-            if disk_refusal_of(error):
+            if failure_of(error) is Failure.UNKNOWN:
+                rounds.was_unanswered()
+            else:
                 rounds.was_refused()
                 _require_room(rounds.change, error, self._database(error) or table.location())
-            if _is_locked(error):
-                rounds.was_refused()
-            else:
-                rounds.was_unanswered()
             rounds.failed(error)
             return False
         return True
@@ -249,6 +248,7 @@ class _Rounds:
     """Up to this sequence number it has not landed."""
     topic_id: str | None = None
     failure: Exception | None = None
+    refusal: Exception | None = None  # for good
     lost_races: int = 0
     outages: int = 0
     _was_sent: bool = False
@@ -260,7 +260,7 @@ class _Rounds:
 
     @property
     def are_over(self) -> bool:
-        return self.lost_races >= MAX_LOST_RACES or self.outages >= MAX_OUTAGES
+        return self.refusal is not None or self.lost_races >= MAX_LOST_RACES or self.outages >= MAX_OUTAGES
 
     @property
     def is_in_doubt(self) -> bool:
@@ -293,6 +293,8 @@ class _Rounds:
             self.lost_races, self.outages = self.lost_races + 1, 0
             return
         self.outages += 1
+        if failure_of(failure) is Failure.REFUSED:
+            self.refusal = self.refusal or failure
 
     def clear(self) -> None:
         """The topic is gone, and whatever landed there with it."""
@@ -347,10 +349,14 @@ class _Rounds:
 
     def gave_up(self) -> KeptlogError:
         """The error after the last round."""
-        why = one_line(self.failure) if self.failure else "no attempt was made"
+        failure = self.refusal or self.failure
+        why = one_line(failure) if failure else "no attempt was made"
         if self.is_in_doubt:
             return self.unknown(why)
         place = self.change.place
+        if self.refusal:
+            text = f"catalog or storage refuses ({why}); nothing landed: {todo_about(self.refusal)}, then run it again"
+            return StorageUnavailable(f"{place}: {text}")
         if isinstance(self.failure, CommitFailedException | ValidationException):
             text = f"others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
             return StalePlan(f"{place}: {text}")
@@ -381,11 +387,6 @@ def _require_room(change: Change, error: Exception, path: str) -> None:
     if why:
         named = error.filename if isinstance(error, OSError) else None
         raise StorageUnavailable(refusal_text(str(change), str(named or path), why)) from error
-
-
-def _is_locked(error: Exception) -> bool:
-    """SQLite refused because another process writes: nothing landed."""
-    return isinstance(error, OperationalError) and "database is locked" in str(error)
 
 
 def _pause_seconds(lost_races: int, outages: int, salt: str) -> float:

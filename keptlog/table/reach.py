@@ -1,20 +1,81 @@
-"""Turns what a catalog or a storage throws when it can't be reached into the one error that callers know."""
+"""Turns what a catalog or a storage throws when it can't be reached into the one error that callers know.
+
+What was asked of it may have been a change. Then there are three kinds of failure (``failure_of``):
+
+    refused      who answers says no, and will say it again: a permission, a credential, a full disk      nothing done
+    not sent     nobody was there to take it, or he was too busy: no connection, a lock, "too many"       nothing done
+    unknown      it was sent, and no answer that means anything came back                                 perhaps done
+
+To try again is of no use with the first, safe with the second, and with the third only for whoever looks before. In
+doubt a failure is unknown: who calls it not sent may delete what a commit has just made live.
+"""
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum, auto
 
-from pyiceberg.exceptions import RESTError
-from requests.exceptions import RequestException
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    ForbiddenError,
+    OAuthError,
+    RESTError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from requests.exceptions import ConnectionError as HttpConnectionError
+from requests.exceptions import ConnectTimeout, HTTPError, ProxyError, RequestException
+from sqlalchemy import Engine, event
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
+from urllib3.exceptions import ConnectTimeoutError, MaxRetryError
 
 from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import refusal_of
 
 OUT_OF_REACH: tuple[type[Exception], ...] = (OSError, SQLAlchemyError, sqlite3.Error, RESTError, RequestException)
 """A file, a database or a service did not do what was asked, or did not answer."""
+
+_REFUSED = (
+    AuthorizationExpiredError,
+    BadRequestError,
+    ForbiddenError,
+    OAuthError,
+    UnauthorizedError,
+    ProgrammingError,
+)
+_REFUSED_BY_STORE = (
+    "ACCESS_DENIED",
+    "AccessDenied",
+    "ExpiredToken",
+    "INVALID_ACCESS_KEY_ID",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "NO_SUCH_BUCKET",
+    "NoSuchBucket",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "SignatureDoesNotMatch",
+)
+_REFUSED_BY_DATABASE = ("authentication failed", "no pg_hba.conf entry", "permission denied", "Access denied")
+_BUSY = {408, 423, 425, 429}
+"""HTTP's words for later."""
+_ALLOW = "see to its permissions and credentials"
+
+
+class Failure(Enum):
+    """What a failure means for a change that was asked for."""
+
+    REFUSED = auto()
+    NOT_SENT = auto()
+    UNKNOWN = auto()
+
+
+class NotConnected(OperationalError):
+    """There was no connection to the database: nothing was sent to it."""
 
 
 @contextmanager
@@ -28,8 +89,67 @@ def reaching(what: str) -> Iterator[None]:
         yield
     except OUT_OF_REACH as error:
         why = disk_refusal_of(error)
-        todo = f"the disk {why}, make room" if why else "check that it exists and can be reached"
+        todo = f"the disk {why}, make room" if why else todo_about(error)
         raise StorageUnavailable(f"{what}: {one_line(error)}; {todo}") from error
+
+
+def todo_about(error: Exception) -> str:
+    """What to do about a failure, in words that end a line."""
+    return _ALLOW if failure_of(error) is Failure.REFUSED else "check that it exists and can be reached"
+
+
+def failure_of(error: Exception) -> Failure:
+    """What an error means for the change that met it; it is one of ``OUT_OF_REACH``."""
+    if disk_refusal_of(error) or isinstance(error, _REFUSED):
+        return Failure.REFUSED
+    if isinstance(error, RESTError | HTTPError):
+        return _of_answer(error)
+    if isinstance(error, RequestException):
+        return Failure.NOT_SENT if _is_without_connection(error) else Failure.UNKNOWN
+    if isinstance(error, DBAPIError):
+        return _of_database(error)
+    if isinstance(error, PermissionError) or (
+        isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}
+    ):
+        return Failure.REFUSED
+    is_refused = isinstance(error, OSError) and any(word in str(error) for word in _REFUSED_BY_STORE)
+    return Failure.REFUSED if is_refused else Failure.UNKNOWN
+
+
+def _of_answer(error: RESTError | HTTPError) -> Failure:
+    """Of an answer of HTTP: what begins with 4 was not done; a 5 may come from a proxy, when it was."""
+    answer = error if isinstance(error, HTTPError) else error.__cause__
+    status = answer.response.status_code if isinstance(answer, HTTPError) and answer.response is not None else 0
+    if isinstance(error, TooManyRequestsError) or status in _BUSY:
+        return Failure.NOT_SENT
+    return Failure.REFUSED if 400 <= status < 500 else Failure.UNKNOWN
+
+
+def _is_without_connection(error: RequestException) -> bool:
+    if isinstance(error, ConnectTimeout | ProxyError):
+        return True
+    cause = error.args[0] if isinstance(error, HttpConnectionError) and error.args else None
+    return isinstance(cause, MaxRetryError) and isinstance(cause.reason, ConnectTimeoutError)
+
+
+def _of_database(error: DBAPIError) -> Failure:
+    """SQLite says that it is locked where another process writes: nothing landed."""
+    if isinstance(error, NotConnected) and any(word in str(error) for word in _REFUSED_BY_DATABASE):
+        return Failure.REFUSED
+    is_locked = isinstance(error, OperationalError) and "database is locked" in str(error)
+    return Failure.NOT_SENT if is_locked or isinstance(error, NotConnected) else Failure.UNKNOWN
+
+
+def tell_connections(engine: Engine) -> None:
+    """From now on a failure to connect is ``NotConnected``; SQLAlchemy has one error for that and for a lost answer."""
+
+    def told(context: ExceptionContext) -> BaseException | None:
+        error = context.sqlalchemy_exception
+        if context.connection is not None or not isinstance(error, DBAPIError) or error.orig is None:
+            return None
+        return NotConnected(error.statement, error.params, error.orig)
+
+    event.listen(engine, "handle_error", told)
 
 
 def disk_refusal_of(error: BaseException) -> str | None:

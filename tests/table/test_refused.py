@@ -1,0 +1,180 @@
+"""Who refuses for good is asked once; who was not there has got nothing; only a lost answer leaves a doubt."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import CommitTableResponse
+from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
+
+from keptlog.errors import CommitStateUnknown, StorageUnavailable
+from keptlog.table.catalog import open_catalog
+from keptlog.table.commit import MAX_OUTAGES
+from keptlog.table.reach import Failure, NotConnected, failure_of, tell_connections
+from keptlog.table.store import LogStore
+from tests.table.rest_server import Answer, RestServer, rest_server
+from tests.table.stores import (
+    NOW_MS,
+    TOPIC,
+    FaultyCatalog,
+    append_each,
+    create,
+    files_below,
+    new_id,
+    new_records,
+    store_at,
+    store_over,
+    values,
+)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RestServer]:
+    create(tmp_path)
+    append_each(store_at(tmp_path), [("a", "1")])
+    with rest_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def store(server: RestServer, pauses: list[float]) -> LogStore:
+    catalog = RestCatalog("rest", uri=server.uri, **{"py-io-impl": "keptlog.table.file_io.DurableFileIO"})
+    return LogStore(catalog, {}, pauses.append, new_id)
+
+
+def append(store: LogStore) -> None:
+    store.append(TOPIC, new_records(("b", "2")), "run", NOW_MS)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 419])
+def test_a_commit_that_is_refused_for_good_is_sent_once_and_nothing_landed(
+    store: LogStore, server: RestServer, pauses: list[float], tmp_path: Path, status: int
+) -> None:
+    before = files_below(tmp_path)
+    server.answers["commit"] = [Answer(status)] * 50
+    with pytest.raises(StorageUnavailable, match=r"refuses .*nothing landed: see to its permissions and credentials"):
+        append(store)
+    # PyIceberg asks a second time with a new token where the old one may have expired.
+    assert server.asked["commit"] == (2 if status in {401, 419} else 1)
+    assert pauses == []
+    assert values(store) == [(0, 0, b"1")]
+    assert files_below(tmp_path) == before
+
+
+def test_a_load_that_is_refused_for_good_is_asked_once(
+    store: LogStore, server: RestServer, pauses: list[float]
+) -> None:
+    server.asked.clear()
+    server.answers["load"] = [Answer(403)] * 50
+    with pytest.raises(StorageUnavailable, match="see to its permissions and credentials"):
+        store.load_table(TOPIC)
+    with pytest.raises(StorageUnavailable, match=r"refuses .*nothing landed"):
+        store.mark_uncleanable(TOPIC, [], NOW_MS, None)  # type: ignore[arg-type]  # it comes only to the load
+    assert server.asked["load"] == 2
+    assert pauses == []
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_commit_that_landed_and_is_called_refused_has_landed(
+    store: LogStore, server: RestServer, status: int
+) -> None:
+    server.answers["commit"] = [Answer(status, lands=True)]
+    append(store)
+    assert server.asked["commit"] == 1
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, None])
+@pytest.mark.parametrize("lands", [True, False])
+def test_a_commit_without_an_answer_lands_once(
+    store: LogStore, server: RestServer, status: int | None, *, lands: bool
+) -> None:
+    server.answers["commit"] = [Answer(status, lands=lands)]
+    append(store)
+    assert server.asked["commit"] == (1 if lands else 2)
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def test_a_catalog_that_is_too_busy_is_asked_again(store: LogStore, server: RestServer) -> None:
+    server.answers["commit"] = [Answer(429)] * 3
+    append(store)
+    assert server.asked["commit"] == 4
+
+
+def test_a_refused_look_after_a_lost_race_leaves_the_doubt(store: LogStore, server: RestServer) -> None:
+    """Who sends a request twice may be told about the first one: a lost race is sure once somebody has looked."""
+    server.answers["commit"] = [Answer(409)]
+
+    def then_refuse(_: float) -> None:
+        server.answers["load"] = [Answer(403)] * 50
+
+    with pytest.raises(CommitStateUnknown, match="--run-id run"):
+        append(LogStore(store.committer.catalog, {}, then_refuse, new_id))
+
+
+def test_a_refusal_after_a_lost_answer_leaves_the_doubt(store: LogStore, server: RestServer) -> None:
+    server.answers["commit"] = [Answer(None)]
+
+    def then_refuse(_: float) -> None:
+        server.answers["load"] = [Answer(403)] * 50
+
+    doubtful = LogStore(store.committer.catalog, {}, then_refuse, new_id)
+    with pytest.raises(CommitStateUnknown, match="--run-id run"):
+        append(doubtful)
+
+
+def test_a_catalog_that_goes_away_before_a_commit_is_sent_leaves_no_doubt(
+    store: LogStore, server: RestServer, tmp_path: Path
+) -> None:
+    before = files_below(tmp_path)
+    faulty = FaultyCatalog(store.committer.catalog)
+
+    def gone(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        # From now on nobody listens there.
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            faulty.real.uri = f"http://127.0.0.1:{free.getsockname()[1]}"  # type: ignore[attr-defined]
+        return commit()
+
+    faulty.faults = [gone]
+    with pytest.raises(StorageUnavailable, match="nothing landed, try again"):
+        append(store_over(faulty))
+    assert faulty.commits == 1
+    assert server.asked["commit"] == 0
+    assert files_below(tmp_path) == before
+
+
+def test_a_storage_that_refuses_a_manifest_is_asked_once(tmp_path: Path, pauses: list[float]) -> None:
+    create(tmp_path)
+    faulty = FaultyCatalog(open_catalog(tmp_path))
+
+    def denied(_: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        raise OSError("When writing … : AWS Error ACCESS_DENIED during PutObject operation: Access Denied")
+
+    faulty.faults = [denied] * MAX_OUTAGES
+    with pytest.raises(StorageUnavailable, match=r"ACCESS_DENIED.*nothing landed: see to its permissions"):
+        append(LogStore(faulty, {}, pauses.append, new_id))
+    assert faulty.commits == 1
+    assert pauses == []
+
+
+def test_a_database_that_is_not_there_was_not_asked() -> None:
+    pytest.importorskip("psycopg2")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        engine = create_engine(f"postgresql+psycopg2://someone:secret@127.0.0.1:{free.getsockname()[1]}/db")
+    tell_connections(engine)
+    with pytest.raises(NotConnected) as told:
+        engine.connect()
+    assert failure_of(told.value) is Failure.NOT_SENT
+    assert isinstance(told.value, DBAPIError)
