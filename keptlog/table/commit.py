@@ -53,6 +53,7 @@ from keptlog.errors import (
 )
 from keptlog.log.run_id import valid_run_id
 from keptlog.storage.disk import refusal_text
+from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
@@ -350,12 +351,12 @@ class _Rounds:
     def gave_up(self) -> KeptlogError:
         """The error after the last round."""
         failure = self.refusal or self.failure
-        why = one_line(failure) if failure else "no attempt was made"
+        why = (store_refusal_of(failure) or one_line(failure)) if failure else "no attempt was made"
         if self.is_in_doubt:
             return self.unknown(why)
         place = self.change.place
         if self.refusal:
-            text = f"catalog or storage refuses ({why}); nothing landed: {todo_about(self.refusal)}, then run it again"
+            text = f"catalog or storage refuses ({why}); nothing landed: {todo_about(self.refusal)}"
             return StorageUnavailable(f"{place}: {text}")
         if isinstance(self.failure, CommitFailedException | ValidationException):
             text = f"others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"

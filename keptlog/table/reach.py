@@ -36,6 +36,7 @@ from urllib3.exceptions import ConnectTimeoutError, MaxRetryError
 
 from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import refusal_of
+from keptlog.storage.refusal import store_refusal_of
 
 OUT_OF_REACH: tuple[type[Exception], ...] = (OSError, SQLAlchemyError, sqlite3.Error, RESTError, RequestException)
 """A file, a database or a service did not do what was asked, or did not answer."""
@@ -47,18 +48,6 @@ _REFUSED = (
     OAuthError,
     UnauthorizedError,
     ProgrammingError,
-)
-_REFUSED_BY_STORE = (
-    "ACCESS_DENIED",
-    "AccessDenied",
-    "ExpiredToken",
-    "INVALID_ACCESS_KEY_ID",
-    "InvalidAccessKeyId",
-    "InvalidToken",
-    "NO_SUCH_BUCKET",
-    "NoSuchBucket",
-    "SIGNATURE_DOES_NOT_MATCH",
-    "SignatureDoesNotMatch",
 )
 _REFUSED_BY_DATABASE = ("authentication failed", "no pg_hba.conf entry", "permission denied", "Access denied")
 _BUSY = {408, 423, 425, 429}
@@ -90,11 +79,13 @@ def reaching(what: str) -> Iterator[None]:
     except OUT_OF_REACH as error:
         why = disk_refusal_of(error)
         todo = f"the disk {why}, make room" if why else todo_about(error)
-        raise StorageUnavailable(f"{what}: {one_line(error)}; {todo}") from error
+        raise StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}") from error
 
 
 def todo_about(error: Exception) -> str:
-    """What to do about a failure, in words that end a line."""
+    """What to do about a failure, in words that end a line; an object store's refusal has said it already."""
+    if store_refusal_of(error):
+        return "then try again"
     return _ALLOW if failure_of(error) is Failure.REFUSED else "check that it exists and can be reached"
 
 
@@ -108,11 +99,7 @@ def failure_of(error: Exception) -> Failure:
         return Failure.NOT_SENT if _is_without_connection(error) else Failure.UNKNOWN
     if isinstance(error, DBAPIError):
         return _of_database(error)
-    if isinstance(error, PermissionError) or (
-        isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}
-    ):
-        return Failure.REFUSED
-    is_refused = isinstance(error, OSError) and any(word in str(error) for word in _REFUSED_BY_STORE)
+    is_refused = store_refusal_of(error) or (isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM})
     return Failure.REFUSED if is_refused else Failure.UNKNOWN
 
 
