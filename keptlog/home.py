@@ -51,7 +51,7 @@ from keptlog.storage.erasure_secret import load_hasher
 from keptlog.storage.throttle import Throttle
 from keptlog.table.append import AppendResult
 from keptlog.table.cache import TopicCache
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalog import EmbeddedCatalog, open_catalog
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
@@ -257,7 +257,9 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     """
     path = home_folder(Path(path)) if path else home_path(environment)
     settings = broker_settings(path / BROKER_FILE, environment)
-    store = LogStore(open_catalog(path), settings, time.sleep, new_id, TopicCache(path))
+    catalog = open_catalog(path)
+    cache = TopicCache(path, is_made=not isinstance(catalog, EmbeddedCatalog))
+    store = LogStore(catalog, settings, time.sleep, new_id, cache)
     store.clock_guard.clock_ms = wall_clock_ms
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
     store.seal = chain.append

@@ -209,8 +209,10 @@ def _why_nothing(tick: _Tick, needs: Sequence[TopicNeed], reasons: Sequence[str]
 
 
 def _unseen(seen: Overview) -> list[str]:
-    parts = [f"{counted(seen.behind, 'topic')} still to be read, in the next ticks"] if seen.behind else []
-    return [*parts, *_some([f"{topic} can't be read: {first_line(why)}" for topic, why in seen.unreadable.items()])]
+    return [
+        *seen.behind_lines(),
+        *_some([f"{topic} can't be read: {first_line(why)}" for topic, why in seen.unreadable.items()]),
+    ]
 
 
 def _failure_lines(news: ErasureNews) -> list[str]:

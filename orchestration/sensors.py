@@ -105,8 +105,7 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     if upcoming:
         due_ms, name = min(upcoming)
         parts.append(f"next to look at: {name} at {iso_time(due_ms)}")
-    if seen.behind:
-        parts.append(f"{counted(seen.behind, 'topic')} still to be read, in the next ticks")
+    parts += seen.behind_lines()
     parts += [f"{topic} can't be read: {error}" for topic, error in list(seen.unreadable.items())[:_TOLD]]
     if len(seen.unreadable) > _TOLD:
         parts.append(f"and {counted(len(seen.unreadable) - _TOLD, 'more topic')} can't be read")

@@ -11,9 +11,11 @@ location, or by the clock, which says so in advance (``Assessment.due_ms``). The
 One thing moves without a commit: how far registered readers have read, for whom tombstones wait. Only topics in which
 such a tombstone waits now are looked at again for it.
 
-After a restart, or when very many topics have changed at once, there may be more to read than a sensor's tick has time
-for: Dagster kills one after a minute. So an observer reads for ``READING_MS`` and leaves the rest to the next look;
-until then a topic that was not read is judged as it was last seen, or not at all.
+Far catalogs and stores are mostly waited for, so topics are read side by side. After a restart, or when very many have
+changed at once, there may still be more to read than a sensor's tick has time for: Dagster kills one after a minute.
+So an observer asks where topics are for ``LOCATING_MS`` (one query where the catalog is a database, a request a topic
+behind REST), reads for ``READING_MS``, and leaves the rest to the next look; until then a topic that was not asked for,
+or not read, is judged as it was last seen, or not at all.
 
 A topic that can't be read, for whatever reason, costs only itself, and is tried again at each look.
 
@@ -25,21 +27,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
+from keptlog.log.counted import counted
 from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import LastPass
 from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
-from keptlog.table.logs import ObservedTopic
+from keptlog.table.logs import Locations, ObservedTopic
+from keptlog.table.side_by_side import Patience, side_by_side
 
 READING_MS = 15_000
 """Per look of an observer: far from Dagster's limit of a minute, also if three sensors wait for each other."""
+LOCATING_MS = 3_000
+"""Of a look in which nothing may have changed: a tick of a sensor is to end soon."""
 
 
 class Observable(Protocol):
@@ -48,7 +54,7 @@ class Observable(Protocol):
     def topics(self) -> Collection[str]:
         """Names of all topics, sorted."""
 
-    def metadata_locations(self) -> Mapping[str, str]:
+    def metadata_locations(self, patience: Patience | None = None) -> Locations:
         """Topic to the location of its current metadata, which every commit moves."""
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
@@ -70,7 +76,9 @@ class Overview:
     erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
     """Topic to what is open of the erasures that were asked for."""
     behind: int = 0
-    """How many topics have changed, or come, and are still to be read."""
+    """How many topics have changed, or come, and are still to be read, or even to be asked for."""
+    asked_ago_ms: int = 0
+    """How long ago the catalog was asked for the topic that it was asked for first."""
     holdings: Mapping[str, Holdings] = field(default_factory=dict)
     """Topic to what its table tells of bytes that are not live."""
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +87,12 @@ class Overview:
     @property
     def logs(self) -> list[Log]:
         return [each.log for each in self.assessments]
+
+    def behind_lines(self) -> list[str]:
+        """What was not looked at yet, or a while ago, for people."""
+        to_read = [f"{counted(self.behind, 'topic')} still to be read, in the next ticks"] if self.behind else []
+        asked = f"the catalog was asked about some topics {self.asked_ago_ms // 1000} s ago; there was no time for all since"
+        return [*to_read, *([asked] if self.asked_ago_ms > LOCATING_MS else [])]
 
     def late_holders(self) -> list[Holder]:
         """What holds bytes past their deadline, as far as tables tell; what only the storage knows is not among it."""
@@ -97,8 +111,9 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
     """
     names = list(names)
     look = _Look(store, None if names else store.metadata_locations())
+    look.begin()
     named = named_logs(look, names)
-    topics = {log.topic_partition.topic: look.seen[log.topic_partition.topic] for log in named.logs}
+    topics = {log.topic_partition.topic: look.seen_of(log.topic_partition.topic) for log in named.logs}
     return Overview(
         now_ms,
         tuple(assess(log, now_ms) for log in named.logs),
@@ -113,18 +128,36 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
 
 @dataclass
 class _Look:
-    """What names are looked up in. All locations are asked for only if all logs are wanted."""
+    """What names are looked up in. All locations are asked for, and all topics read at once, if all logs are wanted."""
 
     store: Observable
     locations: Mapping[str, str] | None
-    seen: dict[str, ObservedTopic] = field(default_factory=dict)
+    seen: dict[str, ObservedTopic | KeptlogError] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Read what is wanted anyhow, side by side."""
+        self.seen = side_by_side(self._observed, self.locations or ())
 
     def topics(self) -> Collection[str]:
         return self.store.topics() if self.locations is None else sorted(self.locations)
 
     def logs(self, topic: str) -> Sequence[Log]:
-        self.seen[topic] = self.store.observe(topic, None if self.locations is None else self.locations[topic])
-        return self.seen[topic].logs
+        if topic not in self.seen:
+            self.seen[topic] = self._observed(topic)
+        return self.seen_of(topic).logs
+
+    def seen_of(self, topic: str) -> ObservedTopic:
+        """What was seen of a topic; raises what was raised then."""
+        seen = self.seen[topic]
+        if isinstance(seen, KeptlogError):
+            raise seen
+        return seen
+
+    def _observed(self, topic: str) -> ObservedTopic | KeptlogError:
+        try:
+            return self.store.observe(topic, None if self.locations is None else self.locations[topic])
+        except KeptlogError as error:
+            return error
 
 
 @dataclass
@@ -167,7 +200,8 @@ class Observer:
         # Who waited for another look has spent its time, and takes what that one has read.
         until_ms = self.monotonic_ms() + READING_MS
         with self._lock:
-            locations = self.store.metadata_locations()
+            began_ms = self.monotonic_ms()
+            locations = self.store.metadata_locations(Patience(self.monotonic_ms, began_ms + LOCATING_MS))
             self._seen = {topic: seen for topic, seen in self._seen.items() if topic in locations}
             for seen in self._seen.values():
                 seen.assessments = [_up_to_date(each, now_ms) for each in seen.assessments]
@@ -176,18 +210,20 @@ class Observer:
             unreadable = [topic for topic, seen in self._seen.items() if seen.unreadable and topic not in changed]
             # Readers move without a commit: whoever is waited for is asked again where he stands.
             held = [topic for topic, seen in self._seen.items() if seen.is_held(now_ms) and topic not in changed]
-            read = 0
-            for topic in [*changed, *unreadable, *held]:
-                if self.monotonic_ms() >= until_ms:
-                    break
+            read = side_by_side(
+                lambda topic: self._read(topic, locations[topic], now_ms),
+                [*changed, *unreadable, *held],
+                patience=Patience(self.monotonic_ms, until_ms),
+            )
+            for topic, seen in read.items():
                 self._seen.pop(topic, None)
-                self._seen[topic] = self._read(topic, locations[topic], now_ms)
-                read += 1
+                self._seen[topic] = seen
             reasons = [each.unreadable for each in self._seen.values()]
             outages = [error for error in reasons if isinstance(error, StorageUnavailable)]
             if outages and len(outages) == len(self._seen):
                 raise outages[0]
-            return self._overview(now_ms, behind=max(len(changed) - read, 0))
+            behind = locations.to_be_asked + sum(topic not in read for topic in changed)
+            return replace(self._overview(now_ms), behind=behind, asked_ago_ms=locations.asked_ago_ms)
 
     def changed_dirty_sections(self, overview: Overview) -> list[Assessment]:
         """Logs whose dirty section is not the one that ``mark_reported`` last heard of."""
@@ -220,7 +256,7 @@ class Observer:
             source_json=observed.source_json,
         )
 
-    def _overview(self, now_ms: int, *, behind: int) -> Overview:
+    def _overview(self, now_ms: int) -> Overview:
         seen = dict(sorted(self._seen.items()))
         return Overview(
             now_ms,
@@ -229,9 +265,8 @@ class Observer:
             {name: topic.unreadable for name, topic in seen.items() if topic.unreadable},
             {name: topic.location for name, topic in seen.items()},
             {name: topic.erasures for name, topic in seen.items() if not topic.unreadable},
-            behind,
-            {name: topic.holdings for name, topic in seen.items() if topic.holdings},
-            {name: topic.source_json for name, topic in seen.items() if topic.source_json},
+            holdings={name: topic.holdings for name, topic in seen.items() if topic.holdings},
+            sources={name: topic.source_json for name, topic in seen.items() if topic.source_json},
         )
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import tempfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from keptlog.log.topic_partition import valid_topic_name
 from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.logs import StoredTopic
 from keptlog.table.state import CONFIG_PREFIX, STATE_PREFIX
+
+_logger = logging.getLogger(__name__)
 
 FOLDER = "cache"
 _COLUMNS = [field.name for field in fields(Segment)]
@@ -42,9 +46,14 @@ _LINEAGE = "own"
 
 @dataclass(frozen=True, slots=True)
 class TopicCache:
-    """The entries in one home. None are kept where there is no home: a look makes nothing that was not there."""
+    """The entries in one home.
+
+    None are kept where there is no home: a look makes nothing that was not there. But beside a configured catalog,
+    whose topics are elsewhere, ``is_made`` says that the folder is made for them alone.
+    """
 
     home: Path
+    is_made: bool = False
 
     def get(self, topic: str, location: str) -> StoredTopic | None:
         """What the topic's table says at a metadata location, if it is known."""
@@ -63,9 +72,16 @@ class TopicCache:
     def put(self, stored: StoredTopic) -> None:
         """Remember it, instead of what was known of the topic. What can't be written is not remembered."""
         text = json.dumps(_entry(stored), separators=(",", ":")).encode()
-        with contextlib.suppress(OSError, InvalidConfig):
+        try:
+            if self.is_made:
+                self.home.mkdir(parents=True, exist_ok=True)
             if self.home.is_dir():
                 self._write(self._path(stored.topic), b"%08x\n" % zlib.crc32(text) + text)
+        except InvalidConfig:
+            return
+        except OSError as error:
+            if self.is_made:
+                _tell_once(self.home / FOLDER, error.strerror)
 
     def forget(self, topic: str) -> None:
         """Remove the topic's entry."""
@@ -102,6 +118,12 @@ class TopicCache:
             InvalidConfig: no topic is called so, but some other table may be: its name could lead out of the folder.
         """
         return self.home / FOLDER / f"{valid_topic_name(topic)}.json"
+
+
+@lru_cache(maxsize=16)
+def _tell_once(folder: Path, why: str | None) -> None:
+    told = "nothing is remembered of topics, so that each process reads all of them: %s can't be written (%s); %s"
+    _logger.warning(told, folder, why, "set KEPTLOG_HOME to a folder that can")
 
 
 def _entry(stored: StoredTopic) -> dict[str, Any]:

@@ -38,10 +38,13 @@ from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NA
 from keptlog.table.files import READ_ONLY, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
-from keptlog.table.reach import one_line, reaching
+from keptlog.table.reach import one_line, reaching, tell_connections
+from keptlog.table.rest_session import with_limits
 from keptlog.whole_file import sync
 
 _FILE_IO = "keptlog.table.file_io.DurableFileIO"
+_PRE_PING = "pool_pre_ping"
+"""Whether a connection is tried before it is used: after a restart of the database the first call finds a new one."""
 
 
 class EmbeddedCatalog(ForwardInTime, SqlCatalog):
@@ -216,7 +219,14 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     _require_quoted_password(str(properties.get("uri", "")))
     try:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
-            return forward_in_time(load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | properties), now_ms)
+            catalog = load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | properties)
+            if isinstance(catalog, SqlCatalog):
+                # PyIceberg's name for it has underscores, which a variable of the environment can't say.
+                catalog.properties.setdefault(_PRE_PING, properties.get(_PRE_PING.replace("_", "-"), "true"))
+            catalog = with_limits(forward_in_time(catalog, now_ms))
+            if isinstance(catalog, SqlCatalog):
+                tell_connections(catalog.engine)
+            return catalog
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error

@@ -94,6 +94,15 @@ def table_location(metadata_location: str) -> str:
     return metadata_location.rpartition("/metadata/")[0]
 
 
+class Locations(dict[str, str]):
+    """Topic to where its metadata lies; empty for a topic of which that can't be had."""
+
+    to_be_asked: int = 0
+    """Topics that are not among them, because there was no time yet to ask for them."""
+    asked_ago_ms: int = 0
+    """How long ago the catalog was asked for the one that it was asked for first."""
+
+
 def has_readers(properties: Mapping[str, str]) -> bool:
     """Whether somebody is registered as a reader."""
     return any(name.startswith(READER_PREFIX) for name in properties)

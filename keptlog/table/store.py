@@ -36,7 +36,8 @@ from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
 from keptlog.table.live_files import LiveFiles, logs_of
-from keptlog.table.logs import ObservedTopic
+from keptlog.table.locations import LocationLook
+from keptlog.table.logs import Locations, ObservedTopic
 from keptlog.table.lost import lost_file
 from keptlog.table.mark import Failure, mark_uncleanable
 from keptlog.table.metadata_reading import looked_at
@@ -48,6 +49,7 @@ from keptlog.table.read import Reader
 from keptlog.table.readers import observed_with_holds, with_holds
 from keptlog.table.repair import Repair, RepairPlan
 from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
+from keptlog.table.side_by_side import Patience
 from keptlog.table.state import read_source
 from keptlog.table.swap import Swap
 from keptlog.table.table_look import TableLook
@@ -55,7 +57,6 @@ from keptlog.table.topics import (
     Topic,
     TopicCreation,
     load_topic_table,
-    locations_of_metadata,
     require_partition,
     snapshot_of,
     topic_names,
@@ -88,6 +89,7 @@ class LogStore:
         self._live_files = LiveFiles()
         self._table_look = TableLook(self._live_files)
         self._cache = cache
+        self._locations = LocationLook(catalog)
         self.seal: Seal | None = None  # takes receipts into their chain
         self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
 
@@ -205,13 +207,13 @@ class LogStore:
         """The folder in which a topic's segments lie, without a slash at its end."""
         return self.describe_topic(topic).data_location
 
-    def metadata_locations(self) -> dict[str, str]:
+    def metadata_locations(self, patience: Patience | None = None) -> Locations:
         """Topic to the location of its current metadata: it changes with every commit, and is cheap to ask for.
 
         It is empty for a topic of which it can't be had; who reads that topic is told why.
         """
         with reaching("topics can't be listed"):
-            return locations_of_metadata(self._catalog)
+            return self._locations.now(patience)
 
     def append(self, topic: str, records: Iterable[NewRecord], run_id: str | None, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.

@@ -19,7 +19,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.counted import counted
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
@@ -31,7 +31,6 @@ from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.metadata_reading import NOT_METADATA, unreadable
-from keptlog.table.reach import reaching
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, PARTITIONS, partition_count
 
@@ -88,33 +87,6 @@ def metadata_location(catalog: Catalog, name: str) -> str:
         UnknownTopic: there is none.
     """
     return _table(catalog, name).metadata_location
-
-
-def locations_of_metadata(catalog: Catalog) -> dict[str, str]:
-    """Topic to where its current metadata lies; empty for a topic of which that can't be had.
-
-    Raises:
-        StorageUnavailable: that of none can be had.
-    """
-    if isinstance(catalog, SqlCatalog):
-        return metadata_locations(catalog)
-    found: dict[str, str] = {}
-    outages: list[StorageUnavailable] = []
-    for name in topic_names(catalog):
-        try:
-            with reaching(f"topic {name} can't be loaded"):
-                found[name] = metadata_location(catalog, name)
-        except UnknownTopic:
-            # It was deleted just now.
-            continue
-        except LogCorrupt:
-            found[name] = ""
-        except StorageUnavailable as error:
-            found[name] = ""
-            outages.append(error)
-    if outages and len(outages) == len(found):
-        raise outages[0]
-    return found
 
 
 def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:

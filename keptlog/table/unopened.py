@@ -7,6 +7,7 @@ libraries takes longer than looking at a thousand topics without it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,8 @@ from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
 from keptlog.table.embedded import DELETING, embedded_locations
 from keptlog.table.home_location import why_elsewhere
-from keptlog.table.logs import ObservedTopic
+from keptlog.table.logs import Locations, ObservedTopic
+from keptlog.table.side_by_side import Patience
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
@@ -29,6 +31,7 @@ class UnopenedStore:
         self._home = home_folder(home)
         self.broker_settings = broker_settings
         self._open_store = open_store
+        self._opening = threading.Lock()
         self._cache = TopicCache(home)
         self._embedded = embedded_locations(home)
 
@@ -46,9 +49,9 @@ class UnopenedStore:
         embedded = None if self._embedded is None else embedded_locations(self._home, namespace=DELETING)
         return self._store.being_deleted() if embedded is None else sorted(embedded)
 
-    def metadata_locations(self) -> dict[str, str]:
+    def metadata_locations(self, patience: Patience | None = None) -> Locations:
         """Topic to the location of its current metadata."""
-        return self._store.metadata_locations() if self._embedded is None else self._embedded
+        return self._store.metadata_locations(patience) if self._embedded is None else Locations(self._embedded)
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """What is to be seen of a topic, from memory or from its table; raises what ``LogStore.observe`` does."""
@@ -58,6 +61,11 @@ class UnopenedStore:
         is_known = stored is not None and not stored.has_readers
         return stored.observed(self.broker_settings) if stored and is_known else self._store.observe(topic, known)
 
-    @cached_property
+    @property
     def _store(self) -> LogStore:
+        with self._opening:
+            return self._opened
+
+    @cached_property
+    def _opened(self) -> LogStore:
         return self._open_store()

@@ -27,6 +27,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table.metadata import TableMetadata
 
 from keptlog.table.catalog import EmbeddedCatalog
 
@@ -198,12 +199,22 @@ class _Handler(BaseHTTPRequestHandler):
         return 200, self._table(table) | ({"etag": tag} if tag else {})
 
     def _table(self, table: Table) -> dict[str, Any]:
-        metadata = json.loads(table.metadata.model_dump_json())
+        metadata = _metadata(table.metadata_location, table.metadata)
         return {
             "metadata-location": table.metadata_location,
             "metadata": metadata,
             "config": self.server_of_test.config,
         }
+
+
+_told: dict[str, dict[str, Any]] = {}
+
+
+def _metadata(location: str, metadata: TableMetadata) -> dict[str, Any]:
+    """It never changes."""
+    if location not in _told:
+        _told[location] = json.loads(metadata.model_dump_json())
+    return _told[location]
 
 
 def _kind(command: str, parts: list[str]) -> str:
@@ -218,13 +229,20 @@ def _kind(command: str, parts: list[str]) -> str:
     return {"GET": "load", "HEAD": "load", "POST": "commit", "DELETE": "drop"}[command]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, *_: Any) -> None:
+        """Who asked may be gone, which is what some tests are about."""
+
+
 @contextmanager
 def rest_server(home: Path) -> Iterator[RestServer]:
     """A server over a home, until the context is left."""
     told = RestServer(EmbeddedCatalog(home))
     handler = type("_ItsHandler", (_Handler,), {"server_of_test": told})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     told.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

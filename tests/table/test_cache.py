@@ -15,6 +15,7 @@ import pytest
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
+from keptlog.home import open_home
 from keptlog.log.metrics import LastPass
 from keptlog.table.cache import FOLDER, TopicCache
 from keptlog.table.catalog import open_catalog
@@ -190,3 +191,34 @@ def test_entries_that_nobody_needs_any_more_are_told_until_a_look_or_somebody_re
     observed(store)
     left.unlink()
     assert cache.outdated(store.metadata_locations()) == []
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
+
+
+@pytest.mark.usefixtures("configured")
+def test_beside_a_configured_catalog_topics_are_remembered_without_a_home(tmp_path: Path, loads: list[str]) -> None:
+    first = open_home(tmp_path / "a" / "home")
+    first.create_topic(TOPIC)
+    assert not (tmp_path / "a").exists()
+    first.store.observe(TOPIC)
+    loads.clear()
+    again = open_home(tmp_path / "a" / "home").store
+    observed(again)
+    assert loads == []
+
+
+@pytest.mark.usefixtures("configured")
+def test_where_topics_can_not_be_remembered_one_line_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    home = open_home(tmp_path / "file" / "home")
+    home.create_topic(TOPIC)
+    for _ in range(3):
+        home.store.observe(TOPIC)
+    told = [each.getMessage() for each in caplog.records if "nothing is remembered" in each.getMessage()]
+    assert len(told) == 1
+    assert f"{tmp_path / 'file' / 'home' / FOLDER} can't be written (Not a directory)" in told[0]

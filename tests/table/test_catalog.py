@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalog import open_catalog
+from tests.table.rest_server import rest_server
 from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at, values
 
 
@@ -81,3 +83,28 @@ def test_two_stores_over_one_home_see_each_others_topics(tmp_path: Path) -> None
     first.create_topic("a", 1, COMPACTED)
     second.create_topic("b", 1, COMPACTED)
     assert first.topics() == second.topics() == ["a", "b"]
+
+
+@pytest.mark.parametrize(("said", "is_tried"), [(None, True), ("false", False), ("true", True)])
+def test_a_connection_to_a_database_is_tried_before_it_is_used_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, *, is_tried: bool
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    if said:
+        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__POOL_PRE_PING", said)
+    catalog = open_catalog(tmp_path)
+    assert isinstance(catalog, SqlCatalog)
+    assert catalog.engine.pool._pre_ping is is_tried  # SQLAlchemy does not say it otherwise
+
+
+def test_a_rest_catalog_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(tmp_path)
+    with rest_server(tmp_path) as server:
+        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
+        store = store_at(tmp_path / "elsewhere")
+        assert store.topics() == [TOPIC]
+        monkeypatch.setattr("keptlog.table.rest_session.ANSWER_SECONDS", 0.1)
+        server.delay_seconds = 1
+        with pytest.raises(StorageUnavailable, match="ReadTimeout"):
+            store.topics()

@@ -1,0 +1,107 @@
+"""Where the metadata of all topics lies now: every commit moves it, so it says what has changed since the last look.
+
+    SQL        one query
+    REST       a list, and of each topic whether it has moved: "not modified" is an answer without a body; side by side
+    others     a list, and each topic's table is loaded, one after the other: their clients are not made for more
+
+REST has no request that tells all. So who has little time (``Patience``) is told of the topics that were asked last as
+they were then: those wait longest who were asked last, and ``Locations`` says how long ago the first of them was asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+
+from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.table.catalog import metadata_locations
+from keptlog.table.embedded import NAMESPACE
+from keptlog.table.logs import Locations
+from keptlog.table.reach import reaching
+from keptlog.table.rest_session import AT_ONCE, session_of
+from keptlog.table.side_by_side import Patience, side_by_side
+from keptlog.table.topics import metadata_location, topic_names
+
+_SMALL = {"snapshots": "refs"}
+"""Of a table's metadata without most of its snapshots: only where it lies is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the catalog said of a topic."""
+
+    location: str
+    asked_ms: int = 0
+    etag: str | None = None
+    """By which the catalog knows the answer again."""
+    outage: StorageUnavailable | None = None
+
+
+@dataclass
+class LocationLook:
+    """Asks one catalog again and again, and remembers what it said."""
+
+    catalog: Catalog
+    _asked: dict[str, _Asked] = field(default_factory=dict)
+
+    def now(self, patience: Patience | None = None) -> Locations:
+        """All topics, as far as there is time.
+
+        Raises:
+            StorageUnavailable: that of none can be had.
+        """
+        if isinstance(self.catalog, SqlCatalog):
+            return Locations(metadata_locations(self.catalog))
+        patience = patience or Patience()
+        began_ms = patience.monotonic_ms()
+        names = topic_names(self.catalog)
+        known = {name: self._asked[name] for name in names if name in self._asked}
+        oldest_first = sorted(names, key=lambda name: known[name].asked_ms if name in known else -1)
+        at_once = AT_ONCE if isinstance(self.catalog, RestCatalog) else 1
+        told = side_by_side(lambda name: self._ask(name, known.get(name)), oldest_first, at_once, patience)
+        for name, asked in told.items():
+            if asked is None:
+                known.pop(name, None)
+            else:
+                known[name] = replace(asked, asked_ms=began_ms)
+        self._asked = known
+        outages = [asked.outage for asked in told.values() if asked and asked.outage]
+        if outages and len(outages) == len(told):
+            raise outages[0]
+        found = Locations({name: known[name].location for name in names if name in known})
+        found.to_be_asked = sum(name not in known and name not in told for name in names)
+        found.asked_ago_ms = max((began_ms - asked.asked_ms for asked in known.values()), default=0)
+        return found
+
+    def _ask(self, name: str, known: _Asked | None) -> _Asked | None:
+        """Null if it was deleted just now."""
+        try:
+            with reaching(f"topic {name} can't be loaded"):
+                moved = self._moved(self.catalog, name, known) if isinstance(self.catalog, RestCatalog) else None
+                return moved or _Asked(metadata_location(self.catalog, name))
+        except UnknownTopic:
+            return None
+        except LogCorrupt:
+            return _Asked("")
+        except StorageUnavailable as error:
+            return _Asked("", outage=error)
+
+    def _moved(self, catalog: RestCatalog, name: str, known: _Asked | None) -> _Asked | None:
+        """What the answer to a request as small as can be says; null for an answer that PyIceberg is to make sense of.
+
+        No credentials are asked for: a catalog may have to fetch them elsewhere.
+        """
+        place = catalog._split_identifier_for_path((NAMESPACE, name))  # noqa: SLF001  # its own rule
+        headers = {"X-Iceberg-Access-Delegation": None, "If-None-Match": known.etag if known else None}
+        url = catalog.url(Endpoints.load_table, prefixed=True, **place)
+        answer = session_of(catalog).get(url, params=_SMALL, headers=headers)
+        if answer.status_code == HTTPStatus.NOT_MODIFIED and known:
+            return replace(known, outage=None)
+        if answer.status_code != HTTPStatus.OK:
+            return None
+        location = answer.json().get("metadata-location")
+        return _Asked(location, etag=answer.headers.get("ETag")) if location else None
