@@ -91,7 +91,8 @@ class Overview:
     def behind_lines(self) -> list[str]:
         """What was not looked at yet, or a while ago, for people."""
         to_read = [f"{counted(self.behind, 'topic')} still to be read, in the next ticks"] if self.behind else []
-        asked = f"the catalog was asked about some topics {self.asked_ago_ms // 1000} s ago; there was no time for all since"
+        seconds = self.asked_ago_ms // 1000
+        asked = f"the catalog was asked about some topics {seconds} s ago, there was no time for all since"
         return [*to_read, *([asked] if self.asked_ago_ms > LOCATING_MS else [])]
 
     def late_holders(self) -> list[Holder]:

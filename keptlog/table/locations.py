@@ -35,7 +35,8 @@ class _Asked:
     """What the catalog said of a topic."""
 
     location: str
-    asked_ms: int = 0
+    asked_ms: int | None = None
+    """By the clock of whoever had little time; null if nobody told it."""
     etag: str | None = None
     """By which the catalog knows the answer again."""
     outage: StorageUnavailable | None = None
@@ -56,11 +57,10 @@ class LocationLook:
         """
         if isinstance(self.catalog, SqlCatalog):
             return Locations(metadata_locations(self.catalog))
-        patience = patience or Patience()
-        began_ms = patience.monotonic_ms()
+        began_ms = patience.monotonic_ms() if patience else None
         names = topic_names(self.catalog)
         known = {name: self._asked[name] for name in names if name in self._asked}
-        oldest_first = sorted(names, key=lambda name: known[name].asked_ms if name in known else -1)
+        oldest_first = sorted(names, key=lambda name: (known[name].asked_ms or 0) if name in known else -1)
         at_once = AT_ONCE if isinstance(self.catalog, RestCatalog) else 1
         told = side_by_side(lambda name: self._ask(name, known.get(name)), oldest_first, at_once, patience)
         for name, asked in told.items():
@@ -74,7 +74,8 @@ class LocationLook:
             raise outages[0]
         found = Locations({name: known[name].location for name in names if name in known})
         found.to_be_asked = sum(name not in known and name not in told for name in names)
-        found.asked_ago_ms = max((began_ms - asked.asked_ms for asked in known.values()), default=0)
+        asked_ms = [each.asked_ms for each in known.values() if each.asked_ms is not None]
+        found.asked_ago_ms = max(began_ms - min(asked_ms), 0) if asked_ms and began_ms is not None else 0
         return found
 
     def _ask(self, name: str, known: _Asked | None) -> _Asked | None:

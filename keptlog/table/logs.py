@@ -100,7 +100,7 @@ class Locations(dict[str, str]):
     to_be_asked: int = 0
     """Topics that are not among them, because there was no time yet to ask for them."""
     asked_ago_ms: int = 0
-    """How long ago the catalog was asked for the one that it was asked for first."""
+    """How long ago the catalog was asked for the one that waits longest."""
 
 
 def has_readers(properties: Mapping[str, str]) -> bool:
