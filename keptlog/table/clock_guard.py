@@ -38,8 +38,10 @@ class ClockGuard:
     _read: tuple[dict[str, str], int] | None = field(default=None)
     """What the newest commit was at these locations."""
 
-    def require_plausible(self, topic: str, times_ms: Iterable[int]) -> None:
+    def require_plausible(self, topic: str, times_ms: Iterable[int], table: Table | None = None) -> None:
         """Refuse to delete anything of a topic at times that are too far after the newest commit.
+
+        ``table`` is the topic's, if somebody has loaded it just now.
 
         Raises:
             InvalidConfig: with both times, and what to do.
@@ -48,7 +50,8 @@ class ClockGuard:
         if self.clock_ms is None or now_ms > self.clock_ms() + _GIVEN_MS:
             return
         max_jump_ms = BrokerConfig.of(self.broker_settings).keptlog_clock_max_jump_ms
-        if now_ms - self._newest_ms([topic]) <= max_jump_ms:
+        newest_ms = newest_change_ms(table.metadata) if table else self._newest_ms([topic])
+        if now_ms - newest_ms <= max_jump_ms:
             return
         locations = self.locations()
         if self._read is None or self._read[0] != locations:

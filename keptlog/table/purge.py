@@ -1,6 +1,7 @@
 """Deletes from storage what no reader may need any longer.
 
-A clean only replaces segments; the old ones stay readable through the snapshots before it. A purge ends that:
+A clean only replaces segments; the old ones stay readable through the snapshots before it. A purge ends that.
+Mostly there is nothing to do, and that is told without reading much (``quiet``). Else:
 
 1. **Compare** storage and catalog. Where the storage knows more (``ahead``), or a live file is not there, nothing is
    deleted: what looks unneeded from here may be somebody else's, or the only way back.
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from pyiceberg.exceptions import CommitFailedException
@@ -58,6 +59,7 @@ from keptlog.table.journal import (
 from keptlog.table.manifests import commit_without_snapshot
 from keptlog.table.named_files import NamedFiles
 from keptlog.table.purge_receipt import Account, PurgeReceipt
+from keptlog.table.quiet import PurgeTimes, Storage
 from keptlog.table.references import (
     Manifests,
     References,
@@ -70,7 +72,6 @@ from keptlog.table.references import (
 from keptlog.table.removal import Removal
 from keptlog.table.sweep import PURGE_AGAIN, Fence, may_still_land
 from keptlog.table.topics import Topic, load_topic_table
-from keptlog.whole_file import is_unfinished
 
 _logger = logging.getLogger(__name__)
 
@@ -80,13 +81,12 @@ class Purge:
     """One purge of one topic."""
 
     topic: Topic
+    first_look: Table
+    """The topic's table as it was before its storage was listed."""
     committer: Committer
     files: TableFiles
     new_id: Callable[[], str]
-    now_ms: int
-    orphan_grace_ms: int
-    run_memory_ms: int
-    """How long the changes of expired snapshots are remembered (``runs``)."""
+    times: PurgeTimes
     seal: Seal | None = None
     """Takes the receipts into their chain; without one they stay as drafts."""
     _stored: dict[str, StoredFile] = field(default_factory=dict)
@@ -125,6 +125,10 @@ class Purge:
         forms = comparable_forms(file.path for file in listed)
         self._stored = {forms[file.path]: file for file in listed}
         self._hidden = hidden_below(self.files, self.topic.location)
+        if self.times.has_nothing_to_do(self.first_look, self._storage, self._manifests):
+            told = self._hidden.not_looked_at
+            quiet = self.times.quiet(self.first_look, self._storage, self._stored)
+            return PurgeReceipt(self.topic.name, (), (), (), (), not_looked_at=told, quiet=quiet)
         table = self._table()
         self._spared = spared_references(table, (file.path for file in listed), self._manifests)
         self._require_live_files(table)
@@ -132,13 +136,13 @@ class Purge:
         left_behind = set(self._removal.journals)
         while self._expire_some():
             pass
-        runs.forget(self.files, self.topic.location, self.now_ms, self.run_memory_ms)
+        runs.forget(self.files, self.topic.location, self.times.now_ms, self.times.run_memory_ms)
         table = self._table()
         needed = self._needed(table, left_behind)
         doomed = self._removal.own(lambda journal: not _is_sweep(journal), needed)
         self._removal.delete(doomed.values())
         doomed |= self._sweep(table, needed)
-        return self._account_for(doomed)
+        return self._account_for(doomed, needed)
 
     @cached_property
     def _removal(self) -> Removal:
@@ -155,8 +159,11 @@ class Purge:
 
     @cached_property
     def _manifests(self) -> Manifests:
-        # Only its way to files is taken from it: this is no look.
-        return Manifests(self.topic.name, load_topic_table(self.committer.catalog, self.topic.name).io)
+        return Manifests(self.topic.name, self.first_look.io)
+
+    @property
+    def _storage(self) -> Storage:
+        return Storage(self.topic.location, self._stored, self._hidden)
 
     @property
     def _fence(self) -> Fence:
@@ -212,7 +219,7 @@ class Purge:
         Each attempt looks anew, but reads only what came since. One that was refused, or got no answer, leaves its
         journal to the next, which takes it over: the same files are in one receipt, once.
         """
-        moment_ms = self.now_ms - self.topic.config.file_delete_delay_ms
+        moment_ms = self.times.now_ms - self.times.delete_delay_ms
         written: tuple[str, Journal] | None = None
         count = 0
 
@@ -227,7 +234,7 @@ class Purge:
             for what in expiry.unreadable:
                 self._pass_over(what)
             written = self._write_expiry(expiry, written)
-            runs.remember(self.files, table, expired, self.new_id(), self.now_ms)
+            runs.remember(self.files, table, expired, self.new_id(), self.times.now_ms)
             return lambda: self._land(table, expiry)
 
         self.committer.commit(Change(self.topic.name, self.topic.id, remedy=PURGE_AGAIN), prepare)
@@ -275,17 +282,13 @@ class Purge:
 
     def _may_go(self, file: StoredFile) -> bool:
         """Whether it matters if a file is referred to: it would be swept, or may hold values."""
-        return not self._is_own(file) and (self._is_old(file) or not self._is_metadata(file))
+        return not self._storage.is_own(file) and (self._is_old(file) or not self._is_metadata(file))
 
     def _is_old(self, file: StoredFile) -> bool:
-        return file.modified_ms <= self.now_ms - self.orphan_grace_ms
+        return file.modified_ms <= self.times.now_ms - self.times.orphan_grace_ms
 
     def _is_metadata(self, file: StoredFile) -> bool:
         return file.path.startswith(f"{self.topic.location}/metadata/")
-
-    def _is_own(self, file: StoredFile) -> bool:
-        places = (journal_folder(self.topic.location), receipt_folder(self.topic.location))
-        return file.path.startswith(places) and not is_unfinished(file.path)
 
     def _hidden_files(self) -> dict[str, StoredFile]:
         """By comparable path."""
@@ -294,7 +297,7 @@ class Purge:
 
     def _forget_replaced(self) -> None:
         """Of what keptlog writes again only the newest version stays; what was there before are positions and names."""
-        moment_ms = self.now_ms - self.orphan_grace_ms
+        moment_ms = self.times.now_ms - self.times.orphan_grace_ms
         own = receipt_folder(self.topic.location)
         old = [each for each in self._hidden.replaced if each.path.startswith(own) and each.since_ms <= moment_ms]
         for left in self.files.delete_versions(old):
@@ -308,7 +311,7 @@ class Purge:
         orphans = [
             file
             for path, file in self._stored.items()
-            if path not in needed and path not in named and self._is_old(file) and not self._is_own(file)
+            if path not in needed and path not in named and self._is_old(file) and not self._storage.is_own(file)
         ]
         hidden = [
             file
@@ -327,7 +330,7 @@ class Purge:
         removal.delete(doomed.values())
         return doomed
 
-    def _account_for(self, doomed: Mapping[str, Journal]) -> PurgeReceipt:
+    def _account_for(self, doomed: Mapping[str, Journal], needed: Collection[str]) -> PurgeReceipt:
         """Look what is gone, leave receipts of it, and drop the journals of which nothing is left."""
         if any(journal.paths for journal in doomed.values()):
             stored = self._removal.look_again(doomed.values())
@@ -338,7 +341,8 @@ class Purge:
         if any(map(has_receipt, doomed.values())):
             # Also what others have deleted: a receipt speaks of all files.
             self.files.make_deletions_durable(self.topic.location)
-        held = self._held()
+        table = self._table()
+        held = self._held(table)
 
         def leave_receipt(path: str, gone: Journal) -> None:
             if has_receipt(gone):
@@ -352,19 +356,22 @@ class Purge:
         receipts, unreadable = tuple(self._receipts), tuple(self._unreadable)
         left = self._removal.not_deleted + sealing.not_deleted
         told = Account(done, left, receipts, sealing, held, unreadable, self._hidden.not_looked_at)
-        return told.receipt(self.topic.name)
+        if self._removal.journals or left or sealing.waiting or unreadable:
+            return told.receipt(self.topic.name)
+        over = (*drafts, journal_folder(self.topic.location))
+        self._stored = {path: file for path, file in self._stored.items() if not file.path.startswith(over)}
+        return replace(told.receipt(self.topic.name), quiet=self.times.quiet(table, self._storage, needed))
 
     def _write_draft(self, draft_id: str, gone: Journal, held: Collection[HeldFile]) -> None:
         left = [asdict(file) for file in self._removal.not_deleted]
         still = [asdict(file) for file in held]
         more = {"not_deleted": left, "held_files": still, "not_looked_at": list(self._hidden.not_looked_at)}
         content = content_of(self.topic.name, self.topic.id, gone, **more)
-        write_draft(self.files, self.topic.location, Draft(draft_id, PURGE, self.now_ms, content))
+        write_draft(self.files, self.topic.location, Draft(draft_id, PURGE, self.times.now_ms, content))
         self._receipts[draft_id] = f"{receipt_folder(self.topic.location)}{draft_id}.json"
 
-    def _held(self) -> tuple[HeldFile, ...]:
+    def _held(self, table: Table) -> tuple[HeldFile, ...]:
         """What may still hold values, of the files that are listed; what could not be deleted is told by itself."""
-        table = self._table()
         live = live_references(table, self._manifests).keys()
         told = set(comparable_forms(file.path for file in self._removal.not_deleted).values())
         unknown = {

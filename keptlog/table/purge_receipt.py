@@ -10,6 +10,7 @@ from keptlog.log.counted import counted
 from keptlog.table.drafts import Sealing
 from keptlog.table.held import HeldFile
 from keptlog.table.journal import SWEEP, DeletedFile, Journal
+from keptlog.table.quiet import Quiet
 from keptlog.table.removal import NotDeleted
 
 _logger = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class PurgeReceipt:
     """What could not be read, and was gone past: journals, receipts, metadata of expired snapshots. One line each."""
     not_looked_at: tuple[str, ...] = ()
     """Why nobody knows whether the store keeps more: its versions, its open uploads. One line each."""
+    quiet: Quiet | None = None
+    """For how long nothing is to be done again, if nobody commits; null if something is left."""
 
     @property
     def deleted_bytes(self) -> int:

@@ -65,9 +65,15 @@ def remember(files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_
 def forget(files: TableFiles, location: str, now_ms: int, horizon_ms: int) -> None:
     """Delete what was written down longer ago than that, of the topic at a location."""
     for file in files.list(_folder(location)):
-        name = _NAME.fullmatch(file.path.rpartition("/")[2])
-        if name and int(name[1]) < now_ms - horizon_ms:
+        written_ms = remembered_ms(file.path, location)
+        if written_ms is not None and written_ms < now_ms - horizon_ms:
             files.delete(file.path)
+
+
+def remembered_ms(path: str, location: str) -> int | None:
+    """When a file of changes was written, of the topic at a location; null for any other file."""
+    name = _NAME.fullmatch(path.removeprefix(_folder(location)))
+    return int(name[1]) if name else None
 
 
 def landed_change(snapshot: Snapshot) -> LandedChange:

@@ -44,6 +44,7 @@ from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge
 from keptlog.table.purge_receipt import PurgeReceipt
+from keptlog.table.quiet import PurgeTimes
 from keptlog.table.reach import reaching
 from keptlog.table.read import Reader
 from keptlog.table.readers import observed_with_holds, with_holds
@@ -387,14 +388,13 @@ class LogStore:
         Raises:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer; the next purge goes on with it.
         """
-        described = self.describe_topic(topic)
+        described = topic_of(table := self.load_table(topic), self._broker_settings)
         self.require_writable()
-        self.clock_guard.require_plausible(topic, [now_ms])
+        self.clock_guard.require_plausible(topic, [now_ms], table)
         with reaching(f"topic {topic} can't be purged"):
             remembered_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
-            purge = Purge(described, self.committer, self.files, self._new_id, now_ms, orphan_grace_ms, remembered_ms)
-            purge.seal = self.seal
-            return purge.purge()
+            times = PurgeTimes(now_ms, described.config.file_delete_delay_ms, orphan_grace_ms, remembered_ms)
+            return Purge(described, table, self.committer, self.files, self._new_id, times, self.seal).purge()
 
     def load_table(self, topic: str) -> Table:
         """The table of a topic, as it is now."""

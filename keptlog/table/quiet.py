@@ -1,0 +1,140 @@
+"""Whether a purge of a topic has anything to do, told without reading a manifest; and from when on there may be.
+
+    all that is listed   is named by the table's metadata, or by the manifest list, or is keptlog's own,
+                         or is data: as many files and bytes as the manifest list and the snapshot count
+    no snapshot          was replaced long enough ago
+    nothing              waits: no journal, no draft, nothing hidden, nothing remembered for too long
+
+Then nothing is to be deleted, and nothing is looked at any further. In all other cases the purge looks at everything:
+here nobody decides what goes. If one file is lost and another of its size is an orphan, that counts as quiet; where a
+live file is lost a purge would delete nothing either, and who looks for lost files is the verification.
+
+What a purge has left behind stays so until somebody commits, or until the clock reaches one of the times that ``until``
+takes the first of. But a writer that is killed leaves files, and commits nothing. So the storage is listed again after
+``LISTED_AGAIN_MS``, or after the grace if that is shorter: no orphan is swept later than it would be without all this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyiceberg.manifest import ManifestContent
+from pyiceberg.table import Table
+
+from keptlog.storage.files import StoredFile
+from keptlog.table.drafts import drafts_among
+from keptlog.table.expiry import replaced_at_ms, replaced_before
+from keptlog.table.hidden import HiddenFiles
+from keptlog.table.journal import journal_folder, receipt_folder
+from keptlog.table.lineage import summary_of
+from keptlog.table.references import Manifests, comparable_forms, named_references
+from keptlog.table.runs import remembered_ms
+from keptlog.table.state import watermarks_paths
+from keptlog.whole_file import is_unfinished
+
+LISTED_AGAIN_MS = 24 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Of a topic: as long as its metadata lies there, nothing is to be purged before a time."""
+
+    location: str
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What lies below a topic's location."""
+
+    location: str
+    files: Mapping[str, StoredFile]
+    """What is listed, by comparable path."""
+    hidden: HiddenFiles
+
+    def is_own(self, file: StoredFile) -> bool:
+        """Whether it is keptlog's own, and no orphan whatever its age."""
+        places = (journal_folder(self.location), receipt_folder(self.location))
+        return file.path.startswith(places) and not is_unfinished(file.path)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are journals to be carried out, or drafts to be sealed."""
+        paths = [file.path for file in self.files.values()]
+        has_journals = any(path.startswith(journal_folder(self.location)) for path in paths)
+        return has_journals or bool(drafts_among(self.location, paths))
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeTimes:
+    """When what goes; all ms."""
+
+    now_ms: int
+    delete_delay_ms: int
+    orphan_grace_ms: int
+    run_memory_ms: int
+
+    def has_nothing_to_do(self, table: Table, storage: Storage, manifests: Manifests) -> bool:
+        """Whether a purge of a table would delete nothing; the storage was listed after the table was loaded.
+
+        Raises:
+            LogCorrupt: the manifest list of the current snapshot can't be read.
+        """
+        if storage.waits or storage.hidden.files or replaced_before(table, self.now_ms - self.delete_delay_ms):
+            return False
+        if any(due_ms <= self.now_ms for due_ms in self._own_due_ms(storage)):
+            return False
+        return _is_accounted_for(table, storage, manifests)
+
+    def quiet(self, table: Table, storage: Storage, needed: Collection[str]) -> Quiet | None:
+        """For how long a table stays as a purge has left it; null if something is left to do now.
+
+        ``needed`` is in comparable form what is referred to.
+        """
+        left = [file for form, file in storage.files.items() if form not in needed and not storage.is_own(file)]
+        due_ms = [self.now_ms + min(LISTED_AGAIN_MS, self.orphan_grace_ms), *self._own_due_ms(storage)]
+        due_ms += [file.modified_ms + self.orphan_grace_ms for file in (*left, *storage.hidden.files)]
+        protected = {each.snapshot_id for each in table.metadata.refs.values()}
+        replaced = replaced_at_ms(table).items()
+        due_ms += [at_ms + self.delete_delay_ms for number, at_ms in replaced if number not in protected]
+        until_ms = min(due_ms)
+        return Quiet(table.metadata_location, until_ms) if until_ms > self.now_ms and not storage.waits else None
+
+    def _own_due_ms(self, storage: Storage) -> Iterator[int]:
+        """When what keptlog itself keeps for a while goes."""
+        for file in storage.files.values():
+            written_ms = remembered_ms(file.path, storage.location)
+            if written_ms is not None:
+                yield written_ms + self.run_memory_ms + 1
+        own = receipt_folder(storage.location)
+        yield from (
+            each.since_ms + self.orphan_grace_ms for each in storage.hidden.replaced if each.path.startswith(own)
+        )
+
+
+def _is_accounted_for(table: Table, storage: Storage, manifests: Manifests) -> bool:
+    """Whether all that is listed is known, but for as much data as there is to be."""
+    current = table.current_snapshot()
+    listed = manifests.of(current) if current else []
+    if any(each.content is ManifestContent.DELETES for each in listed):
+        return False
+    named = {table.metadata_location, *named_references(table).metadata_bytes, *watermarks_paths(table.properties)}
+    known = set(comparable_forms([*named, *(each.manifest_path for each in listed)]).values())
+    data = [file for form, file in storage.files.items() if form not in known and not storage.is_own(file)]
+    if any(file.path.startswith(f"{storage.location}/metadata/") for file in data):
+        return False
+    count = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in listed)
+    told_bytes = _told_bytes(table)
+    return len(data) == count and told_bytes in {None, _bytes_of(data)}
+
+
+def _told_bytes(table: Table) -> int | None:
+    """How many bytes the current snapshot says that its data has; null if it does not say."""
+    current = table.current_snapshot()
+    text = summary_of(current).get("total-files-size", "") if current else ""
+    return int(text) if text.isdecimal() else None
+
+
+def _bytes_of(files: Iterable[StoredFile]) -> int:
+    return sum(file.size_bytes for file in files)
