@@ -52,6 +52,7 @@ from keptlog.storage.throttle import Throttle
 from keptlog.table.append import AppendResult
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.purge_memory import PurgeMemory
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
@@ -60,6 +61,8 @@ from keptlog.whole_file import warn_of_readers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_PURGES_AT_ONCE = 8
+"""Of topics in a far storage; each keeps a list of its files in memory."""
 _LEAST_ROW_GROUP_BYTES = 2**20
 """In smaller row groups the headers weigh more than the records."""
 
@@ -228,7 +231,13 @@ class Home:
     @property
     def purger(self) -> Purger:
         """What deletes the files of this home that were replaced."""
-        return Purger(self.store)
+        settings, is_far = self.store.clock_guard.broker_settings, not self._is_embedded
+        memory = PurgeMemory(self.path, settings, is_made=is_far)
+        return Purger(self.store, memory, at_once=_PURGES_AT_ONCE if is_far else 1)
+
+    @property
+    def _is_embedded(self) -> bool:
+        return isinstance(self.store.committer.catalog, EmbeddedCatalog)
 
     @property
     def eraser(self) -> Eraser:

@@ -204,7 +204,10 @@ def delete_retired_files(
             context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
         _tell_sealing(context, topic, deletion.sealing)
     _check_gone(context, log_store, changed, now_ms)
-    _erasures_after_purge(context, log_store, result.receipts, changed, now_ms)
+    if result.idle:
+        count = counted(len(result.idle), "topic")
+        context.log.info("%s left alone: nothing was committed, or is due, since the last purge", count)
+    _erasures_after_purge(context, log_store, result.receipts.keys() - set(result.idle), changed, now_ms)
     _fail_if_any(result.failed, "not purged")
 
 

@@ -30,6 +30,7 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
+from keptlog.passes.purge import PurgeResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +97,8 @@ def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
     if as_json:
         deletions = {topic: deletion_numbers(deletion) for topic, deletion in result.deletions.items()}
-        print_json(deletions | {topic: deleted[topic] | purge_rest(each) for topic, each in result.receipts.items()})
+        told = {topic: deleted[topic] | purge_rest(each) for topic, each in result.receipts.items()}
+        print_json(deletions | {topic: each | {"is_idle": topic in result.idle} for topic, each in told.items()})
     else:
         print_table(
             [
@@ -108,15 +110,27 @@ def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None
                     "freed": size(numbers["deleted_bytes"]),
                 }
                 for topic, numbers in deleted.items()
+                if topic not in result.idle
             ],
-            empty="nothing was purged" if result.failed else "no topics yet",
+            empty=_why_none(result),
         )
+        if result.idle:
+            count = counted(len(result.idle), "topic")
+            click.echo(
+                f"{count} left alone: nothing was committed or became due since the last purge; name one to look"
+            )
         for topic, receipt in result.receipts.items():
             for line in purge_lines(receipt):
                 click.echo(f"{topic}: {line}")
         for deletion in result.deletions.values():
             print_deletion(deletion)
     exit_if_failed(result.failed)
+
+
+def _why_none(result: PurgeResult) -> str:
+    if result.idle:
+        return "nothing to purge"
+    return "nothing was purged" if result.failed else "no topics yet"
 
 
 def spark_session() -> SparkSession:

@@ -4,21 +4,27 @@ What a purge of one topic does, and why a kill in the middle of it is harmless, 
 it is only seen to that every topic gets its turn: one whose purge fails, whatever of, is named with its reason, and the
 next purge goes on with it. So is one of which a file could not be deleted; what it deleted is told all the same.
 
+A far store is mostly waited for, so several topics are purged side by side. One to which nobody has committed since its
+last purge, and of which the clock makes nothing due, is left alone (``keptlog.table.purge_memory``), at most for a day.
+Whoever names a topic wants it looked at.
+
 Deletions of topics that were begun and not finished are finished here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_topics
 from keptlog.table.deletion import Deletion, TopicDeletion
+from keptlog.table.purge_memory import PurgeMemory
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import one_line
 from keptlog.table.removal import not_deleted_error
+from keptlog.table.side_by_side import side_by_side
 from keptlog.table.store import LogStore
 
 _TODO = "see to it that they can be, and purge again"
@@ -29,17 +35,31 @@ class PurgeResult:
     """What a pass deleted, topic by topic."""
 
     receipts: dict[str, PurgeReceipt]
+    """Of an idle topic an empty one."""
     failed: dict[str, KeptlogError]
     """Topic to the error; the next purge finishes what this one has begun there. It may have a receipt besides."""
     deletions: dict[str, TopicDeletion] = field(default_factory=dict)
     """What was done for topics whose deletion had been begun."""
+    idle: tuple[str, ...] = ()
+    """Topics that were not looked at, because nothing can have become due since their last purge."""
+
+
+@dataclass
+class _Outcome:
+    """What became of one topic."""
+
+    receipt: PurgeReceipt | None = None
+    failure: KeptlogError | None = None
+    deletion: TopicDeletion | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Purger:
-    """Purges the topics of one store."""
+    """Purges the topics of one store; several of them ``at_once``, which is worth it where the storage is far."""
 
     store: LogStore
+    memory: PurgeMemory | None = None
+    at_once: int = 1
 
     def purge(self, topics: Iterable[str] = (), *, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeResult:
         """Purge these topics, all if none is named, and finish the deletions of those that are being deleted.
@@ -53,34 +73,59 @@ class Purger:
             StorageUnavailable: the catalog can't be reached.
         """
         self.store.require_writable()
-        known, leaving = self.store.topics(), self.store.being_deleted()
         named = list(dict.fromkeys(topics))
+        known: Collection[str]
+        idle: list[str] = []
+        if self.memory and not named:
+            known = locations = self.store.metadata_locations()
+            is_quiet = self.memory.is_quiet
+            idle = [name for name, place in locations.items() if is_quiet(name, place, now_ms, orphan_grace_ms)]
+        else:
+            known = self.store.topics()
+        leaving = self.store.being_deleted()
         require_topics(named, {*known, *leaving})
-        result = PurgeResult({}, {})
-        for topic in named or sorted({*known, *leaving}):
+
+        def carry_out(topic: str) -> _Outcome:
+            outcome = _Outcome()
             try:
                 if topic in leaving:
-                    self._finish_deletion(topic, now_ms, result)
+                    self._finish_deletion(topic, now_ms, outcome)
                 if topic in known:
-                    self._purge(topic, now_ms, orphan_grace_ms, result)
+                    self._purge(topic, now_ms, orphan_grace_ms, outcome)
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
                 # Without names, a topic that was deleted just now is simply not there.
                 if named or not isinstance(error, UnknownTopic):
-                    result.failed[topic] = _reason(topic, error)
-        return result
+                    outcome.failure = _reason(topic, error)
+            return outcome
 
-    def _purge(self, topic: str, now_ms: int, orphan_grace_ms: int, result: PurgeResult) -> None:
-        receipt = result.receipts[topic] = self.store.purge(topic, now_ms, orphan_grace_ms)
+        to_do = named or sorted({*known, *leaving}.difference(set(idle).difference(leaving)))
+        done = side_by_side(carry_out, to_do, self.at_once)
+        done |= {topic: _Outcome(PurgeReceipt(topic, (), (), (), ())) for topic in idle if topic not in leaving}
+        return _result(done if named else dict(sorted(done.items())), idle)
+
+    def _purge(self, topic: str, now_ms: int, orphan_grace_ms: int, outcome: _Outcome) -> None:
+        if self.memory:
+            self.memory.begin(topic)
+        receipt = outcome.receipt = self.store.purge(topic, now_ms, orphan_grace_ms)
         if receipt.not_deleted:
-            result.failed[topic] = not_deleted_error(topic, receipt.not_deleted, _TODO)
+            outcome.failure = not_deleted_error(topic, receipt.not_deleted, _TODO)
+        elif self.memory and receipt.quiet:
+            self.memory.end(topic, receipt.quiet, now_ms, orphan_grace_ms)
 
-    def _finish_deletion(self, topic: str, now_ms: int, result: PurgeResult) -> None:
+    def _finish_deletion(self, topic: str, now_ms: int, outcome: _Outcome) -> None:
         """A topic that was made anew meanwhile is not deleted."""
         store = self.store
-        deletion = Deletion(store.committer.catalog, store.files, topic, now_ms, store.seal).finish()
-        result.deletions[topic] = deletion
-        if deletion.unfinished:
-            result.failed[topic] = deletion.unfinished
+        outcome.deletion = Deletion(store.committer.catalog, store.files, topic, now_ms, store.seal).finish()
+        outcome.failure = outcome.deletion.unfinished
+
+
+def _result(done: dict[str, _Outcome], idle: Collection[str]) -> PurgeResult:
+    return PurgeResult(
+        {topic: each.receipt for topic, each in done.items() if each.receipt},
+        {topic: each.failure for topic, each in done.items() if each.failure},
+        {topic: each.deletion for topic, each in done.items() if each.deletion},
+        tuple(topic for topic in done if topic in set(idle) and not done[topic].deletion),
+    )
 
 
 def _reason(topic: str, error: Exception) -> KeptlogError:

@@ -94,7 +94,7 @@ class TopicCache:
         held = []
         with contextlib.suppress(OSError):
             for path in sorted((self.home / FOLDER).iterdir()):
-                if path not in current:
+                if path not in current and path.is_file():
                     status = path.stat()
                     since_ms = status.st_mtime_ns // 1_000_000
                     held.append(Held(HolderKind.CACHE, since_ms, 1, status.st_size, path=str(path)))
