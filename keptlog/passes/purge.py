@@ -35,7 +35,7 @@ class PurgeResult:
     """What a pass deleted, topic by topic."""
 
     receipts: dict[str, PurgeReceipt]
-    """Of an idle topic an empty one."""
+    """Of an idle topic what its last purge found, of which nothing was deleted now."""
     failed: dict[str, KeptlogError]
     """Topic to the error; the next purge finishes what this one has begun there. It may have a receipt besides."""
     deletions: dict[str, TopicDeletion] = field(default_factory=dict)
@@ -75,11 +75,11 @@ class Purger:
         self.store.require_writable()
         named = list(dict.fromkeys(topics))
         known: Collection[str]
-        idle: list[str] = []
+        idle: dict[str, PurgeReceipt] = {}
         if self.memory and not named:
             known = locations = self.store.metadata_locations()
-            is_quiet = self.memory.is_quiet
-            idle = [name for name, place in locations.items() if is_quiet(name, place, now_ms, orphan_grace_ms)]
+            found = {name: self.memory.quiet(name, at, now_ms, orphan_grace_ms) for name, at in locations.items()}
+            idle = {name: receipt for name, receipt in found.items() if receipt}
         else:
             known = self.store.topics()
         leaving = self.store.being_deleted()
@@ -98,9 +98,10 @@ class Purger:
                     outcome.failure = _reason(topic, error)
             return outcome
 
-        to_do = named or sorted({*known, *leaving}.difference(set(idle).difference(leaving)))
+        idle = {topic: receipt for topic, receipt in idle.items() if topic not in leaving}
+        to_do = named or sorted({*known, *leaving} - idle.keys())
         done = side_by_side(carry_out, to_do, self.at_once)
-        done |= {topic: _Outcome(PurgeReceipt(topic, (), (), (), ())) for topic in idle if topic not in leaving}
+        done |= {topic: _Outcome(receipt) for topic, receipt in idle.items()}
         return _result(done if named else dict(sorted(done.items())), idle)
 
     def _purge(self, topic: str, now_ms: int, orphan_grace_ms: int, outcome: _Outcome) -> None:
@@ -109,8 +110,8 @@ class Purger:
         receipt = outcome.receipt = self.store.purge(topic, now_ms, orphan_grace_ms)
         if receipt.not_deleted:
             outcome.failure = not_deleted_error(topic, receipt.not_deleted, _TODO)
-        elif self.memory and receipt.quiet:
-            self.memory.end(topic, receipt.quiet, now_ms, orphan_grace_ms)
+        elif self.memory:
+            self.memory.end(receipt, now_ms, orphan_grace_ms)
 
     def _finish_deletion(self, topic: str, now_ms: int, outcome: _Outcome) -> None:
         """A topic that was made anew meanwhile is not deleted."""
@@ -124,7 +125,7 @@ def _result(done: dict[str, _Outcome], idle: Collection[str]) -> PurgeResult:
         {topic: each.receipt for topic, each in done.items() if each.receipt},
         {topic: each.failure for topic, each in done.items() if each.failure},
         {topic: each.deletion for topic, each in done.items() if each.deletion},
-        tuple(topic for topic in done if topic in set(idle) and not done[topic].deletion),
+        tuple(topic for topic in done if topic in idle),
     )
 
 

@@ -3,7 +3,8 @@
     cache/purges/users.json    users lay at 00042-….metadata.json when it was purged: nothing to do before 14:00
 
 It is only ever a reason to leave a topic alone, and never longer than a day (``quiet``); nothing is deleted because of
-it. It holds for the settings and the grace it was made with. The files may be deleted at any time; one that is damaged
+it. It holds for the settings and the grace it was made with. What the purge had to
+tell is kept with it, so that it is told again. The files may be deleted at any time; one that is damaged
 counts as none. Where there is none, or another machine purges, each purge looks.
 """
 
@@ -18,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from keptlog.table.cache import FOLDER
-from keptlog.table.quiet import Quiet
+from keptlog.table.held import HeldFile
+from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
@@ -32,6 +34,9 @@ class _Found:
     settings: int
     """Checksum of the broker settings."""
     orphan_grace_ms: int
+    held: tuple[tuple[str, int, str], ...]
+    not_looked_at: tuple[str, ...]
+    """What was still to be told."""
 
 
 @dataclass(frozen=True)
@@ -42,33 +47,38 @@ class PurgeMemory:
     broker_settings: Mapping[str, str]
     is_made: bool = False
 
-    def is_quiet(self, topic: str, location: str, now_ms: int, orphan_grace_ms: int) -> bool:
-        """Whether nothing is to be purged of a topic whose metadata lies there."""
+    def quiet(self, topic: str, location: str, now_ms: int, orphan_grace_ms: int) -> PurgeReceipt | None:
+        """What a purge of a topic would tell, if it has nothing to do while its metadata lies there; else null."""
         try:
             found = _Found(**json.loads(self._path(topic).read_bytes()))
-            is_same = (found.location, found.settings, found.orphan_grace_ms) == (
-                location,
-                self._settings,
-                orphan_grace_ms,
-            )
-            return bool(location) and is_same and found.at_ms <= now_ms < found.until_ms
+            made_with = (found.location, found.settings, found.orphan_grace_ms)
+            is_same = made_with == (location, self._settings, orphan_grace_ms)
+            if not (location and is_same and found.at_ms <= now_ms < found.until_ms):
+                return None
+            held = tuple(HeldFile(*each) for each in found.held)
+            return PurgeReceipt(topic, (), (), (), (), held=held, not_looked_at=tuple(found.not_looked_at))
         except (OSError, ValueError, TypeError):
-            return False
+            return None
 
     def begin(self, topic: str) -> None:
         """A purge begins: who is killed in it leaves something to do."""
         with contextlib.suppress(OSError):
             self._path(topic).unlink()
 
-    def end(self, topic: str, quiet: Quiet, now_ms: int, orphan_grace_ms: int) -> None:
+    def end(self, receipt: PurgeReceipt, now_ms: int, orphan_grace_ms: int) -> None:
         """Remember what a purge has found; what can't be written is not remembered."""
-        found = _Found(quiet.location, now_ms, quiet.until_ms, self._settings, orphan_grace_ms)
+        if receipt.quiet is None:
+            return
+        held = tuple((each.path, each.bytes, each.holder) for each in receipt.held)
+        until_ms, told = receipt.quiet.until_ms, (held, receipt.not_looked_at)
+        found = _Found(receipt.quiet.location, now_ms, until_ms, self._settings, orphan_grace_ms, *told)
+        path = self._path(receipt.topic)
         try:
             if self.is_made or self.home.is_dir():
-                self._path(topic).parent.mkdir(parents=True, exist_ok=True)
-                replace_file(self._path(topic), json.dumps(asdict(found)).encode())
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(path, json.dumps(asdict(found)).encode())
         except OSError as error:
-            _logger.debug("topic %s: that nothing is to be purged can't be remembered: %s", topic, error)
+            _logger.debug("topic %s: what was found can't be remembered: %s", receipt.topic, error)
 
     @property
     def _settings(self) -> int:

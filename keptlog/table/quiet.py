@@ -93,7 +93,9 @@ class PurgeTimes:
         ``needed`` is in comparable form what is referred to.
         """
         left = [file for form, file in storage.files.items() if form not in needed and not storage.is_own(file)]
-        due_ms = [self.now_ms + min(LISTED_AGAIN_MS, self.orphan_grace_ms), *self._own_due_ms(storage)]
+        # What of keptlog's own was due has gone just now.
+        due_ms = [each_ms for each_ms in self._own_due_ms(storage) if each_ms > self.now_ms]
+        due_ms.append(self.now_ms + min(LISTED_AGAIN_MS, self.orphan_grace_ms))
         due_ms += [file.modified_ms + self.orphan_grace_ms for file in (*left, *storage.hidden.files)]
         protected = {each.snapshot_id for each in table.metadata.refs.values()}
         replaced = replaced_at_ms(table).items()
