@@ -35,14 +35,16 @@ from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
-from keptlog.table.files import READ_ONLY, make_folder
+from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.reach import one_line, reaching, tell_connections
-from keptlog.table.rest_session import with_limits
+from keptlog.table.rest import PatientRestCatalog
+from keptlog.table.vending import VENDED
 from keptlog.whole_file import sync
 
 _FILE_IO = "keptlog.table.file_io.DurableFileIO"
+_REST = "keptlog.table.rest.PatientRestCatalog"
 _PRE_PING = "pool_pre_ping"
 """Whether a connection is tried before it is used: after a restart of the database the first call finds a new one."""
 
@@ -219,11 +221,11 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     _require_quoted_password(str(properties.get("uri", "")))
     try:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
-            catalog = load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | properties)
+            catalog = load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | _with_own_class(properties))
             if isinstance(catalog, SqlCatalog):
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.
                 catalog.properties.setdefault(_PRE_PING, properties.get(_PRE_PING.replace("_", "-"), "true"))
-            catalog = with_limits(forward_in_time(catalog, now_ms))
+            catalog = forward_in_time(catalog, now_ms)
             if isinstance(catalog, SqlCatalog):
                 tell_connections(catalog.engine)
             return catalog
@@ -247,6 +249,16 @@ def _require_quoted_password(uri: str) -> None:
         )
 
 
+def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:
+    """The same settings, but where they mean PyIceberg's REST catalog they name ours."""
+    if "py-catalog-impl" in properties:
+        return properties
+    kind = str(properties.get("type") or ("rest" if str(properties.get("uri", "")).startswith("http") else ""))
+    if kind.lower() != "rest":
+        return properties
+    return {name: value for name, value in properties.items() if name != "type"} | {"py-catalog-impl": _REST}
+
+
 def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[str, str]:
     """Table to the location of its current metadata, in one query."""
     if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
@@ -256,3 +268,11 @@ def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[
     )
     with Session(catalog.engine) as session:
         return {name: location for name, location in session.execute(query) if location}
+
+
+def files_of(catalog: Catalog) -> TableFiles:
+    """The storage behind a catalog, with the credentials that it gives for each table, if it does."""
+    properties: dict[str, Any] = dict(catalog.properties)
+    if isinstance(catalog, PatientRestCatalog):
+        properties[VENDED] = catalog.vended
+    return TableFiles(tuple(sorted(properties.items())))

@@ -53,6 +53,7 @@ from keptlog.table.remote_files import (
     remote_exists,
     told_why,
 )
+from keptlog.table.vending import for_path
 from keptlog.whole_file import replace_file, sync
 
 if TYPE_CHECKING:
@@ -315,11 +316,12 @@ class TableFiles:
 
     def _by_bucket(self, paths: Iterable[str]) -> Iterator[tuple[Bucket | None, Sequence[str]]]:
         """Paths by the bucket to be asked about them; null for those that are somewhere else."""
-        by_place: dict[str | None, list[str]] = defaultdict(list)
+        by_place: dict[tuple[str, Properties] | None, list[str]] = defaultdict(list)
         for path in paths:
-            by_place["/".join(path.split("/")[:3]) if path.startswith(S3) else None].append(path)
-        for place, theirs in by_place.items():
-            yield (self._versioned(place) if place else None), theirs
+            place = "/".join(path.split("/")[:3])
+            by_place[(place, for_path(self.properties, path)) if path.startswith(S3) else None].append(path)
+        for at, theirs in by_place.items():
+            yield (self._versioned(theirs[0]) if at else None), theirs
 
     def _versioned(self, path: str) -> Bucket | None:
         """The bucket of a path, if its versions are known."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import Endpoints, RestCatalog
@@ -22,7 +23,7 @@ from keptlog.table.catalog import metadata_locations
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.logs import Locations
 from keptlog.table.reach import reaching
-from keptlog.table.rest_session import AT_ONCE, session_of
+from keptlog.table.rest import AT_ONCE, session_of
 from keptlog.table.side_by_side import Patience, side_by_side
 from keptlog.table.topics import metadata_location, topic_names
 
@@ -97,7 +98,7 @@ class LocationLook:
         No credentials are asked for: a catalog may have to fetch them elsewhere.
         """
         place = catalog._split_identifier_for_path((NAMESPACE, name))  # noqa: SLF001  # its own rule
-        headers = {"X-Iceberg-Access-Delegation": None, "If-None-Match": known.etag if known else None}
+        headers: dict[str, Any] = {"X-Iceberg-Access-Delegation": None, "If-None-Match": known.etag if known else None}
         url = catalog.url(Endpoints.load_table, prefixed=True, **place)
         answer = session_of(catalog).get(url, params=_SMALL, headers=headers)
         if answer.status_code == HTTPStatus.NOT_MODIFIED and known:

@@ -69,7 +69,7 @@ def objects_below(properties: Properties, folder: str) -> Iterator[StoredFile]:
     Raises:
         OSError: the store does not list them.
     """
-    client = s3_client(client_properties(properties))
+    client = s3_client(client_properties(properties, folder))
     bucket, _, key = folder.partition("://")[2].partition("/")
     prefix = key.rstrip("/") + "/" if key else ""
     base = folder.removesuffix(key).rstrip("/") + "/"
@@ -81,7 +81,7 @@ def objects_below(properties: Properties, folder: str) -> Iterator[StoredFile]:
 
 
 def _answer(properties: Properties, path: str, last_bytes: int) -> tuple[bytes, dict[str, Any]]:
-    client = s3_client(client_properties(properties))
+    client = s3_client(client_properties(properties, path))
     bucket, _, key = path.partition("://")[2].partition("/")
     with reaching_store(f"{path} can't be read"):
         for attempt in range(1, _ANSWERS + 1):

@@ -243,7 +243,7 @@ def _bucket(properties: Properties, name: str) -> Bucket:
 def bucket_of(properties: Properties, path: str) -> Bucket:
     """The bucket of a path, as this process knows it."""
     # A table's FileIO has the table's properties too, which change with each commit.
-    return _bucket(client_properties(properties), path.partition("://")[2].partition("/")[0])
+    return _bucket(client_properties(properties, path), path.partition("://")[2].partition("/")[0])
 
 
 class _Version(io.RawIOBase):

@@ -17,6 +17,7 @@ import pyarrow.fs as pafs
 
 from keptlog.storage.files import SMALL_BYTES, StoredFile
 from keptlog.storage.refusal import refused_listing, refused_upload
+from keptlog.table.vending import for_path
 
 if TYPE_CHECKING:
     from keptlog.table.files import Properties
@@ -25,9 +26,13 @@ S3 = ("s3://", "s3a://", "s3n://")
 _NS_PER_MS = 1_000_000
 
 
-def client_properties(properties: Properties) -> Properties:
-    """What of a catalog's, or a table's, properties is about the client for S3; the others change with each commit."""
-    return tuple(sorted((name, value) for name, value in properties if name.startswith(("s3.", "client."))))
+def client_properties(properties: Properties, path: str) -> Properties:
+    """What of a catalog's, or a table's, properties is about the client for S3 with which a path is reached.
+
+    The others change with each commit.
+    """
+    known = for_path(properties, path)
+    return tuple(sorted((name, value) for name, value in known if name.startswith(("s3.", "client."))))
 
 
 def open_remote(properties: Properties, path: str, size_bytes: int | None = None) -> pa.NativeFile:
@@ -121,8 +126,9 @@ def _object_reads(path: str) -> ModuleType | None:
 def _filesystem_of(properties: Properties, path: str) -> tuple[pafs.FileSystem, str]:
     from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
 
+    properties = client_properties(properties, path) if path.startswith(S3) else for_path(properties, path)
     scheme, authority, inner = PyArrowFileIO.parse_location(path, dict(properties))
-    return _filesystem(client_properties(properties) if path.startswith(S3) else properties, scheme, authority), inner
+    return _filesystem(properties, scheme, authority), inner
 
 
 @lru_cache(maxsize=16)

@@ -28,6 +28,7 @@ from keptlog.table.alteration import Alteration
 from keptlog.table.append import Append, AppendResult
 from keptlog.table.arrival import Ingestion
 from keptlog.table.cache import TopicCache
+from keptlog.table.catalog import files_of
 from keptlog.table.clock_guard import ClockGuard
 from keptlog.table.commit import Committer
 from keptlog.table.deletion import Deletion, TopicDeletion, being_deleted
@@ -97,7 +98,7 @@ class LogStore:
     @property
     def files(self) -> TableFiles:
         """The storage behind the catalog; pickles, so that tasks can take it along."""
-        return TableFiles(tuple(sorted(self._catalog.properties.items())))
+        return files_of(self._catalog)
 
     @property
     def read_only(self) -> str | None:
@@ -209,10 +210,7 @@ class LogStore:
         return self.describe_topic(topic).data_location
 
     def metadata_locations(self, patience: Patience | None = None) -> Locations:
-        """Topic to the location of its current metadata: it changes with every commit, and is cheap to ask for.
-
-        It is empty for a topic of which it can't be had; who reads that topic is told why.
-        """
+        """Topic to the location of its current metadata, which every commit moves; empty where it can't be had."""
         with reaching("topics can't be listed"):
             return self._locations.now(patience)
 
@@ -391,9 +389,9 @@ class LogStore:
         described = topic_of(table := self.load_table(topic), self._broker_settings)
         self.require_writable()
         self.clock_guard.require_plausible(topic, [now_ms], table)
+        run_memory_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
+        times = PurgeTimes(now_ms, described.config.file_delete_delay_ms, orphan_grace_ms, run_memory_ms)
         with reaching(f"topic {topic} can't be purged"):
-            remembered_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
-            times = PurgeTimes(now_ms, described.config.file_delete_delay_ms, orphan_grace_ms, remembered_ms)
             return Purge(described, table, self.committer, self.files, self._new_id, times, self.seal).purge()
 
     def load_table(self, topic: str) -> Table:

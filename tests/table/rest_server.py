@@ -1,4 +1,4 @@
-"""A catalog behind REST on loopback: Iceberg's protocol over HTTP, and below it the embedded catalog of a home.
+"""A catalog behind REST on loopback: Iceberg's protocol over HTTP, below it the embedded one, or another.
 
 It counts what it is asked, takes its time if it is told to, and answers a commit as it is told: it may refuse it, lose
 the answer, or carry it out and say that it did not.
@@ -7,10 +7,11 @@ the answer, or carry it out and say that it did not.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import CreateTableRequest
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -26,8 +28,10 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import CommitTableRequest, Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from keptlog.table.catalog import EmbeddedCatalog
 
@@ -52,7 +56,7 @@ class Answer:
 class RestServer:
     """What it does, and what it was asked."""
 
-    backend: EmbeddedCatalog
+    backend: Catalog
     port: int = 0
     delay_seconds: float = 0.0
     has_etags: bool = True
@@ -113,7 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
         kind = _kind(self.command, parts)
         with server.being_asked(kind):
             answer = server.next_answer(kind)
-            status, content = 200, {}
+            status = 200
+            content: dict[str, Any] = {}
             if answer is None or answer.lands:
                 try:
                     status, content = self._carried_out(kind, parts, body, parse_qs(url.query))
@@ -144,12 +149,14 @@ class _Handler(BaseHTTPRequestHandler):
         if kind == "load":
             table = self.server_of_test.backend.load_table((parts[1], parts[3]))
             return self._loaded(table, is_small=query.get("snapshots") == ["refs"])
-        answers = {
+        answers: dict[str, Callable[[], dict[str, Any] | None]] = {
             "config": lambda: {"defaults": {}, "overrides": {}},
             "namespace": lambda: self._namespace(parts[1]),
             "create-namespace": lambda: self._create_namespace(json.loads(body)["namespace"]),
             "list": lambda: self._list(parts[1]),
-            "create": lambda: self._create(parts[1], CreateTableRequest.model_validate_json(body)),
+            "create": lambda: self._create(
+                parts[1], CreateTableRequest.model_validate({"location": None} | json.loads(body))
+            ),
             "drop": lambda: self.server_of_test.backend.drop_table((parts[1], parts[3])),
             "rename": lambda: self._rename(json.loads(body)),
             "commit": lambda: self._commit((parts[1], parts[3]), CommitTableRequest.model_validate_json(body)),
@@ -170,13 +177,14 @@ class _Handler(BaseHTTPRequestHandler):
         listed = self.server_of_test.backend.list_tables(namespace)
         return {"identifiers": [{"namespace": list(each[:-1]), "name": each[-1]} for each in listed]}
 
-    def _create(self, namespace: str, asked: CreateTableRequest) -> dict[str, Any]:
+    def _create(self, namespace: str, content: dict[str, Any]) -> dict[str, Any]:
+        asked = CreateTableRequest.model_validate(content)
         table = self.server_of_test.backend.create_table(
             (namespace, asked.name),
             asked.table_schema,
             asked.location,
-            partition_spec=asked.partition_spec,
-            sort_order=asked.write_order,
+            partition_spec=asked.partition_spec or UNPARTITIONED_PARTITION_SPEC,
+            sort_order=asked.write_order or UNSORTED_SORT_ORDER,
             properties=asked.properties,
         )
         return self._table(table)
@@ -207,14 +215,14 @@ class _Handler(BaseHTTPRequestHandler):
         }
 
 
-_told: dict[str, dict[str, Any]] = {}
+_known: dict[str, dict[str, Any]] = {}
 
 
 def _metadata(location: str, metadata: TableMetadata) -> dict[str, Any]:
     """It never changes."""
-    if location not in _told:
-        _told[location] = json.loads(metadata.model_dump_json())
-    return _told[location]
+    if location not in _known:
+        _known[location] = json.loads(metadata.model_dump_json())
+    return _known[location]
 
 
 def _kind(command: str, parts: list[str]) -> str:
@@ -233,14 +241,16 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def handle_error(self, *_: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Who asked may be gone, which is what some tests are about."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager
-def rest_server(home: Path) -> Iterator[RestServer]:
-    """A server over a home, until the context is left."""
-    told = RestServer(EmbeddedCatalog(home))
+def rest_server(home: Path | Catalog) -> Iterator[RestServer]:
+    """A server over a home, or over a catalog, until the context is left."""
+    told = RestServer(EmbeddedCatalog(home) if isinstance(home, Path) else home)
     handler = type("_ItsHandler", (_Handler,), {"server_of_test": told})
     server = _Server(("127.0.0.1", 0), handler)
     told.port = server.server_port

@@ -104,7 +104,7 @@ def test_a_rest_catalog_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, mo
         monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
         store = store_at(tmp_path / "elsewhere")
         assert store.topics() == [TOPIC]
-        monkeypatch.setattr("keptlog.table.rest_session.ANSWER_SECONDS", 0.1)
+        monkeypatch.setattr("keptlog.table.rest.ANSWER_SECONDS", 0.1)
         server.delay_seconds = 1
         with pytest.raises(StorageUnavailable, match="ReadTimeout"):
             store.topics()

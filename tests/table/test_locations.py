@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import IcebergTables
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
@@ -18,7 +17,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.home import monotonic_ms
 from keptlog.passes.observer import LOCATING_MS, READING_MS, Observer, observe
 from keptlog.table.catalog import EmbeddedCatalog
-from keptlog.table.rest_session import with_limits
+from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side
 from keptlog.table.store import LogStore
 from tests.table.rest_server import Answer, RestServer, rest_server
@@ -44,7 +43,8 @@ def server(tmp_path: Path) -> Iterator[RestServer]:
 
 
 def store_behind(server: RestServer) -> LogStore:
-    catalog = with_limits(RestCatalog("rest", uri=server.uri, **{"py-io-impl": "keptlog.table.file_io.DurableFileIO"}))
+    how = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"}
+    catalog = PatientRestCatalog("rest", uri=server.uri, **how)
     server.asked.clear()
     return LogStore(catalog, {}, lambda _: None, new_id)
 

@@ -43,7 +43,7 @@ def requests_of(bucket: ABucket) -> list[str]:
     from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
     asked: list[str] = []
-    client = s3_client(client_properties(bucket.properties))
+    client = s3_client(client_properties(bucket.properties, f"s3://{bucket.name}/x"))
     client.meta.events.register("before-call.s3", lambda model, **_: asked.append(model.name))
     return asked
 
@@ -125,7 +125,7 @@ def test_versions_that_were_kept_before_versioning_was_suspended_go_too(s3_endpo
     requests_of(bucket)
     from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
-    s3_client(client_properties(bucket.properties)).meta.events.register(
+    s3_client(client_properties(bucket.properties, f"s3://{bucket.name}/x")).meta.events.register(
         "provide-client-params.s3.DeleteObjects",
         lambda params, **_: sent.extend(
             (f"s3://{bucket.name}/{each['Key']}", each["VersionId"]) for each in params["Delete"]["Objects"]
@@ -313,7 +313,7 @@ def test_the_client_takes_the_role_that_the_catalog_names(bucket: ABucket, monke
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", dict(bucket.properties)["s3.endpoint"])
     role = ("s3.role-arn", "arn:aws:iam::123456789012:role/purger")
     used: list[str] = []
-    client = s3_client(client_properties((*bucket.properties, role)))
+    client = s3_client(client_properties((*bucket.properties, role), f"s3://{bucket.name}/x"))
     client.meta.events.register("before-send.s3", lambda request, **_: used.append(str(request.headers)))
     assert client.list_buckets()["Buckets"]
     assert "x-amz-security-token" in used[0].lower()

@@ -1,0 +1,64 @@
+"""A REST catalog as keptlog opens it: with an end to waiting, and with the credentials that it gives for each table.
+
+PyIceberg's session keeps ten connections and waits for ever: a server that took a request and hangs would hang whoever
+asked with it. A commit that gets no answer in time is one without an answer (``commit``), and is looked for.
+
+Where a catalog vends credentials, each table comes with its own, for its own location. PyIceberg reads metadata with
+them. ``vended`` keeps the newest of each location, for the segments, which are opened by path (``vending``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyiceberg.catalog.rest import RestCatalog, TableResponse
+from pyiceberg.table import Table
+from requests import PreparedRequest, Response, Session
+from requests.adapters import HTTPAdapter
+from typing_extensions import override
+
+from keptlog.table.vending import Vended, credentials_in
+
+AT_ONCE = 16
+"""Requests to one catalog that are under way side by side."""
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 120.0
+"""Longer than servers take that write metadata themselves, and try again where storage is busy."""
+
+
+class _Patient(HTTPAdapter):
+    """Waits so long for a connection and for each piece of an answer."""
+
+    @override
+    def send(self, request: PreparedRequest, **how: Any) -> Response:  # type: ignore[override]  # as a session calls it
+        """Send a request; raises ``ConnectTimeout``, or ``ReadTimeout`` where it was sent."""
+        how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
+        return super().send(request, **how)
+
+
+class PatientRestCatalog(RestCatalog):
+    """PyIceberg's, with these two differences."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        self.vended: Vended = {}
+        super().__init__(name, **properties)
+
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        for scheme in ("http://", "https://"):  # one that signs requests for AWS has its own adapter, for its address
+            session.mount(scheme, _Patient(pool_connections=AT_ONCE, pool_maxsize=AT_ONCE))
+        return session
+
+    def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
+        table = super()._response_to_table(identifier_tuple, table_response)
+        credentials = credentials_in(table.io.properties, self.properties)
+        if credentials:
+            self.vended[table.location()] = credentials
+        else:
+            self.vended.pop(table.location(), None)
+        return table
+
+
+def session_of(catalog: RestCatalog) -> Session:
+    """The session that a catalog's requests go through, with its credentials; PyIceberg has no public name for it."""
+    return catalog._session  # noqa: SLF001

@@ -1,0 +1,79 @@
+"""Credentials that a catalog gives for each table open its segments too; nobody else knows them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from keptlog.table.catalog import open_catalog
+from keptlog.table.files import TableFiles
+from keptlog.table.forward_in_time import forward_in_time
+from keptlog.table.store import LogStore
+from keptlog.table.vending import VENDED, for_path
+from tests.table.buckets import KEYS, new_bucket, s3_server
+from tests.table.rest_server import RestServer, rest_server
+from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id, values
+
+IO = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RestServer]:
+    """A catalog that alone knows how its storage is reached, and tells it with each table."""
+    with s3_server() as endpoint:
+        how = {"s3.endpoint": endpoint, **KEYS}
+        warehouse = f"s3://{new_bucket(endpoint, None).name}"
+        backend = SqlCatalog("backend", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=warehouse, **IO, **how)
+        with rest_server(forward_in_time(backend, None)) as server:
+            server.config = how
+            yield server
+
+
+@pytest.fixture
+def store(server: RestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogStore:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
+    return LogStore(open_catalog(tmp_path / "home"), {}, lambda _: None, new_id)
+
+
+def test_segments_are_written_read_and_purged_with_what_the_catalog_vends(store: LogStore) -> None:
+    store.create_topic(TOPIC, 1, COMPACTED)
+    append_each(store, [("a", "1")], [("a", "2")])
+    clean(store)
+    assert values(store) == [(0, 1, b"2")]
+    assert len(store.purge(TOPIC, 2**45).deleted_files) == 2
+    assert not any(name.startswith("s3.access") for name, _ in store.committer.catalog.properties.items())
+
+
+def test_a_task_takes_along_what_was_vended(store: LogStore) -> None:
+    store.create_topic(TOPIC, 1, COMPACTED)
+    append_each(store, [("a", "1")])
+    (segment,) = store.logs(TOPIC)[0].segments
+    files: TableFiles = pickle.loads(pickle.dumps(store.files))  # noqa: S301  # its own
+    assert files.exists(segment.path)
+
+
+def test_newer_credentials_take_the_place_of_older_ones(store: LogStore, server: RestServer) -> None:
+    store.create_topic(TOPIC, 1, COMPACTED)
+    files, location = store.files, store.describe_topic(TOPIC).location
+    server.config |= {"s3.access-key-id": "another"}
+    store.describe_topic(TOPIC)
+    assert dict(for_path(files.properties, f"{location}/data/x"))["s3.access-key-id"] == "another"
+
+
+def test_the_longest_location_counts_and_no_folder_that_only_begins_like_it() -> None:
+    vended = {"s3://lake/a": (("s3.access-key-id", "A"),), "s3://lake/a/b": (("s3.access-key-id", "B"),)}
+    properties = (("s3.access-key-id", "own"), (VENDED, vended))
+
+    def key(path: str) -> str:
+        return str(dict(for_path(properties, path))["s3.access-key-id"])
+
+    assert [key("s3://lake/a/x"), key("s3://lake/a/b/x"), key("s3://lake/ab/x"), key("s3://lake/a")] == [
+        *"AB",
+        "own",
+        "A",
+    ]
+    assert for_path((("warehouse", "w"),), "s3://lake/a/x") == (("warehouse", "w"),)
