@@ -58,7 +58,7 @@ from keptlog.table.embedded import NAMESPACE
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import require_own
-from keptlog.table.reach import OUT_OF_REACH, Failure, disk_refusal_of, failure_of, one_line, todo_about
+from keptlog.table.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, one_line, todo_about
 from keptlog.table.runs import LandedChange, expired_since, landed_before
 from keptlog.table.topics import load_topic_table
 
@@ -224,7 +224,7 @@ class Committer:
             rounds.failed(error, is_lost_race=True)
             return False
         except OUT_OF_REACH as error:
-            if failure_of(error) is Failure.UNKNOWN:
+            if failure_of(error) is FailureKind.UNKNOWN:
                 rounds.was_unanswered()
             else:
                 rounds.was_refused()
@@ -294,7 +294,7 @@ class _Rounds:
             self.lost_races, self.outages = self.lost_races + 1, 0
             return
         self.outages += 1
-        if failure_of(failure) is Failure.REFUSED:
+        if failure_of(failure) is FailureKind.REFUSED:
             self.refusal = self.refusal or failure
 
     def clear(self) -> None:

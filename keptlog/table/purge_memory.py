@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Finding:
     location: str
     at_ms: int
     until_ms: int
@@ -50,7 +50,7 @@ class PurgeMemory:
     def quiet(self, topic: str, location: str, now_ms: int, orphan_grace_ms: int) -> PurgeReceipt | None:
         """What a purge of a topic would tell, if it has nothing to do while its metadata lies there; else null."""
         try:
-            found = _Found(**json.loads(self._path(topic).read_bytes()))
+            found = _Finding(**json.loads(self._path(topic).read_bytes()))
             made_with = (found.location, found.settings, found.orphan_grace_ms)
             is_same = made_with == (location, self._settings, orphan_grace_ms)
             if not (location and is_same and found.at_ms <= now_ms < found.until_ms):
@@ -71,7 +71,7 @@ class PurgeMemory:
             return
         held = tuple((each.path, each.bytes, each.holder) for each in receipt.held)
         until_ms, told = receipt.quiet.until_ms, (held, receipt.not_looked_at)
-        found = _Found(receipt.quiet.location, now_ms, until_ms, self._settings, orphan_grace_ms, *told)
+        found = _Finding(receipt.quiet.location, now_ms, until_ms, self._settings, orphan_grace_ms, *told)
         path = self._path(receipt.topic)
         try:
             if self.is_made or self.home.is_dir():

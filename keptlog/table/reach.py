@@ -55,7 +55,7 @@ _BUSY = {408, 423, 425, 429}
 _ALLOW = "see to its permissions and credentials"
 
 
-class Failure(Enum):
+class FailureKind(Enum):
     """What a failure means for a change that was asked for."""
 
     REFUSED = auto()
@@ -86,30 +86,30 @@ def todo_about(error: Exception) -> str:
     """What to do about a failure, in words that end a line; an object store's refusal has said it already."""
     if store_refusal_of(error):
         return "then try again"
-    return _ALLOW if failure_of(error) is Failure.REFUSED else "check that it exists and can be reached"
+    return _ALLOW if failure_of(error) is FailureKind.REFUSED else "check that it exists and can be reached"
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: Exception) -> FailureKind:
     """What an error means for the change that met it; it is one of ``OUT_OF_REACH``."""
     if disk_refusal_of(error) or isinstance(error, _REFUSED):
-        return Failure.REFUSED
+        return FailureKind.REFUSED
     if isinstance(error, RESTError | HTTPError):
         return _of_answer(error)
     if isinstance(error, RequestException):
-        return Failure.NOT_SENT if _is_without_connection(error) else Failure.UNKNOWN
+        return FailureKind.NOT_SENT if _is_without_connection(error) else FailureKind.UNKNOWN
     if isinstance(error, DBAPIError):
         return _of_database(error)
     is_refused = store_refusal_of(error) or (isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM})
-    return Failure.REFUSED if is_refused else Failure.UNKNOWN
+    return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
 
 
-def _of_answer(error: RESTError | HTTPError) -> Failure:
+def _of_answer(error: RESTError | HTTPError) -> FailureKind:
     """Of an answer of HTTP: what begins with 4 was not done; a 5 may come from a proxy, when it was."""
     answer = error if isinstance(error, HTTPError) else error.__cause__
     status = answer.response.status_code if isinstance(answer, HTTPError) and answer.response is not None else 0
     if isinstance(error, TooManyRequestsError) or status in _BUSY:
-        return Failure.NOT_SENT
-    return Failure.REFUSED if 400 <= status < 500 else Failure.UNKNOWN
+        return FailureKind.NOT_SENT
+    return FailureKind.REFUSED if 400 <= status < 500 else FailureKind.UNKNOWN
 
 
 def _is_without_connection(error: RequestException) -> bool:
@@ -119,12 +119,12 @@ def _is_without_connection(error: RequestException) -> bool:
     return isinstance(cause, MaxRetryError) and isinstance(cause.reason, ConnectTimeoutError)
 
 
-def _of_database(error: DBAPIError) -> Failure:
+def _of_database(error: DBAPIError) -> FailureKind:
     """SQLite says that it is locked where another process writes: nothing landed."""
     if isinstance(error, NotConnected) and any(word in str(error) for word in _REFUSED_BY_DATABASE):
-        return Failure.REFUSED
+        return FailureKind.REFUSED
     is_locked = isinstance(error, OperationalError) and "database is locked" in str(error)
-    return Failure.NOT_SENT if is_locked or isinstance(error, NotConnected) else Failure.UNKNOWN
+    return FailureKind.NOT_SENT if is_locked or isinstance(error, NotConnected) else FailureKind.UNKNOWN
 
 
 def tell_connections(engine: Engine) -> None:

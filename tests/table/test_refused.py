@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from keptlog.errors import CommitStateUnknown, StorageUnavailable
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import MAX_OUTAGES
-from keptlog.table.reach import Failure, NotConnected, failure_of, tell_connections
+from keptlog.table.reach import FailureKind, NotConnected, failure_of, tell_connections
 from keptlog.table.store import LogStore
 from tests.table.rest_server import Answer, RestServer, rest_server
 from tests.table.stores import (
@@ -176,5 +176,5 @@ def test_a_database_that_is_not_there_was_not_asked() -> None:
     tell_connections(engine)
     with pytest.raises(NotConnected) as told:
         engine.connect()
-    assert failure_of(told.value) is Failure.NOT_SENT
+    assert failure_of(told.value) is FailureKind.NOT_SENT
     assert isinstance(told.value, DBAPIError)
