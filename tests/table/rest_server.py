@@ -154,9 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
             "namespace": lambda: self._namespace(parts[1]),
             "create-namespace": lambda: self._create_namespace(json.loads(body)["namespace"]),
             "list": lambda: self._list(parts[1]),
-            "create": lambda: self._create(
-                parts[1], CreateTableRequest.model_validate({"location": None} | json.loads(body))
-            ),
+            "create": lambda: self._create(parts[1], {"location": None} | json.loads(body)),
             "drop": lambda: self.server_of_test.backend.drop_table((parts[1], parts[3])),
             "rename": lambda: self._rename(json.loads(body)),
             "commit": lambda: self._commit((parts[1], parts[3]), CommitTableRequest.model_validate_json(body)),
