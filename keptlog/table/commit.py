@@ -4,8 +4,7 @@
          ^                                                                  |
          +------ wait a little <------ refused, unanswered -----------------+
 
-Before all else it is asked whether the table's snapshot is the one that its state belongs to (``lineage``): nothing is
-built on what somebody else has left.
+First it is asked whether its snapshot is the one that the state belongs to (``lineage``): on no other is built.
 
 A commit that adds a snapshot names the snapshot it was built from, and the catalog refuses it if another one came
 first; nothing is merged behind our back. So each round begins with a fresh table and a fresh check. A topic that was
@@ -20,8 +19,8 @@ another program has expired it, or if nobody answers any more, the caller is tol
 snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUnknown`` is sure: who has staged files
 for the change alone may delete them (``keptlog.table.staged``).
 
-Who refuses for good (``reach``) is not asked again; but one more look is taken, because a proxy may say no to what it
-has passed on. A disk that is full is told at once. A commit that found no connection was not sent: no doubt.
+Who refuses for good (``reach``) is not asked again, but it is looked once more: a proxy may say no to what it has
+passed on. A disk that is full is told at once. A commit that found no connection was not sent.
 
 Each round that is made again is one line of the log. An outage is a warning; a lost race is everyday life beside other
 writers, so only the 1st, 2nd, 4th, 8th … of a change is news.

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from keptlog.errors import InvalidConfig
+from keptlog.log.topic_partition import valid_topic_name
 from keptlog.table.cache import FOLDER
 from keptlog.table.held import HeldFile
 from keptlog.table.purge_receipt import PurgeReceipt
@@ -62,7 +64,7 @@ class PurgeMemory:
 
     def begin(self, topic: str) -> None:
         """A purge begins: who is killed in it leaves something to do."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, InvalidConfig):
             self._path(topic).unlink()
 
     def end(self, receipt: PurgeReceipt, now_ms: int, orphan_grace_ms: int) -> None:
@@ -72,12 +74,12 @@ class PurgeMemory:
         held = tuple((each.path, each.bytes, each.holder) for each in receipt.held)
         until_ms, told = receipt.quiet.until_ms, (held, receipt.not_looked_at)
         found = _Finding(receipt.quiet.location, now_ms, until_ms, self._settings, orphan_grace_ms, *told)
-        path = self._path(receipt.topic)
         try:
+            path = self._path(receipt.topic)
             if self.is_made or self.home.is_dir():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(path, json.dumps(asdict(found)).encode())
-        except OSError as error:
+        except (OSError, InvalidConfig) as error:
             _logger.debug("topic %s: what was found can't be remembered: %s", receipt.topic, error)
 
     @property
@@ -85,4 +87,5 @@ class PurgeMemory:
         return zlib.crc32(json.dumps(sorted(self.broker_settings.items())).encode())
 
     def _path(self, topic: str) -> Path:
-        return self.home / FOLDER / "purges" / f"{topic}.json"
+        """Raises InvalidConfig for a table that is no topic: its name could lead out of the folder."""
+        return self.home / FOLDER / "purges" / f"{valid_topic_name(topic)}.json"
