@@ -7,7 +7,8 @@
     |- StalePlan                     somebody else committed first; nothing of ours landed
     |- CommitStateUnknown            the catalog did not answer; look before you retry
     |- TombstonesMissed              a registered reader came too late: he starts over, with an empty state
-    |- StorageUnavailable            catalog or storage can't be reached; retry later
+    |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later
+    |  `- SparkUnavailable           what did the work is lost, and no log is at fault: an executor, a master, a server
     |- LogCorrupt                    the stored log contradicts itself; names the segment
     |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
     `- InvariantViolated             a bug: the verified result breaks a guarantee; nothing was committed
@@ -84,6 +85,10 @@ class StorageUnavailable(KeptlogError):
     """The catalog or the storage behind it can't be reached or opened."""
 
     action = Action.RETRY
+
+
+class SparkUnavailable(StorageUnavailable):
+    """Spark lost what did the work: an executor, a worker, its master, its server, or what they had shuffled."""
 
 
 class LogCorrupt(KeptlogError):

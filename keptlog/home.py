@@ -6,6 +6,8 @@ catalog named ``keptlog``, configured PyIceberg's own way, takes its place when 
 Broker settings are Kafka's (``log.cleaner.min.cleanable.ratio`` …), in Kafka's own form: a ``server.properties`` in the
 home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO=0.3``.
 
+Spark's settings stand in a ``spark.properties`` in the home, and where it runs in ``KEPTLOG_SPARK_MASTER``.
+
 How a real broker is reached is said the same way, under librdkafka's names: a ``kafka.properties`` in the home, or
 ``KEPTLOG_KAFKA_SASL_PASSWORD=…``.
 """
@@ -43,7 +45,15 @@ from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult
 from keptlog.passes.verify_pass import verify_named
 from keptlog.receipts.key_files import signing_key, trusted_keys
-from keptlog.settings import BROKER_FILE, broker_settings, home_folder, home_path, read_properties
+from keptlog.settings import (
+    BROKER_FILE,
+    SPARK_MASTER,
+    broker_settings,
+    home_folder,
+    home_path,
+    read_properties,
+    spark_settings,
+)
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.local_folders import left_folders
 from keptlog.spark.session import start_session
@@ -171,7 +181,7 @@ class Home:
             InvalidConfig: Java is missing or too old.
             StorageUnavailable: Spark can't be started.
         """
-        cleaner = self.cleaner(spark_session)
+        cleaner = self.cleaner(partial(spark_session, self.path))
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
         planned = cleaner.begin(names, run_id or new_id(), now_ms=now_ms, requested=bool(names))
         refuse_unknown(planned.failed)
@@ -243,7 +253,8 @@ class Home:
     def eraser(self) -> Eraser:
         """What erases keys from this home's topics, by their deadline."""
         hasher = partial(load_hasher, self.path, os.environ, lambda: secrets.token_bytes(32))
-        engine = spark_engine(spark_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
+        session = partial(spark_session, self.path)
+        engine = spark_engine(session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
         return Eraser(self.store, engine, hasher, new_id, self.broker.keptlog_purge_interval_ms)
 
     @property
@@ -299,14 +310,16 @@ def _no_session() -> NoReturn:
     raise AssertionError("only rewriting needs a Spark session")
 
 
-def spark_session() -> SparkSession:
+def spark_session(home: Path | None = None) -> SparkSession:
     """The Spark session of this process, on the master that ``KEPTLOG_SPARK_MASTER`` names; started if there is none.
 
+    ``home``, by default the one that the environment names, may have settings for it.
+
     Raises:
-        InvalidConfig: Java is missing or too old.
+        InvalidConfig: Java is missing or too old, or a setting can't be read.
         StorageUnavailable: the master can't be reached.
     """
-    return start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
+    return start_session(os.environ.get(SPARK_MASTER), spark_settings(home or home_path()))
 
 
 def wall_clock_ms() -> int:

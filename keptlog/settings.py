@@ -2,11 +2,15 @@
 
 Broker settings are Kafka's (``log.cleaner.min.cleanable.ratio`` …), in Kafka's own form: a ``server.properties`` in the
 home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO=0.3``.
+
+Spark's settings are Spark's, in the form of its ``spark-defaults.conf``: a ``spark.properties`` in the home. They go
+over keptlog's own one by one. ``KEPTLOG_SPARK_MASTER`` wins over the master that stands there.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +20,10 @@ from keptlog.log.properties import parse_properties
 
 DEFAULT_HOME = ".keptlog"
 BROKER_FILE = "server.properties"
+SPARK_FILE = "spark.properties"
+SPARK_MASTER = "KEPTLOG_SPARK_MASTER"
 _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
+_SPARK_SETTING = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(\S.*)")
 
 
 def home_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -53,13 +60,38 @@ def broker_settings(properties: Path, environment: Mapping[str, str] = os.enviro
     return settings
 
 
+def spark_settings(home: Path) -> dict[str, str]:
+    """Spark's settings from a home's ``spark.properties``; none where there is no such file.
+
+    Raises:
+        InvalidConfig: naming the file's line. It is not shown, for it may be a password.
+    """
+    path = home / SPARK_FILE
+    if not path.is_file():
+        return {}
+    settings: dict[str, str] = {}
+    for number, line in enumerate(_text_of(path).splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", "!")):
+            continue
+        found = _SPARK_SETTING.fullmatch(stripped)
+        if not found:
+            raise InvalidConfig(f"{path} line {number} is not spark.name=value")
+        settings[found.group(1)] = found.group(2)
+    return settings
+
+
 def read_properties(path: Path) -> dict[str, str]:
     """The settings in a properties file.
 
     Raises:
         InvalidConfig: it can't be read, or has a line that is no setting.
     """
+    return parse_properties(_text_of(path), str(path))
+
+
+def _text_of(path: Path) -> str:
     try:
-        return parse_properties(path.read_text(encoding="utf-8"), str(path))
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path} can't be read: {getattr(error, 'strerror', None) or 'it is not text'}") from None

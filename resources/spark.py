@@ -1,44 +1,93 @@
 """The Spark session, brought by dagster-pyspark: one a run process, started when a run has something to rewrite.
 
-The settings are keptlog's own, the same as on the command line. ``KEPTLOG_SPARK_MASTER`` says where Spark runs
-(``local[*]`` without it); for any other setting give ``build_defs`` a resource of your own.
+The settings are keptlog's own, the same as on the command line: over them go those of ``spark.properties`` in the home,
+and over these the resource's ``spark_config``, one by one. Where Spark runs is said by ``KEPTLOG_SPARK_MASTER``
+(``local[*]`` without it).
+
+Dagster stores and shows a resource's configuration. So what keptlog adds to it, or reads elsewhere, is no part of it:
+the address of a Connect server may hold a token, a setting a password. Secrets belong in ``spark.properties``.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dagster_pyspark import LazyPySparkResource
+from dagster_spark.utils import flatten_dict
+from pydantic import Field
 
-from keptlog.errors import StorageUnavailable
-from keptlog.spark.session import answering, require_server, session_settings, starting
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_settings
+from keptlog.spark.connect import require_server, without_secrets
+from keptlog.spark.session import session_settings, start_session, starting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def spark_resource(master: str | None = None) -> LazyPySparkResource:
-    """A Spark resource with keptlog's settings; no session is started before one is used."""
-    return LazyPySparkResource(spark_config=session_settings(master or os.environ.get("KEPTLOG_SPARK_MASTER")))
+class SparkResource(LazyPySparkResource):
+    """Spark with keptlog's settings; ``spark_config`` goes over them, and is shown in Dagster."""
+
+    spark_config: dict[str, Any] = Field(default_factory=dict)
+    home: str | None = None
+    """Whose ``spark.properties`` counts; KEPTLOG_HOME, or ``./.keptlog``."""
+
+    def settings(self) -> dict[str, str]:
+        """All settings of the session, read anew. They may hold secrets.
+
+        Raises:
+            InvalidConfig: one is refused, or can't be read.
+        """
+        return _settings(self.spark_config, Path(self.home).absolute() if self.home else home_path())
+
+    def _init_session(self) -> None:
+        if self._spark_session is None:
+            self._spark_session = start_session(extra=self.settings())
+
+
+def spark_resource(master: str | None = None) -> SparkResource:
+    """A Spark resource with keptlog's settings; no session is started before one is used.
+
+    Raises:
+        InvalidConfig: Dagster would show a token.
+    """
+    if master and without_secrets(master, {}) != master:
+        raise InvalidConfig(
+            "Dagster shows a resource's configuration, so no token may be in it: give the address by "
+            f"{SPARK_MASTER}, or {SPARK_FILE} in the home"
+        )
+    return SparkResource(spark_config={"spark.master": master} if master else {})
 
 
 def why_spark_is_down(spark: LazyPySparkResource) -> str | None:
     """Why the Spark server that runs use can't be reached; null if it answers, or if each run starts its own Spark."""
     try:
-        require_server(spark.spark_config.get("spark.remote"))
+        own = spark if isinstance(spark, SparkResource) else SparkResource(spark_config=spark.spark_config)
+        require_server(own.settings().get("spark.remote"))
     except StorageUnavailable as error:
         return str(error)
     return None
 
 
 def session_of(spark: LazyPySparkResource) -> Callable[[], SparkSession]:
-    """The resource's session, as ``LogStoreResource.cleaner`` takes it."""
+    """The resource's session, as ``LogStoreResource.cleaner`` takes it.
+
+    What a resource of dagster-pyspark's own was given goes over keptlog's settings too.
+    """
+    bringer = SparkResource(spark_config=spark.spark_config) if type(spark) is LazyPySparkResource else spark
 
     def session() -> SparkSession:
-        require_server(spark.spark_config.get("spark.remote"))
-        with starting():
-            return answering(spark.spark_session)
+        with starting({}):
+            brought: SparkSession = bringer.spark_session
+        return brought
 
     return session
+
+
+def _settings(config: Mapping[str, Any], home: Path) -> dict[str, str]:
+    given = {name: str(value) for name, value in flatten_dict(dict(config))}
+    chosen = given.get("spark.remote") or given.get("spark.master") or os.environ.get(SPARK_MASTER)
+    return session_settings(chosen, spark_settings(home) | given)

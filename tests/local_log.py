@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,8 @@ from keptlog.storage.schema import SCHEMA, from_arrow, to_arrow
 @dataclass(frozen=True)
 class LocalFiles:
     """Files on the local disk; refuses to create a file twice."""
+
+    task_modules: ClassVar[Sequence[str]] = ()
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:  # noqa: ARG002  # as any Files
         return pa.OSFile(path, "rb")

@@ -50,6 +50,7 @@ _COMMANDS = {
     "repair": "keptlog.cli.repair:repair",
     "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
+    "spark-pack": "keptlog.cli.spark_pack:spark_pack",
 }
 
 

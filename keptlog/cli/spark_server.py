@@ -15,9 +15,11 @@ import click
 from keptlog.engine.tasks import RewriteTask
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.progress import silent
-from keptlog.spark.jobs import SparkJobs, parallelism
+from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_settings
+from keptlog.spark.connect import CONNECT_PORT, place_of
+from keptlog.spark.jobs import parallelism, spark_jobs
 from keptlog.spark.server import TOKEN, connect_server, remote_of
-from keptlog.spark.session import CONNECT_PORT, start_session
+from keptlog.spark.session import session_settings, start_session
 from keptlog.table.files import TableFiles
 
 
@@ -29,17 +31,21 @@ def spark_server(port: int) -> None:
     """Run a Spark Connect server until it is stopped (Ctrl-C), and print what others need to use it.
 
     Starting Spark takes a clean ten seconds, and the first rewrite some more; here both are done already. The server
-    listens on this machine only, and asks for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own.
+    listens on this machine only, unless spark.properties in the home has spark.connect.grpc.binding.address, and asks
+    for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own.
     If it dies it is started again, at the same address.
     """
-    master = os.environ.get("KEPTLOG_SPARK_MASTER")
-    if master and master.startswith("sc://"):
-        raise InvalidConfig(f"KEPTLOG_SPARK_MASTER={master} is a Connect server already: unset it")
+    settings = session_settings(os.environ.get(SPARK_MASTER), spark_settings(home_path()))
+    remote = settings.get("spark.remote")
+    if remote:
+        raise InvalidConfig(
+            f"{SPARK_MASTER}, or {SPARK_FILE} in the home, names a Connect server already, {place_of(remote)}: unset it"
+        )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     token = os.environ.setdefault(TOKEN, secrets.token_urlsafe(24))
     remote = remote_of(port, str(uuid.uuid4()))
     for starts in itertools.count(1):
-        with connect_server(port, token, time.sleep, master) as process:
+        with connect_server(port, token, time.sleep, settings) as process:
             # In a process of its own: a client that exits takes leave of its server, and waits for one that is gone.
             warming = multiprocessing.get_context("spawn").Process(target=_warm_up, args=(remote,))
             warming.start()
@@ -57,4 +63,4 @@ def _warm_up(remote: str) -> None:
     """Run a job of empty tasks: Java compiles what it needs for one, and the workers start."""
     session = start_session(remote)
     tasks = [RewriteTask(())] * parallelism(session)
-    SparkJobs(session, TableFiles(()), "warm-up", silent).run(tasks, "warming up")
+    spark_jobs(lambda: session, TableFiles(()))("warm-up", silent).run(tasks, "warming up")

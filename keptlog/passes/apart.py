@@ -3,13 +3,15 @@
 Together is cheap, because Spark gets one job. If it fails, the work is halved, and halved again, until the log that
 fails stands alone. Some errors name their log (``OF_A_LOG``). All others, a job that Spark has lost for example, may
 come of the log, whose worker runs out of memory at each try, or of an outage of Spark, catalog or storage, which is no
-log's fault. So it is asked: does an empty task run, can the topic be loaded?
+log's fault. A setting that is wrong, or a module that Spark's workers lack, is wrong for every log (``InvalidConfig``).
+Of all else it is asked: does an empty task run, can the topic be loaded?
 
     no                       an outage: nothing more is tried, and whoever is left has failed without a fault of its own
     yes, several logs        they are tried apart
     yes, one log, once       it is tried once more: an outage may just have ended
-    yes, one log, again      it is at fault; unless all logs of several fail like that: then something is wrong that the
-                             question did not show, such as workers that don't reach the storage
+    yes, one log, again      it is at fault, unless Spark says that it has lost what did the work
+                             (``SparkUnavailable``); and unless all logs of several fail like that: then something is
+                             wrong that the question did not show, such as workers that don't reach the storage
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from dataclasses import dataclass, field
 
 from keptlog.errors import (
     CommitStateUnknown,
+    InvalidConfig,
     InvariantViolated,
     KeptlogError,
     LogCorrupt,
+    SparkUnavailable,
     StalePlan,
     UnsupportedFormat,
     first_line,
@@ -66,7 +70,7 @@ class Apart:
     def _rewrite(self, steps: Sequence[CleanStep], *, is_again: bool) -> None:
         reason = None if self._outage else self._why_not(steps)
         if reason and not isinstance(reason, OF_A_LOG):
-            self._outage = self._seen_outage(steps[0])
+            self._outage = reason if isinstance(reason, InvalidConfig) else self._seen_outage(steps[0])
         if self._outage:
             self._stop(steps, self._outage)
         elif reason:
@@ -88,7 +92,9 @@ class Apart:
             self._rewrite(steps[:middle], is_again=True)
             self._rewrite(steps[middle:], is_again=True)
         elif is_again or isinstance(reason, OF_A_LOG):
-            self.failed[str(steps[0].topic_partition)] = reason
+            name = str(steps[0].topic_partition)
+            self.failed[name] = reason
+            self.blameless |= {name} if isinstance(reason, SparkUnavailable) else set()
         else:
             text = "run %s: rewriting %s failed, it is tried once more: %s"
             _logger.warning(text, self.run_id, steps[0].topic_partition, first_line(reason))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -25,21 +24,20 @@ from pyspark.sql import functions as sql
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.engine import Engine
-from keptlog.engine.jobs import Result, StartJobs, Task, error_in, error_named, result_of
+from keptlog.engine.jobs import Result, StartJobs, Task, error_in, result_of
 from keptlog.engine.shuffle import KeyShuffle
 from keptlog.engine.tasks import Sizes
-from keptlog.errors import KeptlogError, StorageUnavailable, first_line
 from keptlog.log.counted import counted
 from keptlog.progress import Progress
+from keptlog.spark.failures import as_keptlog_error
+from keptlog.spark.readiness import make_ready
 from keptlog.spark.shuffle import shuffled
-from keptlog.spark.worker import FAILED, Batches, in_a_task, numbers_in
+from keptlog.spark.worker import Batches, in_a_task, numbers_in
 from keptlog.storage.files import Files
 from keptlog.storage.throttle import Throttle, ThrottledFiles
 
 _RESULT_TYPE = "task_id long, result string"
 _RESULT_SCHEMA = pa.schema([("task_id", pa.int64()), ("result", pa.string())])
-_PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception): .*)", re.MULTILINE)
-"""The last line of a worker's own traceback, when it failed before or after the task."""
 _PROBED_TASKS = 1024
 
 
@@ -114,14 +112,17 @@ class SparkJobs:
         try:
             return frame.collect()
         except Exception as error:
-            raise _as_keptlog_error(error, doing) from error
+            raise as_keptlog_error(error, doing) from error
 
 
 def spark_jobs(session: Callable[[], SparkSession], files: Files, throttle: Throttle | None = None) -> StartJobs:
     """Starts jobs on the session that ``session`` brings; it is asked for at each call, never kept."""
 
     def start(run_id: str, progress: Progress) -> SparkJobs:
-        return SparkJobs(session(), files, run_id, progress, throttle)
+        """Raises InvalidConfig if the session's workers can't do our tasks."""
+        current = session()
+        make_ready(current, files.task_modules)
+        return SparkJobs(current, files, run_id, progress, throttle)
 
     return start
 
@@ -140,14 +141,3 @@ def parallelism(session: SparkSession) -> int:
     except PySparkException:
         # Spark Connect has no context; it cuts a range into as many parts as its default parallelism.
         return len(set(session.range(_PROBED_TASKS).select(sql.spark_partition_id()).collect()))
-
-
-def _as_keptlog_error(error: Exception, doing: str) -> KeptlogError:
-    """One line for what Spark tells in sixty."""
-    text = str(error)
-    found = re.search(f"{FAILED}(.*)", text) or _PYTHON_ERROR.search(text)
-    reason = found.group(1).strip() if found else first_line(error)
-    name, _, message = reason.partition(": ")
-    return error_named(name, message) or StorageUnavailable(
-        f"Spark failed while {doing}: {reason}; nothing was committed, try again"
-    )

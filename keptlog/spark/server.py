@@ -6,8 +6,9 @@
 Spark keeps Python workers by session, and a new session's are cold. So the address names a session, which never expires
 and which all share; keptlog sets nothing in it, and a task's paths are its own whoever sent it.
 
-Whoever reaches its port may run code as its user. So it listens on this machine only, and asks for a token, which
-client and server both read from ``SPARK_CONNECT_AUTHENTICATE_TOKEN``.
+Whoever reaches its port may run code as its user. So it listens on this machine only, unless the setting
+``spark.connect.grpc.binding.address`` says otherwise, and asks for a token, which client and server both read from
+``SPARK_CONNECT_AUTHENTICATE_TOKEN``.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from pathlib import Path
 import pyspark
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.spark.session import session_settings, use_this_python
+from keptlog.spark.session import use_this_python
 
 _logger = logging.getLogger(__name__)
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_ADDRESS = "spark.connect.grpc.binding.address"
+_LOOPBACK = "127.0.0.1"
 _PAUSE_SECONDS = 0.2
 _START_SECONDS = 120
 _STOP_SECONDS = 20
@@ -37,23 +40,26 @@ _STOP_SECONDS = 20
 
 @contextmanager
 def connect_server(
-    port: int, token: str, sleep: Callable[[float], None], master: str | None = None
+    port: int, token: str, sleep: Callable[[float], None], settings: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server until the block ends; it answers at ``remote_of`` to those who know the token.
+
+    ``settings`` are those of a session; they may bind it to another address than this machine's own.
 
     Raises:
         InvalidConfig: the port is taken, or Spark can't be started.
         StorageUnavailable: the server does not answer in time.
     """
-    if _answers(port):
+    host = settings.get(_ADDRESS, _LOOPBACK)
+    if _answers(host, port):
         raise InvalidConfig(f"port {port} is taken, perhaps by another server: choose one with --port")
-    use_this_python()
-    process = subprocess.Popen(_command(port, master), env={**os.environ, TOKEN: token}, stdout=subprocess.DEVNULL)
+    use_this_python(settings)
+    process = subprocess.Popen(_command(port, settings), env={**os.environ, TOKEN: token}, stdout=subprocess.DEVNULL)
     try:
         for _ in range(round(_START_SECONDS / _PAUSE_SECONDS)):
             if process.poll() is not None:
                 raise InvalidConfig(f"Spark's Connect server ended with {process.returncode}: see what it wrote above")
-            if _answers(port):
+            if _answers(host, port):
                 _logger.info("Spark's Connect server, process %d, answers at port %d", process.pid, port)
                 break
             sleep(_PAUSE_SECONDS)
@@ -76,19 +82,16 @@ def remote_of(port: int, session_id: str) -> str:
     return f"sc://localhost:{port}/;user_id=keptlog;session_id={session_id}"
 
 
-def _command(port: int, master: str | None) -> list[str]:
-    settings: Mapping[str, str] = session_settings(master) | {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.session.manager.defaultSessionTimeout": "-1",
-    }
-    options = [option for name, value in settings.items() for option in ("--conf", f"{name}={value}")]
+def _command(port: int, settings: Mapping[str, str]) -> list[str]:
+    own = {_ADDRESS: _LOOPBACK, "spark.connect.session.manager.defaultSessionTimeout": "-1"}
+    given = {**own, **settings, "spark.connect.grpc.binding.port": str(port)}
+    options = [option for name, value in given.items() for option in ("--conf", f"{name}={value}")]
     return [str(_SUBMIT), *options, "--class", _SERVER, "spark-internal"]
 
 
-def _answers(port: int) -> bool:
+def _answers(host: str, port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection((host, port), timeout=1).close()
     except OSError:
         return False
     return True

@@ -1,34 +1,32 @@
 """Every Spark setting that keptlog makes, with its reason, and the start of a session.
 
 The master is configuration: ``local[*]`` unless told otherwise, or a standalone cluster, YARN, Kubernetes, or a Spark
-Connect server (``sc://host:port``). On a cluster the executors need keptlog and pyarrow in their Python: install them
-there, or send keptlog along with ``spark.submit.pyFiles=keptlog.zip`` (Connect: ``addArtifacts("keptlog.zip",
-pyfile=True)``), and let ``PYSPARK_PYTHON`` in the driver's environment name that Python. Where
-``spark.executor.pyspark.memory`` limits a cluster's workers, ``spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL`` should be
-``system``: Arrow's own allocator takes a gigabyte of address space at once.
+Connect server (``sc://host:port``). Any other setting of Spark's may be given too, and goes over keptlog's own of the
+same name. On a cluster the workers need pyarrow in their Python, keptlog's code is sent along (``readiness``), and
+``PYSPARK_PYTHON`` in the driver's environment, or ``spark.pyspark.python``, names that Python. What a Connect server's
+workers run on is its own business.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import socket
+import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
+from keptlog.spark.connect import require_greeting, require_server, set_patience, why_refused, without_secrets
+from keptlog.spark.failures import grpc_status
 
 _logger = logging.getLogger(__name__)
 
-CONNECT_PORT = 15002
-"""Spark's own, where a Connect server's address has none."""
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 _EVERYWHERE: Mapping[str, str] = {
@@ -42,6 +40,8 @@ _EVERYWHERE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     # Values never enter the JVM: its heap holds task numbers and one line of JSON a task.
     "spark.driver.memory": "1g",
+    # glibc gives each thread an arena of its own and keeps what was freed in them.
+    "spark.executorEnv.MALLOC_ARENA_MAX": "2",
 }
 
 _LOCAL: Mapping[str, str] = {
@@ -59,96 +59,128 @@ _LOCAL: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
     "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
-    # glibc gives each thread an arena of its own and keeps what was freed in them.
-    "spark.executorEnv.MALLOC_ARENA_MAX": "2",
 }
+
+_CLUSTER: Mapping[str, str] = {
+    # What goes wrong in a task is told in one line; the stack traces of its four attempts are in the executors' logs.
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+    # ``spark.executor.pyspark.memory`` limits a worker's address space, of which Arrow's own allocator takes a gigabyte
+    # at once and gives nothing back, so that NumPy has no room beside it.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+_WORKER_MEMORY = "spark.executor.pyspark.memory"
+_LEAST_WORKER_MIB = 768
+"""In less address space the libraries for object storage can't even be loaded beside Arrow."""
+_MIB = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
 
 
 def session_settings(master: str | None = None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All settings of a session on this master; ``extra`` goes over them."""
-    master = master or "local[*]"
+    """All settings of a session; ``extra`` goes over keptlog's own one by one.
+
+    ``master`` wins over one among ``extra``; ``local[*]`` if there is none.
+
+    Raises:
+        InvalidConfig: workers are given less memory than they need.
+    """
+    given = dict(extra or {})
+    masters = [given.pop(name, None) for name in ("spark.remote", "spark.master")]
+    master = next((each for each in (master, *masters) if each), "local[*]")
     if master.startswith("sc://"):
-        return {"spark.remote": master, **(extra or {})}
-    local = _LOCAL if master.startswith("local") else {}
-    return {"spark.master": master, "spark.app.name": "keptlog", **_EVERYWHERE, **local, **(extra or {})}
+        return {"spark.remote": master, **given}
+    _require_room(given)
+    where = _LOCAL if master.startswith("local") else _CLUSTER
+    return {"spark.master": master, "spark.app.name": "keptlog", **_EVERYWHERE, **where, **given}
 
 
-def use_this_python() -> None:
-    """Let workers run on the driver's Python, unless ``PYSPARK_PYTHON`` says otherwise.
+def _require_room(settings: Mapping[str, str]) -> None:
+    found = re.fullmatch(r"(\d+)([bkmgt]?)b?", settings.get(_WORKER_MEMORY, "").strip().lower())
+    if found and int(found.group(1)) * _MIB[found.group(2) or "m"] < _LEAST_WORKER_MIB:
+        raise InvalidConfig(
+            f"{_WORKER_MEMORY}={settings[_WORKER_MEMORY]} is too little for a worker to load its libraries: "
+            f"give it {_LEAST_WORKER_MIB}m or more"
+        )
+
+
+def use_this_python(settings: Mapping[str, str] | None = None) -> None:
+    """Let workers run on the driver's Python, unless ``spark.pyspark.python`` or ``PYSPARK_PYTHON`` says otherwise.
 
     Spark has no setting for it that works once a session is being built, so it goes by the environment.
     """
+    chosen = (settings or {}).get("spark.pyspark.python")
+    if chosen:
+        os.environ["PYSPARK_PYTHON"] = chosen
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def start_session(master: str | None = None, extra: Mapping[str, str] | None = None) -> SparkSession:
-    """The running session, or a new one.
+    """The running session, or a new one; ``master`` and ``extra`` as ``session_settings`` takes them.
 
     Raises:
-        InvalidConfig: Java is missing or too old.
-        StorageUnavailable: the master can't be reached.
+        InvalidConfig: Java is missing or too old, or a setting is refused.
+        StorageUnavailable: the master can't be reached, or a Connect server wants another token.
     """
-    require_server(master)
-    builder: Any = SparkSession.builder
-    for name, value in session_settings(master, extra).items():
-        builder = builder.config(name, value)
-    with starting():
-        session: SparkSession = answering(builder.getOrCreate())
+    settings = session_settings(master, extra)
+    remote = settings.get("spark.remote")
+    require_server(remote)
+    _forget_dead_session()
+    if remote and SparkSession.getActiveSession() is None:
+        require_greeting(remote)
+    with starting(settings):
+        builder: Any = SparkSession.builder
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session: SparkSession = builder.getOrCreate()
+        if remote:
+            set_patience(session)
+        # A Connect session refuses a wrong token only when it is asked something.
+        _ = session.version
     return session
 
 
-def answering(session: SparkSession) -> SparkSession:
-    """The session, after it answered once: a Connect session refuses a wrong token only when it is asked something."""
-    _ = session.version
-    return session
-
-
-def require_server(master: str | None) -> None:
-    """If the master is a Connect server, see that it answers: a client would try again for ten minutes, silently.
-
-    Raises:
-        StorageUnavailable: it does not.
-    """
-    if not master or not master.startswith("sc://"):
+def _forget_dead_session() -> None:
+    """Let go of a session whose Spark is gone, as one whose cluster was away for too long: a new one may be had."""
+    session = SparkSession.getActiveSession()
+    if session is None:
         return
-    address = urlsplit(master)
-    port = address.port or CONNECT_PORT
     try:
-        socket.create_connection((address.hostname or "", port), timeout=10).close()
-    except OSError as error:
-        raise StorageUnavailable(
-            f"no Spark Connect server answers at {address.hostname}:{port} ({error}): start it again "
-            "(keptlog spark-server), or unset KEPTLOG_SPARK_MASTER to start Spark in each process"
-        ) from None
+        is_dead = not session.version or session.sparkContext._jsc.sc().isStopped()  # noqa: SLF001  # no other way
+    except PySparkException as error:
+        # A Connect session has no context.
+        is_dead = error.getCondition() not in _NO_CONTEXT
+    except Exception:  # noqa: BLE001  # its Java is gone, which is told in many ways
+        is_dead = True
+    if is_dead:
+        with suppress(Exception):
+            session.stop()
+
+
+_NO_CONTEXT = ("JVM_ATTRIBUTE_NOT_SUPPORTED", "NOT_IMPLEMENTED", "ATTRIBUTE_NOT_SUPPORTED")
 
 
 @contextmanager
-def starting() -> Iterator[None]:
+def starting(settings: Mapping[str, str]) -> Iterator[None]:
     """Around whatever builds a session with ``session_settings``: prepares the process, and explains a failure.
 
     Raises:
         InvalidConfig: Java is missing or too old.
-        StorageUnavailable: the master can't be reached.
+        StorageUnavailable: the master can't be reached, or a Connect server wants another token.
     """
-    use_this_python()
+    use_this_python(settings)
     before = SparkSession.getActiveSession()
     try:
         yield
+    except KeptlogError:
+        raise
     except Exception as error:
         if isinstance(error, PySparkException) and error.getCondition() == "JAVA_GATEWAY_EXITED":
             raise InvalidConfig(
                 "Spark could not start Java: install Java 17 or newer, for example with "
                 "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
             ) from error
-        raise StorageUnavailable(f"no Spark session could be started: {_reason(error)}") from error
+        reason = why_refused(error, settings.get("spark.remote")) or (grpc_status(error) or ("", first_line(error)))[1]
+        raise StorageUnavailable(f"no Spark session could be started: {without_secrets(reason, settings)}") from error
     session = SparkSession.getActiveSession()
     if session and not before:
         # Of a Connect server its own master: the address that leads to it may hold a token.
         master, application = (session.conf.get(name, "?") for name in ("spark.master", "spark.app.id"))
         _logger.info("Spark %s is started: master %s, application %s", session.version, master, application)
-
-
-def _reason(error: Exception) -> str:
-    """What an error says in one line; gRPC's say it in their details, and much else besides."""
-    details = getattr(error, "details", None)
-    return first_line(Exception(details())) if callable(details) else first_line(error)

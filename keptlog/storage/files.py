@@ -29,7 +29,15 @@ class StoredFile:
 
 
 class Files(Protocol):
-    """Storage by full path, such as ``file:///…/x.parquet`` or ``s3://bucket/x.parquet``. Instances pickle."""
+    """Storage by full path, such as ``file:///…/x.parquet`` or ``s3://bucket/x.parquet``.
+
+    Instances pickle, and take to the tasks what storage needs, and no secret of the catalog's.
+    """
+
+    @property
+    def task_modules(self) -> Sequence[str]:
+        """What tasks must be able to import, beside pyarrow, to open such files."""
+        ...
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         """Open a file for random reads; FileNotFoundError if it is gone.

@@ -42,6 +42,10 @@ class ThrottledFiles:
         self._began = throttle.monotonic()
         self._passed_bytes = 0
 
+    @property
+    def task_modules(self) -> Sequence[str]:
+        return self._files.task_modules
+
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         return pa.PythonFile(_Counted(self._files.open_input(path, size_bytes), self._count), mode="r")
 

@@ -64,6 +64,8 @@ READ_ONLY = "keptlog.read-only"
 """Of a catalog's properties: why no file may be changed through it. Tasks take it along."""
 AT_ONCE = 16
 """What is waited for side by side: a disk, or a store."""
+_OF_STORAGE = ("s3.", "client.", "gcs.", "adls.", "hdfs.", "hf.", "DEFAULT_", READ_ONLY)
+"""Begin the names of the properties that PyIceberg's filesystems read."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,18 @@ class TableFiles:
 
     properties: Properties = field(default=(), repr=False)
     _is_durable_later: ClassVar[bool] = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to tasks: how storage is reached, and nothing of the catalog, whose address may hold a password."""
+        return self.__dict__ | {"properties": storage_properties(self.properties)}
+
+    @property
+    def task_modules(self) -> Sequence[str]:
+        """PyIceberg, whose filesystems open whatever is not on a local disk."""
+        warehouse = str(dict(self.properties).get("warehouse", ""))
+        told = {name for name, _ in storage_properties(self.properties)} - {READ_ONLY}
+        is_remote = bool(told) or local_path(warehouse) is None
+        return ("pyiceberg",) if is_remote else ()
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         """Open a file for random reads, or a version of it by ``ObjectVersion.location``.
@@ -341,6 +355,11 @@ class TableFiles:
         from keptlog.table.object_versions import bucket_of  # noqa: PLC0415  # boto3 is an extra
 
         return bucket_of(self.properties, path)
+
+
+def storage_properties(properties: Iterable[tuple[str, Any]]) -> Properties:
+    """What of a catalog's properties says how storage is reached, with its credentials."""
+    return tuple((name, value) for name, value in properties if name.startswith(_OF_STORAGE))
 
 
 def require_writable(properties: Iterable[tuple[str, Any]]) -> None:

@@ -1,0 +1,45 @@
+"""``keptlog spark-pack``: keptlog's own code as an archive for Spark's workers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from keptlog.cli.output import print_json
+from keptlog.spark.packed import archive_name, write_archive
+from keptlog.spark.readiness import MODULES, requirement_of
+
+
+@click.command(short_help="Write the code that Spark's workers need.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file; by default a new one here, named by version and content.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def spark_pack(output: Path | None, *, as_json: bool) -> None:
+    """Write keptlog's code as an archive that Spark's workers import it from.
+
+    keptlog sends its code along by itself, to every cluster and Connect server. Who wants it there beforehand gives
+    this file: spark.submit.pyFiles=FILE on a standalone cluster, YARN or Kubernetes, or addArtifacts(FILE, pyfile=True)
+    to a Connect session. The same code gives the same file, to the byte.
+
+    What is printed beside must be in the workers' own Python.
+    """
+    path = output or Path(archive_name())
+    write_archive(path)
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    always = [requirement_of(module) for module in MODULES]
+    remote, kafka = requirement_of("pyiceberg"), [requirement_of("confluent_kafka"), requirement_of("google_crc32c")]
+    if as_json:
+        print_json(
+            {"archive": str(path), "python": python, "always": always, "object_storage": [remote], "kafka": kafka}
+        )
+        return
+    click.echo(f"{path}: keptlog's code for Spark's workers. In their own Python, {python}, must be:")
+    click.echo(f"  always                 {' '.join(always)}")
+    click.echo(f"  on object storage      {remote}")
+    click.echo(f"  to ingest from Kafka   {' '.join(kafka)}")

@@ -1,0 +1,94 @@
+"""What Spark tells in sixty lines, in one: what failed, who is at fault, what to do.
+
+    a task's own error (worker.py)                        as the task raised it
+    a module that workers lack, another Python            InvalidConfig: every task of every log would fail so
+    an executor, worker, master, server, shuffled keys    SparkUnavailable: they are lost; nobody's fault, try again
+    whatever else                                         StorageUnavailable: Spark failed, who knows why
+
+Spark says it in prose, so it is known by its words. Words that are not known make no difference but to the last line: a
+log that is tried alone and fails so again and again may be at fault, as one whose worker runs out of memory each time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from keptlog.engine.jobs import error_named
+from keptlog.errors import InvalidConfig, KeptlogError, SparkUnavailable, StorageUnavailable, first_line
+from keptlog.spark.worker import FAILED
+
+_TASK_FAILED = re.compile(f"{FAILED}(.*)")
+_PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception): .*)", re.MULTILINE)
+"""The last line of a worker's own traceback, when it failed before or after the task."""
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
+_OTHER_PYTHON = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (.*?)(?:, PySpark|\. Please|$)", re.MULTILINE)
+_LOST = re.compile(
+    r"(ExecutorLostFailure[^\n]*|FetchFailed[^\n]*|MetadataFetchFailed[^\n]*|executor heartbeat timed out[^\n]*"
+    r"|Master removed our application[^\n]*|All masters are unresponsive[^\n]*|SparkContext was shut down"
+    r"|stopped SparkContext|INVALID_HANDLE\.SESSION[^\n]*|Answer from Java side is empty|Error while sending or receiving)"
+)
+_OUT_OF_MEMORY = re.compile(r"memory|oom", re.IGNORECASE)
+"""What a container's watchdog says of a lost executor that used more than it was given: that may be the log."""
+_NO_CONNECTION = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError", "EOFError")
+_NO_ANSWER = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED")
+_DETAILS = re.compile(r'details = "(.*)"')
+_CONFIG = "nothing was committed, and no log is held to be at fault"
+
+
+def as_keptlog_error(error: BaseException, doing: str) -> KeptlogError:
+    """One line for what Spark raised; ``doing`` says to people what it did."""
+    if isinstance(error, KeptlogError):
+        return error
+    text = str(error)
+    task_failed = _TASK_FAILED.search(text)
+    set_up = None if task_failed and not _NO_MODULE.search(task_failed.group(1)) else _wrong_setup(text)
+    if set_up:
+        return InvalidConfig(f"Spark failed while {doing}: {set_up}; {_CONFIG}")
+    if task_failed:
+        return _of_a_task(task_failed.group(1).strip(), doing)
+    lost = _what_is_lost(error, text)
+    if lost:
+        return SparkUnavailable(f"Spark was lost while {doing}: {lost}; nothing was committed, try again")
+    found = _PYTHON_ERROR.search(text)
+    return _of_a_task(found.group(1).strip() if found else first_line(error), doing)
+
+
+def grpc_status(error: BaseException) -> tuple[str, str] | None:
+    """The code of a gRPC error, however it is wrapped, and its one line without the dump around; null if it is none."""
+    code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    if not callable(code):
+        return None
+    found = _DETAILS.search(str(error))
+    return str(getattr(code(), "name", code())), found.group(1) if found else first_line(error)
+
+
+def _of_a_task(reason: str, doing: str) -> KeptlogError:
+    name, _, message = reason.partition(": ")
+    return error_named(name, message) or StorageUnavailable(
+        f"Spark failed while {doing}: {reason}; nothing was committed, try again"
+    )
+
+
+def _wrong_setup(text: str) -> str | None:
+    """What the workers' machines are to be given; null if it is something else."""
+    if found := _NO_MODULE.search(text):
+        return (
+            f"its workers have no module {found.group(1)!r}: pip install {found.group(1).partition('.')[0]} into their "
+            "Python, or let PYSPARK_PYTHON name one that has it"
+        )
+    if found := _OTHER_PYTHON.search(text):
+        return f"{found.group(1)}: let PYSPARK_PYTHON name the workers' Python of the same version"
+    if found := _NO_PYTHON.search(text):
+        return f"its workers have no Python at {found.group(1)}: let PYSPARK_PYTHON name theirs"
+    return None
+
+
+def _what_is_lost(error: BaseException, text: str) -> str | None:
+    code, details = grpc_status(error) or ("", "")
+    if code in _NO_ANSWER:
+        return f"its Connect server does not answer ({details})"
+    if type(error).__name__ in _NO_CONNECTION:
+        return f"its Java process is gone ({type(error).__name__})"
+    found = _LOST.search(text)
+    return found.group(1).strip() if found and not _OUT_OF_MEMORY.search(found.group(1)) else None
