@@ -11,12 +11,11 @@ the address of a Connect server may hold a token, a setting a password. Secrets 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dagster_pyspark import LazyPySparkResource
-from dagster_spark.utils import flatten_dict
 from pydantic import Field
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
@@ -88,6 +87,15 @@ def session_of(spark: LazyPySparkResource) -> Callable[[], SparkSession]:
 
 
 def _settings(config: Mapping[str, Any], home: Path) -> dict[str, str]:
-    given = {name: str(value) for name, value in flatten_dict(dict(config))}
+    given = {name: str(value) for name, value in _flat(config)}
     chosen = given.get("spark.remote") or given.get("spark.master") or os.environ.get(SPARK_MASTER)
     return session_settings(chosen, spark_settings(home) | given)
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by their whole names; Dagster's users may nest them at the dots."""
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

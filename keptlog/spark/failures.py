@@ -26,7 +26,8 @@ _OTHER_PYTHON = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (.*?)(?:, PySpark|\. Pl
 _LOST = re.compile(
     r"(ExecutorLostFailure[^\n]*|FetchFailed[^\n]*|MetadataFetchFailed[^\n]*|executor heartbeat timed out[^\n]*"
     r"|Master removed our application[^\n]*|All masters are unresponsive[^\n]*|SparkContext was shut down"
-    r"|stopped SparkContext|INVALID_HANDLE\.SESSION[^\n]*|Answer from Java side is empty|Error while sending or receiving)"
+    r"|stopped SparkContext|INVALID_HANDLE\.SESSION[^\n]*|Answer from Java side is empty"
+    r"|Error while sending or receiving)"
 )
 _OUT_OF_MEMORY = re.compile(r"memory|oom", re.IGNORECASE)
 """What a container's watchdog says of a lost executor that used more than it was given: that may be the log."""

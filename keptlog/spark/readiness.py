@@ -49,7 +49,7 @@ def make_ready(session: SparkSession, modules: Iterable[str] = ()) -> None:
         InvalidConfig: the workers lack something, or have another version of it; says what, where and what to do.
         StorageUnavailable: Spark fails.
     """
-    if str(session.conf.get("spark.master", "")).startswith("local") and not is_connect(session):
+    if not is_connect(session) and str(session.conf.get("spark.master")).startswith("local"):
         return
     needed = sorted({*MODULES, *modules})
     wanted = " ".join([__version__, fingerprint(), *needed])

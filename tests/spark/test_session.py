@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.spark.connect import without_secrets
 from keptlog.spark.session import session_settings, start_session
 
 
@@ -54,3 +55,34 @@ def test_a_connect_server_that_is_not_there_is_told_at_once() -> None:
         port = free.getsockname()[1]
         with pytest.raises(StorageUnavailable, match=f"no Spark Connect server answers at localhost:{port} "):
             start_session(f"sc://localhost:{port}/;user_id=keptlog")
+
+
+def test_settings_go_over_keptlogs_own_one_by_one() -> None:
+    settings = session_settings("spark://host:7077", {"spark.driver.memory": "4g", "spark.executor.cores": "2"})
+    own = session_settings("spark://host:7077")
+    assert settings == {**own, "spark.driver.memory": "4g", "spark.executor.cores": "2"}
+
+
+def test_the_master_of_the_environment_wins_over_the_one_among_settings() -> None:
+    assert session_settings(None, {"spark.master": "yarn"})["spark.master"] == "yarn"
+    assert session_settings("local[1]", {"spark.master": "yarn"})["spark.master"] == "local[1]"
+    assert session_settings(None, {"spark.remote": "sc://host"}) == {"spark.remote": "sc://host"}
+
+
+def test_on_a_cluster_arrow_leaves_room_where_spark_limits_a_worker() -> None:
+    settings = session_settings("spark://host:7077")
+    assert settings["spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL"] == "system"
+
+
+@pytest.mark.parametrize("given", ["512m", "512", "700000k"])
+def test_too_little_memory_for_a_worker_is_refused_before_spark_starts(given: str) -> None:
+    with pytest.raises(InvalidConfig, match="too little for a worker to load its libraries: give it 768m"):
+        session_settings("spark://host:7077", {"spark.executor.pyspark.memory": given})
+    session_settings("spark://host:7077", {"spark.executor.pyspark.memory": "1g"})
+
+
+def test_no_token_is_in_what_is_told() -> None:
+    remote = "sc://host:1/;token=planted;user_id=me"
+    settings = {"spark.remote": remote, "spark.hadoop.fs.s3a.secret.key": "planted-too"}
+    told = without_secrets(f"can't use {remote} with planted-too", settings)
+    assert told == "can't use sc://host:1/;token=…;user_id=me with …"

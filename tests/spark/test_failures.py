@@ -1,0 +1,77 @@
+"""What Spark tells in sixty lines, in one, with the kind that says who is at fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError, SparkUnavailable, StorageUnavailable
+from keptlog.spark.failures import as_keptlog_error
+
+_ABORTED = (
+    "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in "
+)
+_TRACEBACK = "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File …\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "told"),
+    [
+        (f"{_TRACEBACK}ModuleNotFoundError: No module named 'pyarrow'", InvalidConfig, "no module 'pyarrow'"),
+        (
+            f"{_TRACEBACK}RuntimeError: keptlog task failed: ModuleNotFoundError: No module named 'pyiceberg'",
+            InvalidConfig,
+            "no module 'pyiceberg': pip install pyiceberg",
+        ),
+        (
+            f"{_TRACEBACK}pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in "
+            "worker has different version: 3.9 than that in driver: 3.11, PySpark cannot run with different minor …",
+            InvalidConfig,
+            "different version: 3.9 than that in driver: 3.11: let PYSPARK_PYTHON",
+        ),
+        (
+            f'{_ABORTED}stage 0.0: java.io.IOException: Cannot run program "/opt/py": error=2, No such file',
+            InvalidConfig,
+            "no Python at /opt/py",
+        ),
+        (
+            f"{_ABORTED}stage 1.0 (TID 3): ExecutorLostFailure (executor 0 exited unrelated to the running tasks) "
+            "Reason: worker lost\nDriver stacktrace:",
+            SparkUnavailable,
+            "Reason: worker lost; nothing was committed",
+        ),
+        ("Job aborted: Master removed our application: KILLED", SparkUnavailable, "Master removed our application"),
+        ("Job 3 cancelled because SparkContext was shut down", SparkUnavailable, "SparkContext was shut down"),
+        (
+            "ShuffleMapStage 3 has failed the maximum allowable number of times: 4. Most recent failure reason:\n"
+            "org.apache.spark.shuffle.FetchFailedException: Connection refused",
+            SparkUnavailable,
+            "FetchFailedException",
+        ),
+        (
+            f"{_ABORTED}stage 1.0 (TID 3): ExecutorLostFailure (executor 0 exited caused by one of the running tasks) "
+            "Reason: Container killed by YARN for exceeding memory limits",
+            StorageUnavailable,
+            "Spark failed while rewriting",
+        ),
+        (
+            f"{_TRACEBACK}RuntimeError: keptlog task failed: InvariantViolated: a winner is missing",
+            InvariantViolated,
+            "a winner is missing",
+        ),
+        (
+            f"{_TRACEBACK}RuntimeError: keptlog task failed: MemoryError: out of ExecutorLostFailure",
+            StorageUnavailable,
+            "MemoryError",
+        ),
+    ],
+)
+def test_each_failure_has_its_kind_and_one_line(text: str, kind: type[KeptlogError], told: str) -> None:
+    error = as_keptlog_error(RuntimeError(text), "rewriting 3 logs")
+    assert type(error) is kind
+    assert told in str(error)
+    assert "\n" not in str(error)
+
+
+def test_a_java_that_is_gone_is_nobodys_fault() -> None:
+    error = as_keptlog_error(ConnectionRefusedError(111, "Connection refused"), "rewriting 3 logs")
+    assert type(error) is SparkUnavailable

@@ -1,0 +1,69 @@
+"""keptlog's code as one file: the same each time, and enough for a worker that has nothing else of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from keptlog.cli import cli
+from keptlog.spark.packed import archive_name, fingerprint, write_archive
+from keptlog.spark.readiness import MODULES
+from tests.spark.clusters import python_with
+
+_IN_TASKS = (
+    "keptlog.engine.tasks keptlog.engine.ingest_tasks keptlog.engine.search_tasks keptlog.engine.drop_tasks "
+    "keptlog.engine.map_tasks keptlog.engine.latest_jobs keptlog.engine.watermark_tasks keptlog.engine.shuffle "
+    "keptlog.kernels.key_shuffle keptlog.spark.worker keptlog.table.files keptlog.storage.throttle"
+)
+_IMPORT_ALL = """
+import importlib, sys
+for name in sys.argv[1].split():
+    importlib.import_module(name)
+from keptlog.spark.packed import fingerprint
+print(fingerprint(), sys.modules["keptlog"].__file__)
+print(*{name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names))
+"""
+
+
+def test_the_same_code_gives_the_same_archive_to_the_byte(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        write_archive(tmp_path / name)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert fingerprint() in archive_name()
+
+
+def test_a_python_with_little_else_imports_all_that_tasks_need_from_the_archive_and_knows_it_again(
+    tmp_path: Path,
+) -> None:
+    archive = tmp_path / "keptlog.zip"
+    write_archive(archive)
+    python = python_with(tmp_path / "python", MODULES)
+    command = [python, "-c", _IMPORT_ALL, _IN_TASKS]
+    environment = {"PYTHONPATH": str(archive)}
+    told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    mark, place, *imported = told.stdout.split()
+    assert mark == fingerprint()
+    assert place.startswith(str(archive))
+    assert "pyspark" not in imported
+
+
+def test_the_command_writes_it_and_says_what_the_workers_need_besides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["spark-pack", "--json"])
+    told = json.loads(done.output)
+    assert told["archive"] == archive_name()
+    assert [each.partition("==")[0] for each in told["always"]] == list(MODULES)
+    with zipfile.ZipFile(tmp_path / told["archive"]) as archive:
+        names = archive.namelist()
+    assert "keptlog/engine/tasks.py" in names
+    assert not [name for name in names if "dagster" in name or "__pycache__" in name]
+    shown = CliRunner().invoke(cli, ["spark-pack", "-o", "here.zip"])
+    assert shown.output.startswith("here.zip: keptlog's code for Spark's workers")
+    assert (tmp_path / "here.zip").read_bytes() == (tmp_path / archive_name()).read_bytes()
