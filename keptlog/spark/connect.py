@@ -1,7 +1,8 @@
 """A Spark Connect server, seen from its client: whether one is there, and how long it is waited for.
 
 PySpark's client tries a server that does not answer again for ten minutes, and says nothing. What a server did for us
-is gone with it anyway, so it is given half a minute, enough for a network that stumbles.
+is gone with it anyway, so it is given a quarter of a minute, enough for a network that stumbles. Once it has not
+answered for so long, nothing waits for it again: the client would, twice more, before its process ends.
 
 The address may hold a token (``sc://host:port/;token=…``). What people are told never does.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import re
 import socket
+import warnings
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -23,12 +25,17 @@ CONNECT_PORT = 15002
 """Spark's own, where a Connect server's address has none."""
 _CONNECT_SECONDS = 10
 _HELLO_SECONDS = 20
-_RETRIES = 8
+_RETRIES = 6
 _LONGEST_PAUSE_MS = 5_000
-"""Pauses of 0.05, 0.2, 0.8, 3.2 and four times 5 s."""
+"""Pauses of 0.05, 0.2, 0.8, 3.2 and two times 5 s."""
 _START_AGAIN = "start it again (keptlog spark-server), or unset KEPTLOG_SPARK_MASTER to start Spark in each process"
 _SECRET_NAME = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 _TOKEN = re.compile(r"(?<=token=)[^;\s'\"]+")
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether a session is a client's of a Connect server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def require_server(master: str | None) -> None:
@@ -68,14 +75,14 @@ def require_greeting(master: str) -> None:
         channel.close()
 
 
-def set_patience(session: SparkSession) -> None:
-    """Let calls of a Connect session fail half a minute after its server is gone."""
+def set_patience(session: SparkSession, retries: int = _RETRIES) -> None:
+    """Let calls of a Connect session fail soon after its server is gone; with no retries, at once."""
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415  # local sessions need it not
 
-    policy = DefaultPolicy(
-        max_retries=_RETRIES, max_backoff=_LONGEST_PAUSE_MS, max_server_retry_delay=_LONGEST_PAUSE_MS
-    )
+    policy = DefaultPolicy(max_retries=retries, max_backoff=_LONGEST_PAUSE_MS, max_server_retry_delay=_LONGEST_PAUSE_MS)
     session.client.set_retry_policies([policy])
+    # What is told is keptlog's error.
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
 
 
 def why_refused(error: BaseException, master: str | None) -> str | None:

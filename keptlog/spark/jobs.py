@@ -27,8 +27,10 @@ from keptlog.engine.engine import Engine
 from keptlog.engine.jobs import Result, StartJobs, Task, error_in, result_of
 from keptlog.engine.shuffle import KeyShuffle
 from keptlog.engine.tasks import Sizes
+from keptlog.errors import SparkUnavailable
 from keptlog.log.counted import counted
 from keptlog.progress import Progress
+from keptlog.spark.connect import is_connect, set_patience
 from keptlog.spark.failures import as_keptlog_error
 from keptlog.spark.readiness import make_ready
 from keptlog.spark.shuffle import shuffled
@@ -112,7 +114,10 @@ class SparkJobs:
         try:
             return frame.collect()
         except Exception as error:
-            raise as_keptlog_error(error, doing) from error
+            told = as_keptlog_error(error, doing)
+            if isinstance(told, SparkUnavailable) and is_connect(self.session):
+                set_patience(self.session, retries=0)
+            raise told from error
 
 
 def spark_jobs(session: Callable[[], SparkSession], files: Files, throttle: Throttle | None = None) -> StartJobs:

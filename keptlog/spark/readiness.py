@@ -28,6 +28,7 @@ from pyspark.sql import functions as sql
 
 from keptlog import __version__
 from keptlog.errors import InvalidConfig
+from keptlog.spark.connect import is_connect
 from keptlog.spark.failures import as_keptlog_error
 from keptlog.spark.packed import archive_name, fingerprint, write_archive
 
@@ -67,11 +68,6 @@ def make_ready(session: SparkSession, modules: Iterable[str] = ()) -> None:
         if why:
             raise InvalidConfig(f"{why}; nothing was changed, and no log is held to be at fault")
     session.conf.set(_READY, wanted)
-
-
-def is_connect(session: SparkSession) -> bool:
-    """Whether a session is a client's of a Connect server."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def why_unfit(worker: Mapping[str, Any], needed: Sequence[str]) -> str | None:
