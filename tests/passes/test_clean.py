@@ -10,7 +10,14 @@ from typing import Any, NoReturn
 import pytest
 
 from keptlog.engine.jobs import Result, Task
-from keptlog.errors import CommitStateUnknown, InvalidConfig, StalePlan, StorageUnavailable
+from keptlog.errors import (
+    CommitStateUnknown,
+    InvalidConfig,
+    KeptlogError,
+    SparkUnavailable,
+    StalePlan,
+    StorageUnavailable,
+)
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.record import NewRecord
@@ -141,29 +148,35 @@ class Outage:
         return self.begins_with_job <= self.jobs_asked_for - 1 < self.begins_with_job + self.lasts_for_jobs
 
 
+_CRASHED = StorageUnavailable("Spark failed while rewriting: Python worker exited unexpectedly (crashed)")
+
+
 @dataclass(frozen=True)
 class FailingJobs(InProcessJobs):
     """Jobs that fail as a lost Spark does: all of them during an outage, those with a killer's segments at any time."""
 
     outage: Outage | None = None
     killers: frozenset[str] = frozenset()
+    error: KeptlogError = _CRASHED
 
     def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
         if self.outage:
             self.outage.jobs_asked_for += 1
         if (self.outage and self.outage.is_now) or any(f"/{topic}/" in repr(tasks) for topic in self.killers):
-            raise StorageUnavailable("Spark failed while rewriting: Python worker exited unexpectedly (crashed)")
+            raise self.error
         return super().run(tasks, doing)
 
 
-def failing(cleaner: Cleaner, outage: Outage | None = None, killers: Iterable[str] = ()) -> Cleaner:
+def failing(
+    cleaner: Cleaner, outage: Outage | None = None, killers: Iterable[str] = (), error: KeptlogError = _CRASHED
+) -> Cleaner:
     really = cleaner.engine.start_jobs
 
     def start(run_id: str, progress: Progress) -> FailingJobs:
         jobs = really(run_id, progress)
         assert isinstance(jobs, InProcessJobs)
         of_the_jobs = (jobs.files, jobs.run_id, jobs.progress, jobs.application, jobs.cores)
-        return FailingJobs(*of_the_jobs, outage, frozenset(killers))
+        return FailingJobs(*of_the_jobs, outage, frozenset(killers), error)
 
     return replace(cleaner, engine=replace(cleaner.engine, start_jobs=start))
 
@@ -195,6 +208,23 @@ def test_a_log_that_kills_its_worker_each_time_is_marked(cleaner: Cleaner, names
     assert done.blameless == set()
     assert marked(cleaner.store) == ["b-0"]
     assert cleaned_topics(done) == ([] if names else ["a", "c"])
+
+
+def test_a_log_whose_executors_are_lost_each_time_is_not_marked_and_stops_no_other(cleaner: Cleaner) -> None:
+    lost = SparkUnavailable("Spark was lost while rewriting: ExecutorLostFailure")
+    done = run(failing(cleaner, killers=["b"], error=lost))
+    assert done.failed == {"b-0": lost}
+    assert done.blameless == {"b-0"}
+    assert marked(cleaner.store) == []
+    assert cleaned_topics(done) == ["a", "c"]
+
+
+def test_a_module_that_workers_lack_costs_one_job_and_marks_no_log(cleaner: Cleaner) -> None:
+    outage = Outage()
+    done = run(failing(cleaner, outage, error=InvalidConfig("Spark's workers have no module 'pyiceberg'")))
+    assert done.blameless == done.failed.keys() == {"a-0", "b-0", "c-0"}
+    assert outage.jobs_asked_for == 1
+    assert marked(cleaner.store) == []
 
 
 def test_where_all_of_several_logs_fail_without_a_reason_of_their_own_none_is_marked(cleaner: Cleaner) -> None:
