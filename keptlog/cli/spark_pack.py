@@ -17,7 +17,7 @@ from keptlog.spark.readiness import MODULES, requirement_of
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file; by default a new one here, named by version and content.",
+    help="The file; by default a new one here, named by its content.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def spark_pack(output: Path | None, *, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """keptlog's own code, as one file that Spark's workers import it from, and a mark by which the same code is known.
 
-    keptlog-0.1.0-1f2e3d4c5b6a.zip      keptlog/errors.py, keptlog/engine/tasks.py …
+    keptlog-1f2e3d4c5b6a.zip            keptlog/errors.py, keptlog/engine/tasks.py …
 
 All of it is Python, so one archive fits every machine. The same code gives the same archive to the byte, whoever packs
 it. What is left out is Dagster's, which no task imports.
@@ -15,8 +15,6 @@ from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-
-from keptlog import __version__
 
 _PACKAGE = "keptlog"
 _NOT_IN_TASKS = ("dagster", "__pycache__")
@@ -37,7 +35,7 @@ def fingerprint() -> str:
 
 def archive_name() -> str:
     """What an archive of this code is called. Two that differ may lie in one folder, and in one session of Spark."""
-    return f"{_PACKAGE}-{__version__}-{fingerprint()}.zip"
+    return f"{_PACKAGE}-{fingerprint()}.zip"
 
 
 def write_archive(path: Path) -> None:

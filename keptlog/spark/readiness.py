@@ -26,7 +26,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from keptlog import __version__
 from keptlog.errors import InvalidConfig
 from keptlog.spark.connect import is_connect
 from keptlog.spark.failures import as_keptlog_error
@@ -53,7 +52,7 @@ def make_ready(session: SparkSession, modules: Iterable[str] = ()) -> None:
     if not is_connect(session) and str(session.conf.get("spark.master")).startswith("local"):
         return
     needed = sorted({*MODULES, *modules})
-    wanted = " ".join([__version__, fingerprint(), *needed])
+    wanted = " ".join([fingerprint(), *needed])
     try:
         if session.conf.get(_READY, "") == wanted:
             return
@@ -89,7 +88,7 @@ def why_unfit(worker: Mapping[str, Any], needed: Sequence[str]) -> str | None:
     if worker["keptlog"] != fingerprint():
         told = worker["keptlog_version"] or "none that can be imported"
         return (
-            f"Spark's workers have another keptlog ({told}, {where}) than this process ({__version__}): start "
+            f"Spark's workers have another keptlog ({told}, {where}) than this process: start "
             "keptlog spark-server again, or take another session_id in KEPTLOG_SPARK_MASTER"
         )
     return None

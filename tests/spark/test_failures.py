@@ -29,9 +29,9 @@ _TRACEBACK = "An exception was thrown from the Python worker:\nTraceback (most r
             "different version: 3.9 than that in driver: 3.11: let PYSPARK_PYTHON",
         ),
         (
-            f'{_ABORTED}stage 0.0: java.io.IOException: Cannot run program "/opt/py": error=2, No such file',
+            f'{_ABORTED}stage 0.0: java.io.IOException: Cannot run program "python9": error=2, No such file',
             InvalidConfig,
-            "no Python at /opt/py",
+            "no Python at python9",
         ),
         (
             f"{_ABORTED}stage 1.0 (TID 3): ExecutorLostFailure (executor 0 exited unrelated to the running tasks) "
