@@ -50,6 +50,10 @@ class _WithHeld:
         self._files = files
         self._held = held
 
+    @property
+    def task_modules(self) -> Sequence[str]:
+        return self._files.task_modules
+
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         if path in self._held:
             return pa.BufferReader(self._held[path].result())
