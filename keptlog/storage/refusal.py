@@ -13,8 +13,6 @@ from __future__ import annotations
 import errno
 import re
 
-from typing_extensions import override
-
 _RENEW = "renew the credentials"
 _CHECK = "check s3.access-key-id, s3.secret-access-key and s3.session-token"
 _ALLOW = "allow it to these credentials"
@@ -63,11 +61,9 @@ class StoreRefused(PermissionError):
         super().__init__(errno.EACCES, f"{what}: {why} ({code}); {remedy}")
         self._made_of = what, code
 
-    @override
     def __str__(self) -> str:
         return str(self.args[1])
 
-    @override
     def __reduce__(self) -> tuple[type[StoreRefused], tuple[str, str]]:
         return type(self), self._made_of
 

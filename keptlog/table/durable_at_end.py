@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
-from typing_extensions import override
 
 from keptlog.table.files import AT_ONCE, TableFiles, local_path
 from keptlog.table.remote_files import told_why
@@ -40,18 +39,15 @@ class DurableAtEnd(TableFiles):
         for done in [*self._uploads.values(), *self._syncs, *(self.pool.submit(sync, each) for each in self._folders)]:
             done.result()
 
-    @override
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         self._upload(path)
         return super().open_input(path, size_bytes)
 
-    @override
     def delete(self, path: str) -> None:
         with contextlib.suppress(OSError):
             self._upload(path)
         super().delete(path)
 
-    @override
     def finish(self, sink: pa.NativeFile, path: str) -> None:
         if local_path(path) is not None:
             super().finish(sink, path)
@@ -62,7 +58,6 @@ class DurableAtEnd(TableFiles):
             under_way[0].result()
         self._uploads[path] = self.pool.submit(self._closed, sink, path)
 
-    @override
     def make_durable(self, path: Path) -> None:
         if path.is_dir():
             self._folders.add(path)
