@@ -51,6 +51,7 @@ from keptlog.table.remote_files import (
     list_remote,
     open_remote,
     remote_exists,
+    storage_properties,
     told_why,
 )
 from keptlog.table.vending import for_path
@@ -64,8 +65,6 @@ READ_ONLY = "keptlog.read-only"
 """Of a catalog's properties: why no file may be changed through it. Tasks take it along."""
 AT_ONCE = 16
 """What is waited for side by side: a disk, or a store."""
-_OF_STORAGE = ("s3.", "client.", "gcs.", "adls.", "hdfs.", "hf.", "DEFAULT_", READ_ONLY)
-"""Begin the names of the properties that PyIceberg's filesystems read."""
 
 
 @dataclass(frozen=True)
@@ -355,11 +354,6 @@ class TableFiles:
         from keptlog.table.object_versions import bucket_of  # noqa: PLC0415  # boto3 is an extra
 
         return bucket_of(self.properties, path)
-
-
-def storage_properties(properties: Iterable[tuple[str, Any]]) -> Properties:
-    """What of a catalog's properties says how storage is reached, with its credentials."""
-    return tuple((name, value) for name, value in properties if name.startswith(_OF_STORAGE))
 
 
 def require_writable(properties: Iterable[tuple[str, Any]]) -> None:

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from keptlog.table.files import Properties
 
 S3 = ("s3://", "s3a://", "s3n://")
+_OF_STORAGE = ("s3.", "client.", "gcs.", "adls.", "hdfs.", "hf.", "DEFAULT_", "keptlog.")
+"""Begin the names of the properties that PyIceberg's filesystems read, and of our own."""
 _NS_PER_MS = 1_000_000
+
+
+def storage_properties(properties: Properties) -> Properties:
+    """What of a catalog's properties says how storage is reached, with its credentials."""
+    return tuple((name, value) for name, value in properties if name.startswith(_OF_STORAGE))
 
 
 def client_properties(properties: Properties, path: str) -> Properties:
