@@ -1,4 +1,4 @@
-"""The homes of format 1.0: what was done to each, by name. Each shows another part of what is stored."""
+"""The homes of every format since 1.0: what was done to each, by name. Each shows another part of what is stored."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def purge_interrupted(to: Writer) -> None:
     """A purge that was stopped after its first deleted segment: the snapshots are expired, its journal lies there."""
     _replaced_segments(to)
     to.now_ms += HOUR_MS
-    with _stopped_at_second_segment():
+    with stopped_at_second_segment():
         to.run("purge", code=130)
 
 
@@ -264,7 +264,7 @@ def _replaced_segments(to: Writer) -> None:
 
 
 @contextlib.contextmanager
-def _stopped_at_second_segment() -> Iterator[None]:
+def stopped_at_second_segment() -> Iterator[None]:
     """As if somebody pressed Ctrl-C when the second segment was about to be deleted."""
     unlink, deleted = Path.unlink, list[Path]()
 

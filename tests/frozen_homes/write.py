@@ -18,8 +18,11 @@ from tests.frozen_homes import telling
 from tests.frozen_homes.archive import home_in, pack, unpack
 from tests.frozen_homes.command import keptlog
 from tests.frozen_homes.homes import HOMES
+from tests.frozen_homes.homes_since_1_2 import HOMES_SINCE_1_2
+from tests.frozen_homes.promises import promised
 from tests.frozen_homes.writer import DAY_MS, Writer
 
+_ALL = HOMES | HOMES_SINCE_1_2
 _LATER_MS = 40 * DAY_MS
 """By then all segments are closed, and all tombstones but those that were told to wait may go."""
 
@@ -27,7 +30,7 @@ _LATER_MS = 40 * DAY_MS
 def write_all(folder: Path, names: list[str]) -> None:
     os.environ["KEPTLOG_SPARK_MASTER"] = "local[2]"
     folder.mkdir(exist_ok=True)
-    for name in names or HOMES:
+    for name in names or _ALL:
         with tempfile.TemporaryDirectory() as temporary:
             _write(folder, name, Path(temporary))
         sys.stdout.write(f"{name}: {(folder / f'{name}.tar.xz').stat().st_size} bytes\n")
@@ -38,7 +41,7 @@ def _write(folder: Path, name: str, temporary: Path) -> None:
     inbox.mkdir()
     archive = folder / f"{name}.tar.xz"
     writer = Writer(home_in(temporary), inbox)
-    HOMES[name](writer)
+    _ALL[name](writer)
     pack(writer.home, archive)
     told = _expectation(archive, writer.now_ms, temporary)
     archive.with_name(f"{name}.json").write_text(telling.written(told) + "\n")
@@ -60,6 +63,7 @@ def _expectation(archive: Path, now_ms: int, temporary: Path) -> dict[str, Any]:
         "stored": telling.stored(as_it_is),
         "verified": telling.verdicts(as_it_is, now_ms),
         "status": telling.status(as_it_is, now_ms),
+        "promised": promised(as_it_is, now_ms),
         "clean_code": clean.code,
         "cleaned": telling.meaning(cleaned),
         "cleaned_verified": telling.verdicts(cleaned, later_ms),
