@@ -22,6 +22,7 @@ from keptlog.dagster.assets.last_results import (
     last_results,
     merged,
 )
+from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.names import clean_key
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.errors import KeptlogError
@@ -192,7 +193,7 @@ def _result(
         check_name=key.name,
         passed=not broken and not seen.unseen,
         severity=dg.AssetCheckSeverity.ERROR if broken and not check.warns_only else dg.AssetCheckSeverity.WARN,
-        description=_problems(name, broken, seen) or _what_is_missing(topic, now),
+        description=as_markdown(_problems(name, broken, seen) or _what_is_missing(topic, now)) or None,
         metadata=metadata,
     )
 
@@ -201,10 +202,10 @@ def _never_looked_at(topic: Topic, results: LastResults) -> int:
     return topic.partitions - len(results.keys() - {WHOLE_TOPIC})
 
 
-def _what_is_missing(topic: Topic | None, results: LastResults) -> str | None:
+def _what_is_missing(topic: Topic | None, results: LastResults) -> str:
     never = _never_looked_at(topic, results) if topic else 0
     if not (topic and never):
-        return None
+        return ""
     return f"never looked at: {never} of {counted(topic.partitions, 'topic-partition')}"
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation
+from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import Context, telling_outages
 from keptlog.dagster.resources.clock import ClockResource
@@ -166,7 +167,7 @@ def deadline_result(news: ErasureNews) -> dg.AssetCheckResult:
         check_name=DEADLINE_CHECK.name,
         passed=not overdue and not unseen,
         severity=dg.AssetCheckSeverity.ERROR if overdue else dg.AssetCheckSeverity.WARN,
-        description="; ".join(told) or None,
+        description=as_markdown("; ".join(told)) or None,
         metadata={
             **_metrics(news),
             "not_looked_at": len(unseen),
@@ -205,19 +206,17 @@ def _metrics(news: ErasureNews) -> Metadata:
 
 def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     erasure = row.erasure
-    upcoming = "" if row.next_ms is None or not erasure.is_open else iso_time(row.next_ms)
-    if upcoming and row.next_ms is not None and row.next_ms <= now_ms:
-        upcoming = "with a pass"
+    upcoming = row.next_told(now_ms) or ""
     deadline = "none" if erasure.deadline_ms is None else iso_time(erasure.deadline_ms)
     overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
-    blocked = "; ".join(row.blocked)
+    blocked = as_markdown("; ".join(row.blocked))
     keys = str(len(erasure.key_hashes))
-    return row.id, row.topic, keys, erasure.state.value, upcoming, deadline + overdue, blocked
+    return as_markdown(row.id), as_markdown(row.topic), keys, erasure.state.value, upcoming, deadline + overdue, blocked
 
 
 def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:
     deadline = "none" if each.earliest_deadline_ms is None else iso_time(each.earliest_deadline_ms)
-    return topic, str(each.count), str(each.overdue_count(now_ms)), deadline, _needs(each)
+    return as_markdown(topic), str(each.count), str(each.overdue_count(now_ms)), deadline, _needs(each)
 
 
 def _needs(each: OpenErasures) -> str:
@@ -239,13 +238,9 @@ def _row_urgency(row: ErasureRow, now_ms: int) -> tuple[bool, int, str, str]:
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], more: str) -> dg.MarkdownMetadataValue:
     if not rows:
         return dg.MetadataValue.md("none")
-    lines = [columns, ["---"] * len(columns), *([_cell(text) for text in row] for row in rows)]
+    lines = [columns, ["---"] * len(columns), *rows]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return dg.MetadataValue.md(f"{table}\n\nand {more}" if more else table)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _some(lines: Sequence[str]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from dagster._core.definitions.definitions_load_context import DefinitionsLoadCo
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic, shown_settings
 from keptlog.dagster.assets.erasures import erasures_asset
+from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
 from keptlog.dagster.resources.clock import ClockResource
@@ -70,9 +71,10 @@ def seen_topics(log_store: LogStoreResource) -> Seen:
 def topic_assets(seen: Seen, home: object) -> Assets:
     """The sections of every topic and their sources, or one asset that says why there are none."""
     if seen.unreachable:
-        return [_notice(["home_unreachable"], f"{home} can't be read: {seen.unreachable}. Reload when it is back.")]
+        why = as_markdown(seen.unreachable)
+        return [_notice(["home_unreachable"], f"{home} can't be read: {why}. Reload when it is back.")]
     notices: Assets = [
-        _notice([topic, "unreadable"], f"{topic} can't be read: {why}. Reload when that is mended.")
+        _notice([topic, "unreadable"], f"{topic} can't be read: {as_markdown(why)}. Reload when that is mended.")
         for topic, why in seen.unreadable.items()
     ]
     if seen.unread:

@@ -22,7 +22,7 @@ from keptlog.cli.output import (
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.log.erasure import Erasure, ErasureState, ErasureWay
+from keptlog.log.erasure import Erasure, ErasureWay
 from keptlog.log.iso_time import iso_time, time_from
 from keptlog.passes.erase import refuse_unknown_ids
 from keptlog.passes.erasure_request import (
@@ -278,7 +278,7 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
                 "keys": len(row.erasure.key_hashes),
                 "state": row.erasure.state.value,
                 "since": iso_time(row.erasure.reached[-1].at_ms),
-                "next": _next(row, now_ms),
+                "next": row.next_told(now_ms),
                 "deadline": _time(row.erasure.deadline_ms),
                 "overdue": "OVERDUE" if row.erasure.is_overdue(now_ms) else None,
             }
@@ -291,22 +291,6 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
     exit_if_failed(found.failed)
     if found.overdue(now_ms):
         sys.exit(EXIT_FAILED)
-
-
-_BROUGHT_ON_BY = {
-    ErasureState.REQUESTED: "what arrives",
-    ErasureState.TOMBSTONED: "clean or retention",
-    ErasureState.COMPACTED: "clean, then purge",
-    ErasureState.UNREFERENCED: "the next purge",
-    ErasureState.DELETED: "erasure verify",
-}
-"""What an erasure waits for once its time has come, by the state that it is in."""
-
-
-def _next(row: ErasureRow, now_ms: int) -> str | None:
-    if not row.erasure.is_open or row.next_ms is None:
-        return None
-    return _BROUGHT_ON_BY[row.erasure.state] if row.next_ms <= now_ms else iso_time(row.next_ms)
 
 
 def _row(row: ErasureRow, now_ms: int) -> dict[str, object]:
@@ -342,7 +326,7 @@ def _shown_lines(row: ErasureRow, now_ms: int) -> list[str]:
     erasure = row.erasure
     lines = [f"{row.id} in {row.topic}: {counted(len(erasure.key_hashes), 'key')}, by {erasure.way}, {erasure.state}"]
     lines += [f"  {each.state:<13}{iso_time(each.at_ms)}" for each in erasure.reached]
-    if upcoming := _next(row, now_ms):
+    if upcoming := row.next_told(now_ms):
         lines.append(f"  next         {upcoming}")
     overdue = " OVERDUE" if erasure.is_overdue(now_ms) else ""
     lines.append(f"  deadline     {_time(erasure.deadline_ms) or 'none'}{overdue}")

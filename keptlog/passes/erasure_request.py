@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keptlog.errors import KeptlogError
-from keptlog.log.erasure import Erasure, ErasureWay
+from keptlog.log.erasure import Erasure, ErasureState, ErasureWay
 from keptlog.log.erasure_deadline import Hindrance
+from keptlog.log.iso_time import iso_time
 from keptlog.log.search import FileFindings
 
 
@@ -86,6 +87,23 @@ class ErasureRow:
     @property
     def id(self) -> str:
         return self.erasure.id
+
+    def next_told(self, now_ms: int) -> str | None:
+        """The earliest time of its next state, or what brings it on once that has come; null if only data can."""
+        if not self.erasure.is_open or self.next_ms is None:
+            return None
+        return self._brought_on_by if self.next_ms <= now_ms else iso_time(self.next_ms)
+
+    @property
+    def _brought_on_by(self) -> str:
+        state, way = self.erasure.state, self.erasure.way
+        if state is ErasureState.TOMBSTONED:
+            return {ErasureWay.RETENTION: "retention", ErasureWay.HERE: "the same request again"}.get(
+                ErasureWay(way), "a clean"
+            )
+        if state is ErasureState.COMPACTED and self.erasure.gone is None:
+            return "a clean, then a purge"
+        return {ErasureState.REQUESTED: "the next look", ErasureState.DELETED: "erasure verify"}.get(state, "a purge")
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def test_show_and_list_tell_states_deadline_and_hashes(users: Run, monkeypatch: 
     world_ms = World(Path()).now_ms + 3 * DAY_MS
     monkeypatch.setenv("KEPTLOG_NOW_MS", str(world_ms))
     late = users("erasure", "list")
-    assert (late.code, "OVERDUE" in late.out) == (1, True)
+    assert (late.code, "OVERDUE" in late.out, "  a clean  " in late.out) == (1, True, True)
     assert users("erasure", "show", "r1").code == 1
     assert users("erasure", "verify", "--quiet").code == 1
 

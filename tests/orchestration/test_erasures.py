@@ -131,6 +131,7 @@ def test_an_overdue_erasure_fails_the_check_and_says_what_it_needs(world: World,
     assert "needs clean" in (evaluation.description or "")
     told = materialized(result)
     assert (told["erasures-overdue-count"], told["erasure-delay-secs"]) == (1, 5)
+    assert "| tombstoned | a clean |" in told["requests"]
     assert "**overdue**" in told["requests"]
 
 

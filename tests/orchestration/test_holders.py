@@ -55,6 +55,7 @@ def test_g8_is_red_over_a_tag_that_keeps_superseded_bytes_and_green_once_it_is_d
     assert found
     assert found[0] is False
     assert "users-0: tag audit of users-0 keeps 1 retired segment, past its deadline" in found[1]
+    assert r"ALTER TABLE \<catalog>.keptlog.\`users\` DROP TAG \`audit\`" in found[1], "a page shows it as it is"
     drop_tag(users)
     purge(users)
     assert gone(users) == (True, "")
