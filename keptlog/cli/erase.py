@@ -263,7 +263,8 @@ def _print_result(result: ErasureResult, *, as_json: bool) -> None:
     for name, each in result.erasures.items():
         again = " before" if name in result.repeated else ""
         click.echo(f"{name}: asked for{again}, {each.state}")
-    click.echo(f"keptlog erasure show {result.id} tells how far it is")
+    if result.erasures:
+        click.echo(f"keptlog erasure show {result.id} tells how far it is")
 
 
 def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:

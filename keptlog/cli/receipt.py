@@ -51,8 +51,9 @@ def list_receipts(*, topic: str | None, as_json: bool) -> None:
         print_json({"receipts": rows, "unreadable": str(problem) if problem else None})
     else:
         shown = [row | {"done": iso_time(_number(row["done_ms"])), "size": size(_number(row["bytes"]))} for row in rows]
+        empty = f"no receipts of {topic}" if topic else "no receipts yet"
         columns = ("number", "done", "kind", "topic", "files", "size", "id")
-        print_table([{name: row[name] for name in columns} for row in shown], empty="no receipts yet")
+        print_table([{name: row[name] for name in columns} for row in shown], empty=empty)
     if problem:
         raise problem
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +113,16 @@ def test_what_can_not_be_accepted_is_told_and_changes_nothing(
     outcome = keptlog(*typed)
     assert (outcome.code, told in outcome.err) == (2, True), outcome.err
     assert keptlog("reader", "list", "--json").json == before
+
+
+def test_a_topic_that_can_not_be_read_costs_only_its_own_readers(keptlog: Run, users: str, home: Path) -> None:
+    keptlog("topic", "create", "broken", "--config", "cleanup.policy=compact")
+    assert keptlog("reader", "add", users, "search").code == 0
+    for path in (home / "warehouse").rglob("broken/metadata/*.metadata.json"):
+        path.write_text("{")
+
+    listed = keptlog("reader", "list")
+
+    assert (listed.code, "users-0" in listed.out) == (1, True)
+    assert listed.err.startswith("keptlog: broken: ")
+    assert [each["reader"] for each in keptlog("reader", "list", "--json").json] == ["search"]

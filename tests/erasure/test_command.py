@@ -134,6 +134,13 @@ def test_one_broken_topic_is_exit_1_and_the_others_get_theirs(users: Run, home: 
     assert done.err.startswith("keptlog: ")
 
 
+def test_where_nothing_was_asked_for_nothing_is_said_of_how_far_it_is(users: Run, home: Path) -> None:
+    for path in (home / "warehouse").rglob("users/metadata/*.metadata.json"):
+        path.write_text("{")
+    asked = users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1")
+    assert (asked.code, "tells how far it is" in asked.out) == (1, False)
+
+
 def test_times_are_dates_or_durations(users: Run) -> None:
     now_ms = World(Path()).now_ms
     for by, expected_ms in (("30d", now_ms + 30 * DAY_MS), ("12h", now_ms + 12 * HOUR_MS)):
