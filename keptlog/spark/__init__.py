@@ -2,6 +2,10 @@
 
     session.py         every Spark setting, with its reason, and the start of a session
     server.py          a Spark that stays warm: a Connect server with the same settings
+    connect.py         a Connect server, seen from its client
+    packed.py          keptlog's own code as one file, for workers that don't have it
+    readiness.py       before the first task: the code goes along, and what workers have is compared
+    failures.py        what Spark tells in sixty lines, in one
     jobs.py            keeps the protocol ``keptlog.engine.jobs.Jobs``: task numbers in, lines of JSON out
     shuffle.py         the one query in which rows are keys: the shuffle of keys beyond memory
     local_folders.py   what Sparks that are gone have left on this machine's disks
