@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult
 from keptlog.passes.verify_pass import verify_named
 from keptlog.receipts.key_files import signing_key, trusted_keys
+from keptlog.receipts.receipt import Draft
 from keptlog.settings import (
     BROKER_FILE,
     SPARK_MASTER,
@@ -62,6 +64,7 @@ from keptlog.storage.throttle import Throttle
 from keptlog.table.append import AppendResult
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.drafts import Seal
 from keptlog.table.purge_memory import PurgeMemory
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.store import LogStore
@@ -282,8 +285,19 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     store = LogStore(catalog, settings, time.sleep, new_id, cache)
     store.clock_guard.clock_ms = wall_clock_ms
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
-    store.seal = chain.append
+    store.seal = _one_at_a_time(chain.append)
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
+
+
+def _one_at_a_time(seal: Seal) -> Seal:
+    """The same; topics that are purged side by side would only lose races to each other."""
+    lock = threading.Lock()
+
+    def sealed(drafts: Sequence[Draft]) -> object:
+        with lock:
+            return seal(drafts)
+
+    return sealed
 
 
 def throttle_of(broker: BrokerConfig) -> Throttle | None:

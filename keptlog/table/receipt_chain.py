@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -86,8 +85,6 @@ class ReceiptChain:
     """Of this keptlog; every receipt says it."""
     _known: ReceiptFiles | None = None
     """What was listed by earlier calls."""
-    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    """Threads that seal side by side would only lose races to each other."""
 
     @property
     def files(self) -> TableFiles:
@@ -107,7 +104,7 @@ class ReceiptChain:
         unique = list({draft.id: draft for draft in drafts}.values())
         receipts: list[Receipt] = []
         for first in range(0, len(unique), SEALED_AT_ONCE):
-            with self._one_at_a_time, reaching("receipts can't be sealed"):
+            with reaching("receipts can't be sealed"):
                 self._make_table()
                 sealing = _Sealing(self, unique[first : first + SEALED_AT_ONCE], self.key())
                 receipts += sealing.carry_out()
