@@ -11,7 +11,7 @@ from tests.broker.broker import Broker, running_broker
 from tests.kafka.jars import or_skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broker() -> Iterator[Broker]:
     or_skip(kafka_jars)
     with running_broker() as started:

@@ -19,13 +19,13 @@ Open = Callable[[], Catalog]
 Configure = Callable[..., Open]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def database() -> Iterator[Postgres]:
     with or_skip(postgres()) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Its URL and its warehouse, on this disk."""
     warehouse = tmp_path_factory.mktemp("rest")
@@ -33,7 +33,7 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
         yield server.uri, warehouse
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def s3_endpoint() -> Iterator[str]:
     with s3_server() as endpoint:
         yield endpoint

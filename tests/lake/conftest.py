@@ -12,19 +12,19 @@ from examples.lake.spark_cluster import SparkCluster, spark_cluster
 from tests.lake.installed import or_skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def s3() -> Iterator[S3Server]:
     with or_skip(s3_server()) as started:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def database() -> Iterator[Postgres]:
     with or_skip(postgres()) as started:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[SparkCluster]:
     with or_skip(spark_cluster(workers=2)) as started:
         yield started

@@ -119,7 +119,7 @@ def runs_of(instance: dg.DagsterInstance, location: str, job: str) -> Sequence[d
     return instance.get_runs(dg.RunsFilter(job_name=job, tags=tags))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def database() -> Iterator[Postgres]:
     """A PostgreSQL in which the planted roles have to give their passwords."""
     for package in ("dagster_postgres", "moto"):
@@ -160,7 +160,7 @@ def lake_uri(database: Postgres, password: str = "planted-db%40its-first-tail%2F
     return f"postgresql+psycopg2://lake:{password}@127.0.0.1:{database.port}/lake"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lake(database: Postgres) -> Iterator[dict[str, str]]:
     """Where the lake is, as a service manager gives it to a process: by environment variables."""
     with s3_server() as endpoint:
@@ -178,7 +178,7 @@ def lake(database: Postgres) -> Iterator[dict[str, str]]:
         }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared(
     database: Postgres, lake: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SharedDagster]:
@@ -206,7 +206,7 @@ def shared(
             made.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cleaned(shared: SharedDagster) -> SharedDagster:
     """After both locations' sensors have had their ``users`` cleaned."""
     with shared.instance() as instance:
