@@ -81,8 +81,8 @@ def test_a_restarted_process_reports_nothing_that_was_reported(world: World) -> 
 
 
 def slow_observer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new process, for which each topic takes nearly half of the time that a look has for reading."""
-    clock = itertools.count(0, READING_MS * 2 // 5)
+    """A new process with time for two topics a look, which sees the clock twice before them, and once for each."""
+    clock = itertools.count(0, READING_MS // 4)
     world.reopen()
     monkeypatch.setattr(world.log_store.observer, "monotonic_ms", lambda: next(clock))
 
