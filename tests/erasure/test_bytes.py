@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import files_with, forms_of, is_in, versions_with
-from tests.erasure.test_planted import WorldInABucket, world_in_a_bucket
+from tests.erasure.test_planted import world_in_a_bucket
 from tests.erasure.world import KEY, OTHER, VALUE, World
 from tests.table.conftest import s3_endpoint
 
@@ -85,9 +86,7 @@ def test_after_verified_nothing_is_in_home_and_warehouse(tmp_path: Path) -> None
     assert files_with([tmp_path], [OTHER])
 
 
-def test_after_verified_nothing_is_in_any_version_of_a_bucket(
-    world_in_a_bucket: WorldInABucket, tmp_path: Path
-) -> None:
+def test_after_verified_nothing_is_in_any_version_of_a_bucket(world_in_a_bucket: BucketWorld, tmp_path: Path) -> None:
     world = world_in_a_bucket
     world.create()
     world.append((KEY, VALUE), (OTHER, b"1"))

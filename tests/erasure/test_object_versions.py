@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from typing_extensions import override
 
-from keptlog.receipts.receipt import Receipt
-from keptlog.table.store import LogStore
-from tests.erasure.world import KEY, OTHER, VALUE, World, new_id
-from tests.table.buckets import ABucket, new_bucket, s3_server
-from tests.table.receipt_chains import chain_over, require_sound
-from tests.table.test_purge_of_versions import catalog_in, key_of
-
-
-@dataclass
-class BucketWorld(World):
-    """Topics, and the chain of receipts, in a bucket that keeps versions."""
-
-    bucket: ABucket = field(kw_only=True)
-
-    @property
-    @override
-    def store(self) -> LogStore:
-        catalog = catalog_in(self.bucket, self.home)
-        store = LogStore(catalog, {}, lambda _: None, new_id)
-        store.seal = chain_over(catalog).append
-        return store
-
-    @property
-    @override
-    def receipts(self) -> list[Receipt]:
-        chain = chain_over(catalog_in(self.bucket, self.home))
-        require_sound(chain)
-        return [each for each in chain.receipts() if each.kind == "erasure"]
+from tests.erasure.bucket_world import BucketWorld
+from tests.erasure.world import KEY, OTHER, VALUE
+from tests.table.buckets import new_bucket, s3_server
+from tests.table.test_purge_of_versions import key_of
 
 
 @pytest.fixture

@@ -9,13 +9,11 @@ import json
 import os
 import shutil
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typing_extensions import override
 
 from keptlog.passes.erasure_request import ErasureRow
 from keptlog.passes.purge import Purger
@@ -24,14 +22,14 @@ from keptlog.table.files import TableFiles
 from keptlog.table.journal import SWEEP, DeletedFile, Journal, journal_folder, receipt_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run, home, keptlog
+from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import files_with, versions_with
-from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World, new_id
-from tests.table.buckets import ABucket, new_bucket
+from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
+from tests.table.buckets import new_bucket
 from tests.table.conftest import s3_endpoint
 from tests.table.foreign import table_of
 from tests.table.killed import killed_before
-from tests.table.receipt_chains import chain_over
-from tests.table.test_purge_of_versions import catalog_in, key_of
+from tests.table.test_purge_of_versions import key_of
 
 __all__ = ["home", "keptlog", "s3_endpoint"]
 
@@ -272,28 +270,13 @@ def test_in_a_journal_that_can_t_be_read(world: World, keptlog: Run, content: by
     require_verified(world)
 
 
-@dataclass
-class WorldInABucket(World):
-    """The same with its warehouse in a bucket; catalog and secret are on the disk."""
-
-    bucket: ABucket = field(kw_only=True)
-
-    @property
-    @override
-    def store(self) -> LogStore:
-        catalog = catalog_in(self.bucket, self.home)
-        store = LogStore(catalog, {}, lambda _: None, new_id)
-        store.seal = chain_over(catalog).append
-        return store
-
-
 @pytest.fixture
-def world_in_a_bucket(tmp_path: Path, s3_endpoint: str) -> WorldInABucket:
+def world_in_a_bucket(tmp_path: Path, s3_endpoint: str) -> BucketWorld:
     (tmp_path / "home").mkdir()
-    return WorldInABucket(tmp_path / "home", bucket=new_bucket(s3_endpoint))
+    return BucketWorld(tmp_path / "home", bucket=new_bucket(s3_endpoint))
 
 
-def almost_erased_in(world: WorldInABucket) -> bytes:
+def almost_erased_in(world: BucketWorld) -> bytes:
     """As ``almost_erased``, in a bucket."""
     world.create()
     world.append((KEY, VALUE), (OTHER, b"1"))
@@ -306,7 +289,7 @@ def almost_erased_in(world: WorldInABucket) -> bytes:
 
 
 @pytest.mark.parametrize("is_hidden", [True, False])
-def test_in_an_old_version_of_an_object(world_in_a_bucket: WorldInABucket, is_hidden: bool) -> None:
+def test_in_an_old_version_of_an_object(world_in_a_bucket: BucketWorld, is_hidden: bool) -> None:
     """Below a delete marker, or below a newer version."""
     world = world_in_a_bucket
     segment = almost_erased_in(world)
@@ -327,7 +310,7 @@ def test_in_an_old_version_of_an_object(world_in_a_bucket: WorldInABucket, is_hi
 
 def test_in_an_old_version_that_a_legal_hold_keeps(tmp_path: Path, s3_endpoint: str) -> None:
     (tmp_path / "home").mkdir()
-    world = WorldInABucket(tmp_path / "home", bucket=new_bucket(s3_endpoint, locks=True))
+    world = BucketWorld(tmp_path / "home", bucket=new_bucket(s3_endpoint, locks=True))
     segment, bucket = almost_erased_in(world), world.bucket
     path = bucket.put(f"{key_of(location_of(world))}/data/partition=0/0-copy.parquet", segment)
     bucket.client.put_object_legal_hold(Bucket=bucket.name, Key=key_of(path), LegalHold={"Status": "ON"})
