@@ -30,10 +30,9 @@ from typing import ClassVar
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.counted import counted
-from keptlog.log.reference import clean_records
 from keptlog.table.store import LogStore
 from tests.crash import traffic
-from tests.crash.workload import SETTINGS, TOPIC, clean, wall_clock_ms
+from tests.crash.workload import SETTINGS, TOPIC, clean
 from tests.logs import open_store
 
 WORKERS = 3
@@ -117,13 +116,8 @@ class Round:
         written = traffic.require_whole(store, self.folder)
         clean(store)
         clean(store)
-        once = traffic.without_horizons(clean_records([], written, 0, 0))
-        log = traffic.without_horizons([record for _, record in store.read(TOPIC)])
-        assert log == [record for record in once if not record.is_tombstone]
-        for _ in range(2):
-            store.purge(TOPIC, wall_clock_ms(), orphan_grace_ms=0)
-        live = {segment.path for each in store.logs(TOPIC) for segment in each.segments}
-        assert {file.path for file in store.files.list(store.data_location(TOPIC))} == live
+        traffic.require_cleaned_once(store, written)
+        traffic.require_only_live_files(store)
         journals = traffic.journals_in(self.folder)
         self.happened["batches appended"] += len(traffic.acknowledged(self.folder))
         self.happened["refused"] += sum(len(journal.said("refused")) for journal in journals)

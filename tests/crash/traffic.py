@@ -24,7 +24,7 @@ from random import Random
 from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.reference import latest_values
+from keptlog.log.reference import clean_records, latest_values
 from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.crash.workload import TOPIC, batch, wall_clock_ms
@@ -113,6 +113,24 @@ def do_something(cleaner: Cleaner, journal: Journal, worker: int, chance: Random
 
 def acknowledged(folder: Path) -> set[int]:
     return {number for journal in journals_in(folder) for number in journal.batches("acked")}
+
+
+def require_cleaned_once(store: LogStore, written: list[Record]) -> list[Record]:
+    """See that the log is what one undisturbed clean makes of all that was written; gives it without its horizons."""
+    once = without_horizons(clean_records([], written, 0, 0))
+    log = without_horizons([record for _, record in store.read(TOPIC)])
+    assert log == [record for record in once if not record.is_tombstone]
+    return log
+
+
+def require_only_live_files(store: LogStore) -> None:
+    """Purge without grace, and see that what is left is what the log shows."""
+    for _ in range(2):
+        store.purge(TOPIC, wall_clock_ms(), orphan_grace_ms=0)
+    live = {segment.path for each in store.logs(TOPIC) for segment in each.segments}
+    listed = {file.path for file in store.files.list(store.data_location(TOPIC))}
+    # An object store may list folders, as names that end with a slash; a disk lists files.
+    assert {path for path in listed if not path.endswith("/")} == live
 
 
 def require_whole(store: LogStore, folder: Path) -> list[Record]:

@@ -20,7 +20,6 @@ from random import Random
 
 from examples.lake.fault_proxy import Decide, Fault, Request
 from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
-from keptlog.log.reference import clean_records
 from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.crash import traffic
@@ -86,14 +85,8 @@ class History:
         written = traffic.require_whole(calm, self.folder)
         clean(calm)
         clean(calm)
-        once = traffic.without_horizons(clean_records([], written, 0, 0))
-        log = traffic.without_horizons([record for _, record in calm.read(TOPIC)])
-        assert log == [record for record in once if not record.is_tombstone]
-        for _ in range(2):
-            calm.purge(TOPIC, wall_clock_ms(), orphan_grace_ms=0)
-        live = {segment.path for each in calm.logs(TOPIC) for segment in each.segments}
-        listed = {file.path for file in calm.files.list(calm.data_location(TOPIC))}
-        assert {path for path in listed if not path.endswith("/")} == live
+        log = traffic.require_cleaned_once(calm, written)
+        traffic.require_only_live_files(calm)
         assert traffic.without_horizons([record for _, record in calm.read(TOPIC)]) == log
         self.happened["batches"] += len(traffic.acknowledged(self.folder))
 

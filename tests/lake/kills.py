@@ -33,7 +33,6 @@ from examples.lake.s3_server import S3Server
 from examples.lake.server_process import ServerProcess
 from examples.lake.spark_cluster import SparkCluster
 from examples.lake.whole_lake import catalog_environment
-from keptlog.log.reference import clean_records
 from keptlog.table.store import LogStore
 from tests.crash import traffic
 from tests.crash.workload import SETTINGS, TOPIC, wall_clock_ms
@@ -153,14 +152,8 @@ class Kills:
         for _ in range(2):
             told = self.driver.clean()
             assert "failed" not in told, told
-        once = traffic.without_horizons(clean_records([], written, 0, 0))
-        log = traffic.without_horizons([record for _, record in store.read(TOPIC)])
-        assert log == [record for record in once if not record.is_tombstone]
-        for _ in range(2):
-            store.purge(TOPIC, wall_clock_ms(), orphan_grace_ms=0)
-        live = {segment.path for each in store.logs(TOPIC) for segment in each.segments}
-        listed = {file.path for file in store.files.list(store.data_location(TOPIC))}
-        assert {path for path in listed if not path.endswith("/")} == live
+        traffic.require_cleaned_once(store, written)
+        traffic.require_only_live_files(store)
 
     def _append(self) -> None:
         store, journal = self.store, traffic.Journal(self.folder / "worker-0")
