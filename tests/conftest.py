@@ -56,6 +56,11 @@ def dice(request: pytest.FixtureRequest) -> Callable[[int], Random]:
     return lambda seed: Random(seed if soak is None else f"{soak}-{seed}")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes are numbered: those of an archive hold the second, and two processes that differ in a name run no test."""
+    return "bytes" if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):

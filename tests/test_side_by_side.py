@@ -29,3 +29,15 @@ def test_the_tests_of_a_file_stay_in_one_process_and_those_of_two_go_to_two() ->
 @pytest.mark.parametrize(("one", "other"), [("kafka/test_fuzz.py", "broker/test_ingest.py")])
 def test_what_shares_kafka_is_one_group(one: str, other: str) -> None:
     assert group_of(f"tests/{one}::test_it") == group_of(f"tests/{other}::test_it[1]")
+
+
+def test_a_test_over_bytes_is_named_the_same_in_every_process(tmp_path: Path) -> None:
+    """A gzip archive holds the second when it was made. Two processes that name a test differently run none at all."""
+    file = tmp_path / "test_archives.py"
+    file.write_text(
+        "import os, pytest\n@pytest.mark.parametrize('archive', [os.urandom(8), b''])\ndef test_it(archive): ...\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-n", "2", f"--rootdir={tmp_path}", str(file)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
