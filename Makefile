@@ -75,8 +75,8 @@ lint: $(venv) ## check style, types and layers only
 fuzz: java $(venv) ## compare keptlog with Apache Kafka on random histories; longer: make fuzz N=10000 REAL=100 SEED=1
 	@$(bin)/python -m tests.kafka.fuzz --scripts $(N) --real $(REAL) $(if $(SEED),--seed $(SEED))
 
-readers: java $(venv) ## try other engines on a topic, Spark SQL with Iceberg's runtime too (fetches 0.5 GB once)
-	@$(bin)/python -m pytest tests/readers --spark-sql
+readers: java $(venv) ## try other engines on a topic and on a bucket, those too that are fetched for it (1.3 GB, once)
+	@$(bin)/python -m pytest tests/readers --fetched
 
 bench: java $(venv) ## measure keptlog beside others, CASE=W1 to W10; smaller: make bench CASE=W3 RECORDS=100000 ROUNDS=1
 	@$(bin)/python -m benchmarks.run $(CASE) --rounds $(ROUNDS) $(if $(RECORDS),--records $(RECORDS))

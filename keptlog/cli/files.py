@@ -45,7 +45,7 @@ def files(topic: str, *, duckdb: bool, as_json: bool) -> None:
     partition starts, the view of --duckdb begins there.
 
     \b
-    duckdb -init <(keptlog files users --duckdb) -c "SELECT count(*) FROM users"
+    { keptlog files users --duckdb; echo "SELECT count(*) FROM users"; } | duckdb
     """
     if duckdb and as_json:
         raise InvalidConfig("--duckdb prints SQL and --json prints JSON: choose one")

@@ -20,7 +20,7 @@ Rows = list[tuple[int, Record]]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--spark-sql", action="store_true", help="also try Spark SQL with Iceberg's runtime: 0.5 GB to fetch"
+        "--fetched", action="store_true", help="also try the readers that have to be fetched for it: 1.3 GB"
     )
 
 

@@ -119,7 +119,12 @@ MOMENTS = [name for name in HISTORY if name not in {"appended again", "tombstone
 def prepare(home: Path, moment: str) -> LogStore:
     """A home with the topic as it is at a moment of the history."""
     store = open_store(home)
+    play(store, moment)
+    return store
+
+
+def play(store: LogStore, moment: str) -> None:
+    """The history of the topic up to a moment."""
     moments: Sequence[str] = list(HISTORY)
     for name in itertools.islice(moments, moments.index(moment) + 1):
         HISTORY[name](store)
-    return store

@@ -54,9 +54,9 @@ def _clean(store: LogStore, now_ms: int) -> None:
 def _answers(spark: SparkSession) -> list[Rows]:
     """What the query gives in each engine."""
     query = blocks()["sql", "latest-by-timestamp"]
-    in_arrow = run("table", "pyiceberg")["users"]
-    run("table", "spark-files")
-    in_polars = pl.SQLContext(users=run("table", "polars")["users"]).execute(query, eager=True)
+    in_arrow = run("catalog", "table", "pyiceberg")["users"]
+    run("catalog", "table", "spark-files")
+    in_polars = pl.SQLContext(users=run("catalog", "table", "polars")["users"]).execute(query, eager=True)
     in_duckdb = duckdb.connect().register("users", in_arrow).sql(query)
     return [rows_of(table) for table in (in_polars.to_arrow(), in_duckdb.to_arrow_table(), spark.sql(query).toArrow())]
 

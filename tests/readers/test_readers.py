@@ -17,7 +17,7 @@ from tests.readers.prepared import TOPIC, prepare
 
 
 def test_pyiceberg_reads_what_keptlog_reads(moment: Moment) -> None:
-    defined = run("table", "pyiceberg")
+    defined = run("catalog", "table", "pyiceberg")
     assert rows_of(defined["users"]) == moment.rows
     assert rows_of(defined["latest"].to_arrow_table()) == moment.latest
 
@@ -30,19 +30,19 @@ def test_duckdb_reads_what_keptlog_reads(moment: Moment) -> None:
 
 @pytest.mark.parametrize("way", ["polars", "polars-expressions"])
 def test_polars_reads_what_keptlog_reads(moment: Moment, way: str) -> None:
-    defined = run("table", way)
+    defined = run("catalog", "table", way)
     assert rows_of(defined["users"].collect().to_arrow()) == moment.rows
     assert rows_of(defined["latest"].collect().to_arrow()) == moment.latest
 
 
 def test_spark_reads_what_keptlog_reads_without_icebergs_runtime(moment: Moment, spark: SparkSession) -> None:
-    defined = run("table", "spark-files")
+    defined = run("catalog", "table", "spark-files")
     assert rows_of(defined["users"].toArrow()) == moment.rows
     assert rows_of(defined["latest"].toArrow()) == moment.latest
 
 
 def test_an_earlier_snapshot_reads_as_it_was(moment: Moment) -> None:
-    defined = run("table", "time-travel")
+    defined = run("catalog", "table", "time-travel")
     as_it_was = list(moment.store.read(TOPIC, snapshot_id=defined["first"]))
     for table in (defined["as_it_was"], defined["in_polars"].collect().to_arrow()):
         assert [row for row in rows_of(table) if row[1].offset >= defined["starts"][row[0]]] == as_it_was
@@ -52,8 +52,8 @@ def test_duckdbs_command_line_reads_what_keptlog_reads(tmp_path: Path) -> None:
     if shutil.which("duckdb") is None:
         pytest.skip("no duckdb on the PATH: pip install duckdb-cli")
     store = prepare(tmp_path / ".keptlog", "deleted up to the middle of a clean segment")
-    command = blocks()["sh", "duckdb"].replace("duckdb -init", "duckdb -csv -init")
-    shown = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
+    command = blocks()["sh", "duckdb"].replace("| duckdb", "| duckdb -csv")
+    shown = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert shown.stdout.split()[-1] == str(len(list(store.read(TOPIC))))
 
 

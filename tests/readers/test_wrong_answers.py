@@ -30,14 +30,14 @@ def _key_values(rows: list[tuple[int, Record]]) -> KEY_VALUES:
 
 def test_below_the_log_start_segments_hold_deleted_records_even_after_a_clean(home: Path) -> None:
     read = list(prepare(home, "cleaned").read(TOPIC))
-    raw = rows_of(run("table")["table"].scan().to_arrow())
+    raw = rows_of(run("catalog", "table")["table"].scan().to_arrow())
     assert [row for row in raw if row not in read]
     assert [row for row in read if row not in raw] == []
 
 
 def test_max_by_brings_deleted_keys_back_in_duckdb_and_arg_max_null_does_not(home: Path) -> None:
     store = prepare(home, "deleted up to the middle of a clean segment")
-    connection = duckdb.connect().register("users", run("table", "pyiceberg")["users"])
+    connection = duckdb.connect().register("users", run("catalog", "table", "pyiceberg")["users"])
     right = _key_values(list(store.read(TOPIC, latest=True)))
 
     def answers(function: str) -> KEY_VALUES:
@@ -49,7 +49,7 @@ def test_max_by_brings_deleted_keys_back_in_duckdb_and_arg_max_null_does_not(hom
 
 def test_max_by_takes_a_null_for_a_value_in_spark(home: Path, spark: SparkSession) -> None:
     store = prepare(home, "deleted up to the middle of a clean segment")
-    run("table", "spark-files")
+    run("catalog", "table", "spark-files")
     rows = spark.sql(MAX_BY.format("max_by")).collect()
     answers = {(row.partition, bytes(row.key), bytes(row.value)) for row in rows if row.value is not None}
     assert answers == _key_values(list(store.read(TOPIC, latest=True)))
@@ -57,7 +57,7 @@ def test_max_by_takes_a_null_for_a_value_in_spark(home: Path, spark: SparkSessio
 
 def test_a_topic_that_another_engine_appended_to_is_refused_with_the_way_back(home: Path) -> None:
     store = prepare(home, "as appended")
-    table = run("table")["table"]
+    table = run("catalog", "table")["table"]
     rows = table.scan(row_filter="partition = 0 and offset < 5").to_arrow()
     table.append(rows)
     with pytest.raises(LogCorrupt, match="another program wrote one of them; keptlog repair"):
@@ -66,7 +66,7 @@ def test_a_topic_that_another_engine_appended_to_is_refused_with_the_way_back(ho
 
 def test_a_topic_that_another_engine_appended_new_offsets_to_is_refused_too(home: Path) -> None:
     store = prepare(home, "as appended")
-    table = run("table")["table"]
+    table = run("catalog", "table")["table"]
     rows = table.scan(row_filter="partition = 0").to_arrow()
     later = rows.set_column(1, rows.schema.field(1), [[offset + 100 for offset in rows["offset"].to_pylist()]])
     table.append(later)
