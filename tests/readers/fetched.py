@@ -1,8 +1,8 @@
 """Readers that are not installed here, each in an environment of its own below ``build``; they stay there.
 
-    pytest tests/readers --fetched
-      -> build/pyspark-4.1.4, build/duckdb-1.5.5    Python packages: 560 MB
-      -> Maven's local repository                   jars of Iceberg, SQLite, PostgreSQL and S3A: 790 MB; Spark looks there first
+pytest tests/readers --fetched
+  -> build/pyspark-4.1.4, build/duckdb-1.5.5    Python packages: 560 MB
+  -> Maven's local repository                   jars of Iceberg, S3A and databases: 790 MB; Spark looks there first
 """
 
 from __future__ import annotations

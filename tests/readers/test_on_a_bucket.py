@@ -1,6 +1,6 @@
-"""The readers of docs/readers.md on a bucket, with a catalog in PostgreSQL: the page's code, each in a process of its own.
+"""The readers of docs/readers.md on a bucket, with a catalog in PostgreSQL: the page's code, each in its own process.
 
-What the page made up, hosts and a secret, is replaced by what is here. The reader's role in the database may only select.
+What the page made up, hosts and a secret, is replaced by what is here. The role in the database may only select.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ class Lake:
 
     def read_by(self, engine: str, *names: str, interpreter: str | Path = sys.executable) -> tuple[Rows, Rows]:
         """What an engine reads with these blocks: all records, and the latest of each key."""
-        told = read_in(
-            Path(interpreter), engine, *names, rewritten=self.rewritten, environment=self.environment
-        )
+        told = read_in(Path(interpreter), engine, *names, rewritten=self.rewritten, environment=self.environment)
         return rows_of(told["users"]), rows_of(told["latest"])
 
     @property

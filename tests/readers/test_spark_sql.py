@@ -36,4 +36,3 @@ def test_spark_sqls_shell_reads_what_keptlog_reads(spark_python: Path, tmp_path:
         ["bash", "-c", command], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
     assert shown.stdout.split() == [str(len(list(store.read(TOPIC))))]
-
