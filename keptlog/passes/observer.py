@@ -204,6 +204,7 @@ class Observer:
             began_ms = self.monotonic_ms()
             locations = self.store.metadata_locations(Patience(self.monotonic_ms, began_ms + LOCATING_MS))
             self._seen = {topic: seen for topic, seen in self._seen.items() if topic in locations}
+            self._reported = {log: told for log, told in self._reported.items() if log.topic in locations}
             for seen in self._seen.values():
                 seen.assessments = [_up_to_date(each, now_ms) for each in seen.assessments]
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]

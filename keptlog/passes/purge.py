@@ -83,6 +83,8 @@ class Purger:
         else:
             known = self.store.topics()
         leaving = self.store.being_deleted()
+        if self.memory and not named:
+            self.memory.forget_others({*known, *leaving}, now_ms)
         require_topics(named, {*known, *leaving})
 
         def carry_out(topic: str) -> _Outcome:

@@ -6,6 +6,8 @@ It is only ever a reason to leave a topic alone, and never longer than a day (``
 it. It holds for the settings and the grace it was made with. What the purge had to
 tell is kept with it, so that it is told again. The files may be deleted at any time; one that is damaged
 counts as none. Where there is none, or another machine purges, each purge looks.
+
+The folder ``cache`` is bounded by the topics that there are: a purge of all of them removes what is of no topic.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import contextlib
 import json
 import logging
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +27,9 @@ from keptlog.table.held import HeldFile
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.whole_file import replace_file
 
+_PURGES = "purges"
+_UNFINISHED_MS = 12 * 3_600_000
+"""No file of the folder is written for so long."""
 _logger = logging.getLogger(__name__)
 
 
@@ -62,6 +67,15 @@ class PurgeMemory:
         except (OSError, ValueError, TypeError):
             return None
 
+    def forget_others(self, topics: Collection[str], now_ms: int) -> None:
+        """Remove what this machine remembers of topics that are gone, and what writers have left that were killed."""
+        current = {f"{topic}.json" for topic in topics}
+        for folder in (self.home / FOLDER, self.home / FOLDER / _PURGES):
+            with contextlib.suppress(OSError):
+                for path in [each for each in folder.iterdir() if each.is_file() and each.name not in current]:
+                    if path.suffix == ".json" or path.stat().st_mtime_ns // 1_000_000 < now_ms - _UNFINISHED_MS:
+                        path.unlink(missing_ok=True)
+
     def begin(self, topic: str) -> None:
         """A purge begins: who is killed in it leaves something to do."""
         with contextlib.suppress(OSError, InvalidConfig):
@@ -88,4 +102,4 @@ class PurgeMemory:
 
     def _path(self, topic: str) -> Path:
         """Raises InvalidConfig for a table that is no topic: its name could lead out of the folder."""
-        return self.home / FOLDER / "purges" / f"{valid_topic_name(topic)}.json"
+        return self.home / FOLDER / _PURGES / f"{valid_topic_name(topic)}.json"

@@ -21,11 +21,16 @@ DAY_MS = 24 * 3_600_000
 def store(tmp_path: Path) -> LogStore:
     """Topics a, b and c, each with one log of two records of one key, eight days old."""
     store = open_store(tmp_path)
-    old_ms = NOW_MS - 8 * DAY_MS
     for topic in "abc":
-        store.create_topic(topic, 1, {"cleanup.policy": "compact"})
-        store.append(topic, [NewRecord(b"k", value, old_ms, 0) for value in (b"1", b"2")], new_id(), NOW_MS)
+        make_topic(store, topic)
     return store
+
+
+def make_topic(store: LogStore, topic: str) -> None:
+    """Make one of them."""
+    old_ms = NOW_MS - 8 * DAY_MS
+    store.create_topic(topic, 1, {"cleanup.policy": "compact"})
+    store.append(topic, [NewRecord(b"k", value, old_ms, 0) for value in (b"1", b"2")], new_id(), NOW_MS)
 
 
 @pytest.fixture

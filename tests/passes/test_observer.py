@@ -18,7 +18,7 @@ from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
-from tests.passes.conftest import NOW_MS
+from tests.passes.conftest import NOW_MS, make_topic
 
 
 def names(seen: Overview) -> list[str]:
@@ -85,6 +85,15 @@ def test_an_observer_reads_a_topic_again_only_when_it_has_changed(store: LogStor
     assert names(second) == ["a-0", "b-0"]
     assert second.locations["b"] != first.locations["b"]
     assert looked_at == ["a", "b", "c", "b"]
+
+
+def test_of_a_topic_that_is_gone_nothing_was_told_when_its_name_comes_back(store: LogStore) -> None:
+    observer = Observer(store, lambda: 0)
+    observer.mark_reported(observer.look(NOW_MS).assessments)
+    store.delete_topic("c", NOW_MS)
+    assert observer.changed_dirty_sections(observer.look(NOW_MS)) == []
+    make_topic(store, "c")
+    assert [str(each.log.topic_partition) for each in observer.changed_dirty_sections(observer.look(NOW_MS))] == ["c-0"]
 
 
 def test_an_observer_whose_time_is_up_says_how_many_topics_it_is_behind(store: LogStore) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.holder import ORPHAN_GRACE_MS
+from keptlog.passes.observer import observe
 from keptlog.passes.purge import Purger, PurgeResult
 from keptlog.table.cache import TopicCache
 from keptlog.table.purge_memory import PurgeMemory
@@ -37,6 +38,10 @@ def purger(home: Path, settings: Mapping[str, str] = NOTHING, at_once: int = 1) 
     return Purger(store, PurgeMemory(home, settings), at_once)
 
 
+def files_below(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
 def purge(home: Path, now_ms: int, grace_ms: int = ORPHAN_GRACE_MS) -> PurgeResult:
     result = purger(home).purge(now_ms=now_ms, orphan_grace_ms=grace_ms)
     assert result.failed == {}
@@ -58,6 +63,25 @@ def test_a_topic_that_nobody_touched_is_not_looked_at_again(tmp_path: Path, purg
         again = purge(tmp_path, purged + HOUR_MS)
     assert again.idle == (TOPIC,)
     assert (again.receipts[TOPIC].deleted_files, again.deletions) == ((), {})
+
+
+def test_what_is_remembered_of_topics_that_are_gone_and_what_killed_writers_left_is_forgotten(
+    tmp_path: Path, purged: int
+) -> None:
+    cache = tmp_path / "cache"
+    observe(open_home(tmp_path).store, now_ms=purged)
+    mine = files_below(cache)
+    assert mine == {cache / f"{TOPIC}.json", cache / "purges" / f"{TOPIC}.json"}
+    for gone in (cache / "deleted.elsewhere.json", cache / "purges" / "deleted.elsewhere.json"):
+        gone.write_text("{}")
+    killed = (cache / "tmpabc", cache / "purges" / f"{TOPIC}.json.0011.part")
+    for left in killed:
+        left.write_text("{")
+
+    purge(tmp_path, purged + MINUTE_MS)
+    assert files_below(cache) == {*mine, *killed}, "a writer may be at it still"
+    purge(tmp_path, purged + DAY_MS)
+    assert files_below(cache) == mine
 
 
 def test_a_commit_makes_the_next_purge_look(tmp_path: Path, purged: int) -> None:
