@@ -35,15 +35,7 @@ class S3Server:
 
     def client(self) -> Any:
         """boto3's."""
-        import boto3  # noqa: PLC0415  # where moto is missing, this may be too
-
-        return boto3.client(
-            "s3",
-            endpoint_url=self.endpoint,
-            aws_access_key_id=KEYS["s3.access-key-id"],
-            aws_secret_access_key=KEYS["s3.secret-access-key"],
-            region_name=KEYS["s3.region"],
-        )
+        return client_of(self.endpoint)
 
     def bucket(self, name: str, *, versioned: bool = False) -> str:
         """Make a bucket; gives its ``s3://`` location."""
@@ -52,6 +44,19 @@ class S3Server:
         if versioned:
             client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
         return f"s3://{name}"
+
+
+def client_of(endpoint: str) -> Any:
+    """boto3's client for a store that takes ``KEYS``."""
+    import boto3  # noqa: PLC0415  # where moto is missing, this may be too
+
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id=KEYS["s3.access-key-id"],
+        aws_secret_access_key=KEYS["s3.secret-access-key"],
+        region_name=KEYS["s3.region"],
+    )
 
 
 @contextmanager

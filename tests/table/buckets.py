@@ -1,20 +1,17 @@
-"""A real S3 API on loopback, with versions, locks and holds: moto's server, in this process."""
+"""A bucket of its own for a test, in the S3 server of the lakes: with versions, locks and holds."""
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
-
+from examples.lake.s3_server import KEYS, client_of
+from examples.lake.s3_server import s3_server as of_a_lake
 from keptlog.table.files import Properties, TableFiles
-
-NO_MOTO = "needs a store with versions on loopback: pip install 'moto[server]'"
-KEYS = {"s3.access-key-id": "someone", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
+from tests.lake.installed import or_skip
 
 
 @dataclass(frozen=True)
@@ -55,27 +52,12 @@ class ABucket:
 @contextmanager
 def s3_server() -> Iterator[str]:
     """Where it listens."""
-    server = pytest.importorskip("moto.server", reason=NO_MOTO)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    threaded = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    threaded.start()
-    try:
-        host, port = threaded.get_host_and_port()
-        yield f"http://{host}:{port}"
-    finally:
-        threaded.stop()
+    with or_skip(of_a_lake()) as server:
+        yield server.endpoint
 
 
 def new_bucket(endpoint: str, versioning: str | None = "Enabled", *, locks: bool = False) -> ABucket:
-    import boto3  # noqa: PLC0415  # where moto is missing, this may be too
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        aws_access_key_id=KEYS["s3.access-key-id"],
-        aws_secret_access_key=KEYS["s3.secret-access-key"],
-        region_name=KEYS["s3.region"],
-    )
+    client = client_of(endpoint)
     name = f"bucket-{uuid.uuid4().hex}"
     client.create_bucket(Bucket=name, ObjectLockEnabledForBucket=locks)
     bucket = ABucket(name, client, tuple(sorted({"s3.endpoint": endpoint, **KEYS}.items())))

@@ -18,8 +18,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from tests.table.buckets import NO_MOTO
-
+NO_MOTO = "needs a store on loopback: pip install 'moto[server]'"
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 Answer = tuple[str, str]
 """Status, such as ``503 Slow Down``, and S3's code, such as ``SlowDown``."""

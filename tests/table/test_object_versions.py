@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from examples.lake.s3_server import KEYS
 from keptlog.errors import InvalidConfig
 from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.file_io import DurableFileIO
 from keptlog.table.files import READ_ONLY, TableFiles
 from keptlog.table.remote_files import client_properties
-from tests.table.buckets import KEYS, ABucket, new_bucket
+from tests.table.buckets import ABucket, new_bucket
 from tests.table.purges import clock_ms
 
 FAR = datetime(2090, 1, 1, tzinfo=UTC)

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from examples.lake.s3_server import KEYS
 from keptlog.passes.purge import Purger
 from keptlog.table.forward_in_time import forward_in_time
 from keptlog.table.purge_memory import PurgeMemory
 from keptlog.table.store import LogStore
-from tests.table.buckets import KEYS, new_bucket
+from tests.table.buckets import new_bucket
 from tests.table.counted_s3 import CountedS3, counted_s3
 from tests.table.stores import COMPACTED, append_each, clean, new_id
 

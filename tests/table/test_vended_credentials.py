@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from examples.lake.s3_server import KEYS
 from keptlog.table.catalog import open_catalog
 from keptlog.table.files import TableFiles
 from keptlog.table.forward_in_time import forward_in_time
 from keptlog.table.store import LogStore
 from keptlog.table.vending import VENDED, for_path
-from tests.table.buckets import KEYS, new_bucket, s3_server
+from tests.table.buckets import new_bucket, s3_server
 from tests.table.rest_server import RestServer, rest_server
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id, values
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from examples.lake.s3_server import KEYS
 from keptlog.table.files import TableFiles
-from tests.table.buckets import KEYS, ABucket
+from tests.table.buckets import ABucket
 
 
 @pytest.mark.parametrize("folder", ["gs://bucket/topic", "abfs://box@account/topic", "hdfs://name/topic"])
