@@ -24,8 +24,9 @@ task has all of it, each has a segment run of the newest beside one of the other
 A job costs more than to do little work twice. So where the parts have few keys, each task that needs the map merges
 them by itself; where the dirty section is small, each maps all of it; and few watermarks are stored without a job.
 
-A lookup hashes the whole map, so there are as few tasks as keep all cores busy, and a Python task costs about 40 ms, so
-small logs are bundled.
+A lookup hashes the whole map, so there are as few tasks as keep all cores busy. A Python task costs about 40 ms, and
+on a far store its first read and its last write are waited for, so small logs are bundled: one bundle a core, more only
+where they are large enough that what ends last would be waited for longer.
 
 Tasks are plain data and may run twice: what they write lies under a path of that attempt, and only what Spark returns
 as their result is used.
@@ -74,6 +75,8 @@ class Sizes:
     """Of a segment run at most, so that a task that fails repeats no more than that."""
     bundles_per_core: int = 4
     """Of small logs at most, so that what ends last is small."""
+    bundle_bytes: int = 16 * 2**20
+    """Of small logs at least, before a core gets a second one: less is done sooner than another task begins."""
     shuffled_part_records: int = 250_000
     """At least so many in one part of a shuffle, however small the offset map may be: fewer are not worth a task."""
     most_shuffled_part_records: int = 1_000_000
@@ -246,7 +249,9 @@ def rewrite_tasks(
     for part in parts:
         of_task[part.step_index, part.task].append(part)
     bundles = [tuple(runs) for runs in of_task.values()]
-    bundles += bundled(whole, cores * sizes.bundles_per_core, lambda run: total_bytes(run.segments))
+    worth = _bundle_bytes(whole) // max(cores * sizes.bundle_bytes, 1)
+    per_core = min(max(worth, 1), sizes.bundles_per_core)
+    bundles += bundled(whole, cores * per_core, lambda run: total_bytes(run.segments))
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
 
 

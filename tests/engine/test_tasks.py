@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,7 +68,19 @@ def test_a_large_log_is_cut_for_as_many_tasks_as_there_are_cores_beside_bundles_
     large, small = run_of([10] * 40), [run_of([1], index) for index in range(1, 20)]
     tasks = rewrite_tasks(cut_into_runs([large], 2, Sizes()), small, cores=2, sizes=Sizes())
     assert [sum(len(run.segments) for run in task.runs) for task in tasks[:2]] == [21, 19]
-    assert len(tasks) == 2 + 2 * Sizes().bundles_per_core
+    assert len(tasks) == 2 + 2
+
+
+@pytest.mark.parametrize(
+    ("share", "bundles_per_core"), [(0.001, 1), (0.9, 1), (1.0, 1), (2.1, 2), (3.5, 3), (4.1, 4), (100.0, 4)]
+)
+def test_a_core_gets_another_bundle_of_small_logs_only_if_it_is_worth_a_task(
+    share: float, bundles_per_core: int
+) -> None:
+    """A task costs what Spark takes to begin it, and on a far store what its first and last request take."""
+    each_bytes = round(share * 2 * Sizes().bundle_bytes / 20)
+    tasks = rewrite_tasks([], [run_of([each_bytes], index) for index in range(20)], cores=2, sizes=Sizes())
+    assert len(tasks) == 2 * bundles_per_core
 
 
 def test_each_task_has_a_run_of_the_newest_segments_beside_one_of_the_others() -> None:
