@@ -19,8 +19,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from keptlog.table.files import AT_ONCE, TableFiles, local_path
+from keptlog.table.files import TableFiles, local_path
 from keptlog.table.remote_files import told_why
+from keptlog.table.side_by_side import AT_ONCE
 from keptlog.whole_file import sync
 
 

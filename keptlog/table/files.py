@@ -54,6 +54,7 @@ from keptlog.table.remote_files import (
     storage_properties,
     told_why,
 )
+from keptlog.table.side_by_side import AT_ONCE
 from keptlog.table.vending import for_path
 from keptlog.whole_file import replace_file, sync
 
@@ -63,8 +64,6 @@ if TYPE_CHECKING:
 Properties = tuple[tuple[str, Any], ...]
 READ_ONLY = "keptlog.read-only"
 """Of a catalog's properties: why no file may be changed through it. Tasks take it along."""
-AT_ONCE = 16
-"""What is waited for side by side: a disk, or a store."""
 
 
 @dataclass(frozen=True)

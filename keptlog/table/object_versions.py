@@ -40,10 +40,11 @@ from keptlog.storage.object_version import (
     on_hold,
     refused,
 )
-from keptlog.table.files import AT_ONCE, Properties
+from keptlog.table.files import Properties
 from keptlog.table.remote_files import client_properties
 from keptlog.table.s3_client import s3_client
 from keptlog.table.s3_errors import GONE, code_of, os_error, reaching_store, said
+from keptlog.table.side_by_side import AT_ONCE
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

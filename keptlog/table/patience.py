@@ -8,6 +8,10 @@ from typing import TypeVar
 
 _Result = TypeVar("_Result")
 
+CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 120.0
+"""Of a catalog: longer than those take that write metadata themselves, and try again where storage is busy."""
+
 
 def within(do: Callable[[], _Result], seconds: float) -> _Result | None:
     """Do it; null if that takes longer, and then it goes on unseen, until the process ends."""

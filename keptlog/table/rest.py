@@ -17,13 +17,9 @@ from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 from typing_extensions import override
 
+from keptlog.table.patience import ANSWER_SECONDS, CONNECT_SECONDS
+from keptlog.table.side_by_side import AT_ONCE
 from keptlog.table.vending import Vended, credentials_in
-
-AT_ONCE = 16
-"""Requests to one catalog that are under way side by side."""
-CONNECT_SECONDS = 10.0
-ANSWER_SECONDS = 120.0
-"""Longer than servers take that write metadata themselves, and try again where storage is busy."""
 
 
 class _Patient(HTTPAdapter):

@@ -35,7 +35,8 @@ from pyiceberg.io import (
 )
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
 
-from keptlog.table.files import AT_ONCE, Properties
+from keptlog.table.files import Properties
+from keptlog.table.side_by_side import AT_ONCE
 
 _ATTEMPTS = 6
 """A busy store answers 503 to every few requests; with more, an outage would be told minutes later."""

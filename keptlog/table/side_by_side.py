@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Done = TypeVar("Done")
 
 AT_ONCE = 16
-"""Of what is mostly waiting: so many hide a far store, and are not many for one."""
+"""Of what is mostly waiting for a catalog, a store or a disk: so many hide a far one, and are not many for one."""
 
 
 @dataclass(frozen=True)
