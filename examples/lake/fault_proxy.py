@@ -1,6 +1,6 @@
 """What stands between keptlog and a server of its lake, in this process: it counts, delays, refuses and loses answers.
 
-    HttpProxy    before an S3 or a REST catalog: request by request
+    HttpProxy    before an S3, a REST catalog or a Glue: request by request
     TcpProxy     before Postgres: the bytes of a connection
 
     proxy.fault = lambda request: Fault.LOST_ANSWER if request.method == "POST" else None
@@ -33,14 +33,14 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "expect", "content-length"}
 
 _REFUSALS = {
-    400: ("InvalidRequest", "BadRequestException"),
-    401: ("ExpiredToken", "NotAuthorizedException"),
-    403: ("AccessDenied", "ForbiddenException"),
-    409: ("OperationAborted", "CommitFailedException"),
-    500: ("InternalError", "InternalServerError"),
-    503: ("SlowDown", "ServiceUnavailableException"),
+    400: ("InvalidRequest", "BadRequestException", "InvalidInputException"),
+    401: ("ExpiredToken", "NotAuthorizedException", "ExpiredTokenException"),
+    403: ("AccessDenied", "ForbiddenException", "AccessDeniedException"),
+    409: ("OperationAborted", "CommitFailedException", "ConcurrentModificationException"),
+    500: ("InternalError", "InternalServerError", "InternalServiceException"),
+    503: ("SlowDown", "ServiceUnavailableException", "ThrottlingException"),
 }
-"""Status to the words of S3, and of Iceberg's REST catalog."""
+"""Status to the words of S3, of Iceberg's REST catalog, and of Glue, which says all but its own faults with a 400."""
 
 
 class Fault(enum.Enum):
@@ -64,6 +64,8 @@ class Request:
     method: str
     path: str
     """With its query."""
+    operation: str = ""
+    """Of a Glue, where every request goes to the same path: ``UpdateTable`` …"""
 
 
 Decide = Callable[[Request], Fault | None]
@@ -174,11 +176,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _carry(self) -> None:
         body = self._body()
-        with self.proxy.one(Request(self.command, self.path)) as fault:
+        with self.proxy.one(Request(self.command, self.path, self._operation())) as fault:
             if fault is Fault.RESET:
                 self._reset()
             elif fault and isinstance(fault.value, int):
-                self._answer(fault.value, [("Content-Type", self._type())], self._refusal(fault.value))
+                status = 400 if self._operation() and fault.value != 500 else fault.value
+                self._answer(status, [("Content-Type", self._type())], self._refusal(fault.value))
             else:
                 self._pass_on(body, fault)
 
@@ -254,12 +257,17 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_rest(self) -> bool:
         return self.path.startswith("/v1/")
 
+    def _operation(self) -> str:
+        return self.headers.get("X-Amz-Target", "").rpartition(".")[2]
+
     def _type(self) -> str:
-        return "application/json" if self._is_rest() else "application/xml"
+        return "application/json" if self._is_rest() or self._operation() else "application/xml"
 
     def _refusal(self, status: int) -> bytes:
-        """In the words of Iceberg's REST catalog, or of S3."""
-        code, kind = _REFUSALS[status]
+        """In the words of Iceberg's REST catalog, of Glue, or of S3."""
+        code, kind, of_glue = _REFUSALS[status]
+        if self._operation():
+            return json.dumps({"__type": of_glue, "Message": "told by the proxy"}).encode()
         if self._is_rest():
             return json.dumps({"error": {"message": "told by the proxy", "type": kind, "code": status}}).encode()
         return f"<Error><Code>{code}</Code><Message>told by the proxy</Message></Error>".encode()
