@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
@@ -44,7 +45,8 @@ from keptlog.table.vending import VENDED
 from keptlog.whole_file import sync
 
 _FILE_IO = "keptlog.table.file_io.DurableFileIO"
-_REST = "keptlog.table.rest.PatientRestCatalog"
+_OWN = {"rest": "keptlog.table.rest.PatientRestCatalog", "glue": "keptlog.table.glue.PatientGlueCatalog"}
+"""Types of PyIceberg's for which keptlog has a class of its own."""
 _PRE_PING = "pool_pre_ping"
 """Whether a connection is tried before it is used: after a restart of the database the first call finds a new one."""
 
@@ -250,13 +252,22 @@ def _require_quoted_password(uri: str) -> None:
 
 
 def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:
-    """The same settings, but where they mean PyIceberg's REST catalog they name ours."""
+    """The same settings, but where they mean a catalog of PyIceberg's that keptlog opens otherwise they name ours."""
     if "py-catalog-impl" in properties:
         return properties
-    kind = str(properties.get("type") or ("rest" if str(properties.get("uri", "")).startswith("http") else ""))
-    if kind.lower() != "rest":
+    kind = str(properties.get("type") or ("rest" if str(properties.get("uri", "")).startswith("http") else "")).lower()
+    # PyIceberg says itself what is missing for its own.
+    if kind not in _OWN or (kind == "glue" and find_spec("boto3") is None):
         return properties
-    return {name: value for name, value in properties.items() if name != "type"} | {"py-catalog-impl": _REST}
+    return {name: value for name, value in properties.items() if name != "type"} | {"py-catalog-impl": _OWN[kind]}
+
+
+@runtime_checkable
+class TellsLocations(Protocol):
+    """A catalog that tells where the metadata of many tables lies in one answer."""
+
+    def metadata_locations(self, namespace: str) -> dict[str, str]:
+        """Table to the location of its current metadata."""
 
 
 def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[str, str]:

@@ -19,12 +19,12 @@ from pyiceberg.catalog.rest import Endpoints, RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
-from keptlog.table.catalog import metadata_locations
+from keptlog.table.catalog import TellsLocations, metadata_locations
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.logs import Locations
 from keptlog.table.reach import reaching
-from keptlog.table.rest import AT_ONCE, session_of
-from keptlog.table.side_by_side import Patience, side_by_side
+from keptlog.table.rest import session_of
+from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side
 from keptlog.table.topics import metadata_location, topic_names
 
 _SMALL = {"snapshots": "refs"}
@@ -58,6 +58,8 @@ class LocationLook:
         """
         if isinstance(self.catalog, SqlCatalog):
             return Locations(metadata_locations(self.catalog))
+        if isinstance(self.catalog, TellsLocations):
+            return Locations(self.catalog.metadata_locations(NAMESPACE))
         began_ms = patience.monotonic_ms() if patience else None
         names = topic_names(self.catalog)
         known = {name: self._asked[name] for name in names if name in self._asked}

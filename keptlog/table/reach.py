@@ -63,6 +63,14 @@ class FailureKind(Enum):
     UNKNOWN = auto()
 
 
+class ToldFailure(OSError):
+    """A failure of a client whose errors only its own module can read; that says what it means."""
+
+    def __init__(self, text: str, kind: FailureKind) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
 class NotConnected(OperationalError):
     """There was no connection to the database: nothing was sent to it."""
 
@@ -91,6 +99,8 @@ def todo_about(error: Exception) -> str:
 
 def failure_of(error: Exception) -> FailureKind:
     """What an error means for the change that met it; it is one of ``OUT_OF_REACH``."""
+    if isinstance(error, ToldFailure):
+        return error.kind
     if disk_refusal_of(error) or isinstance(error, _REFUSED):
         return FailureKind.REFUSED
     if isinstance(error, RESTError | HTTPError):

@@ -202,6 +202,8 @@ class TopicCreation:
             )
         except TableAlreadyExistsError:
             raise InvalidConfig(f"topic {name!r} exists already: alter it, or choose another name") from None
+        if name != name.lower() and not isinstance(catalog, SqlCatalog):
+            self._require_name_kept(catalog, files, table)
         if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
             raise LogCorrupt(f"topic {name}: the catalog changed its schema to {table.schema()}; use another catalog")
         return table
@@ -222,6 +224,21 @@ class TopicCreation:
         for other in being_deleted(catalog):
             if other.lower() == folded:
                 raise InvalidConfig(str(unfinished_deletion(other)))
+
+    def _require_name_kept(self, catalog: Catalog, files: TableFiles, table: Table) -> None:
+        """Take a topic back that the catalog has under another name: nobody would find it in a list (Glue, Hive).
+
+        Raises:
+            InvalidConfig: with a name that stays.
+        """
+        names = topic_names(catalog)
+        if self.name in names or self.name.lower() not in names:
+            return
+        catalog.drop_table((NAMESPACE, self.name))
+        files.delete(table.metadata_location)
+        raise InvalidConfig(
+            f"topic {self.name!r}: this catalog keeps names in small letters only: name it {self.name.lower()!r}"
+        )
 
     def _location(self, catalog: Catalog, files: TableFiles, new_id: Callable[[], str]) -> str | None:
         """Where the table lies; null for the catalog's own choice.

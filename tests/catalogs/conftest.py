@@ -50,7 +50,8 @@ def configure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Configure:
 
     def configured(**properties: str) -> Open:
         for name, text in properties.items():
-            monkeypatch.setenv(f"PYICEBERG_CATALOG__KEPTLOG__{name.upper()}", text)
+            variable = name.upper().replace(".", "__").replace("-", "_")
+            monkeypatch.setenv(f"PYICEBERG_CATALOG__KEPTLOG__{variable}", text)
         return lambda: open_catalog(tmp_path / "unused")
 
     return configured

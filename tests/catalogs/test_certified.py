@@ -9,8 +9,11 @@ from examples.lake.postgres import Postgres
 from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate
 from keptlog.table.catalog import open_catalog
 from keptlog.table.catalog_probe import Answer
-from keptlog.table.scratch import left_over
+from keptlog.table.scratch import Scratch, left_over
 from tests.catalogs.conftest import Configure, Open
+from tests.catalogs.glue import glue_server
+from tests.catalogs.scratches import results_of
+from tests.lake.installed import or_skip
 from tests.table.buckets import ABucket
 from tests.table.stores import create, new_id
 
@@ -58,6 +61,26 @@ def test_postgres_and_a_bucket(configure: Configure, database: Postgres, bucket:
     [hint] = found.hints
     assert hint.startswith(f"bucket {bucket.name} has no lifecycle rule that aborts incomplete multipart uploads")
     assert bucket.versions() == []
+
+
+def test_glue_but_for_its_names(configure: Configure) -> None:
+    with or_skip(glue_server()) as server:
+        found = examined(configure(**server.catalog()))
+        seen = {each.probe.name: each.seen for each in found.results if each.answer is not Answer.KEPT}
+        assert seen == {
+            "names": "Orders_EU is not listed under that name; what is: orders_eu, orders_us, shop.users-v2"
+        }
+        assert found.verdict == "this catalog does not do all that keptlog needs: names"
+        assert (found.left, left_over(open_catalog(Path()))) == ((), {})
+
+
+def test_a_glue_that_compares_no_versions_is_seen(configure: Configure) -> None:
+    with or_skip(glue_server("plain")) as server:
+        open_one = configure(**server.catalog())
+        scratch = Scratch(open_one(), open_one, f"keptlog_doctor_1_{new_id()[:8]}", new_id, lambda _: None)
+        [result] = results_of(scratch, "compare and swap")
+    assert result.answer is Answer.BROKEN
+    assert "writers on one snapshot were told that they had landed" in result.seen
 
 
 def test_rest(configure: Configure, rest: tuple[str, Path]) -> None:
