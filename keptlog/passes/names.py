@@ -4,6 +4,8 @@ People name topics and topic-partitions, ``orders`` or ``orders-0``; no word at 
 topic-partition if there is one of that name, else a topic: ``a-1`` is partition 1 of ``a`` even if a topic is called
 ``a-1``, whose logs are then to be named one by one.
 
+Catalogs and stores are mostly waited for, so topics are read side by side.
+
 A word may mean nothing, and a topic's logs may be unreadable. Neither stops the others: what could not be had is told
 with its reason, beside the logs that could. Who takes all or nothing says so (``require_all``), and so does who wants
 nothing done for the others before a misspelt word is put right (``refuse_unknown``).
@@ -18,6 +20,7 @@ from typing import Protocol
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.side_by_side import side_by_side
 
 
 class Topics(Protocol):
@@ -46,12 +49,13 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
     """The logs that ``names`` mean, each topic read once; all logs if there are no names."""
     names = list(names)
     topics = store.topics()
-    read: dict[str, Sequence[Log]] = {}
+    may_be_meant = [topic for name in names for topic in (name.rpartition("-")[0], name) if topic in topics]
+    read = side_by_side(lambda topic: _read(store, topic), may_be_meant if names else topics)
 
     def logs_of(topic: str) -> Sequence[Log]:
-        if topic not in read:
-            read[topic] = store.logs(topic)
-        return read[topic]
+        if isinstance(found := read[topic], KeptlogError):
+            raise found
+        return found
 
     def meant_by(name: str) -> Sequence[Log]:
         topic = name.rpartition("-")[0]
@@ -72,6 +76,13 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
             if names or not isinstance(error, UnknownTopic):
                 unreadable[name] = error
     return NamedLogs(tuple(logs.values()), unreadable)
+
+
+def _read(store: Topics, topic: str) -> Sequence[Log] | KeptlogError:
+    try:
+        return store.logs(topic)
+    except KeptlogError as error:
+        return error
 
 
 def require_topics(names: Iterable[str], topics: Collection[str], besides: str = "") -> None:

@@ -15,13 +15,14 @@ from sqlalchemy.orm import Session
 
 from keptlog.errors import StorageUnavailable
 from keptlog.home import monotonic_ms
+from keptlog.passes.names import named_logs
 from keptlog.passes.observer import LOCATING_MS, READING_MS, Observer, observe
 from keptlog.table.catalog import EmbeddedCatalog
 from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side
 from keptlog.table.store import LogStore
 from tests.table.rest_server import Answer, RestServer, rest_server
-from tests.table.stores import NOW_MS, append_each, create, new_id, store_at
+from tests.table.stores import NOW_MS, TOPIC, append_each, create, new_id, store_at
 
 
 def many_topics(home: Path, count: int) -> None:
@@ -148,6 +149,18 @@ def test_a_look_at_all_topics_reads_them_side_by_side(server: RestServer) -> Non
     server.delay_seconds = 0.01
     assert len(observe(store, now_ms=NOW_MS).logs) == 40
     assert server.asked == {"list": 1, "load": 80}
+    assert 1 < server.most_at_once <= AT_ONCE
+
+
+@pytest.mark.parametrize("words", [(), ("topic-0001", "topic-0002-0", "topic-0003", TOPIC, f"{TOPIC}-0", "nobody")])
+def test_the_logs_that_words_mean_are_read_side_by_side_each_topic_once(
+    server: RestServer, words: tuple[str, ...]
+) -> None:
+    store = store_behind(server)
+    server.delay_seconds = 0.01
+    named = named_logs(store, words)
+    assert len(named.logs) == (4 if words else 40)
+    assert server.asked == {"list": 1, "load": len(named.logs)}
     assert 1 < server.most_at_once <= AT_ONCE
 
 
