@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
 from keptlog.table.patience import within
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reach import OUT_OF_REACH, is_unsupported, one_line
 from keptlog.table.scratch import Scratch
 
 PATIENCE_SECONDS = 120.0
@@ -100,6 +100,8 @@ def _answered(probe: Probe, scratch: Scratch) -> ProbeResult:
     except InvalidConfig:
         raise
     except _NOT_LOOKED_AT as error:
+        if is_unsupported(error):
+            return ProbeResult(probe, Answer.BROKEN, f"the catalog says that it can't do it: {one_line(error)}")
         return ProbeResult(probe, Answer.NOT_LOOKED_AT, one_line(error))
     except Exception as error:  # noqa: BLE001  # whatever a catalog's client raises: an append would get it too
         return ProbeResult(probe, Answer.BROKEN, f"it ended with {one_line(error)}")

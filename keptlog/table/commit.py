@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -219,7 +219,7 @@ class Committer:
         rounds.send(table)
         try:
             land()
-        except (CommitFailedException, ValidationException) as error:
+        except (CommitFailedException, ValidationException, NoSuchTableError) as error:
             rounds.failed(error, is_lost_race=True)
             return False
         except OUT_OF_REACH as error:

@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
+from http import HTTPStatus
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -27,6 +28,7 @@ from pyiceberg.exceptions import (
     TooManyRequestsError,
     UnauthorizedError,
 )
+from requests import Response
 from requests.exceptions import ConnectionError as HttpConnectionError
 from requests.exceptions import ConnectTimeout, HTTPError, ProxyError, RequestException
 from sqlalchemy import Engine, event
@@ -52,6 +54,10 @@ _REFUSED = (
 _REFUSED_BY_DATABASE = ("authentication failed", "no pg_hba.conf entry", "permission denied", "Access denied")
 _BUSY = {408, 423, 425, 429}
 """HTTP's words for later."""
+_UNSUPPORTED = {HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.NOT_IMPLEMENTED}
+"""Iceberg's answer for what a catalog can't do, and HTTP's."""
+_JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException", "NotSupportedException"}
+"""The same, as servers say it that don't expect it: with a 500."""
 _ALLOW = "see to its permissions and credentials"
 
 
@@ -94,6 +100,8 @@ def todo_about(error: Exception) -> str:
     """What to do about a failure, in words that end a line; an object store's refusal has said it already."""
     if store_refusal_of(error):
         return "then try again"
+    if is_unsupported(error):
+        return "this catalog can't do it: keptlog doctor --catalog says what follows"
     return _ALLOW if failure_of(error) is FailureKind.REFUSED else "check that it exists and can be reached"
 
 
@@ -119,7 +127,24 @@ def _of_answer(error: RESTError | HTTPError) -> FailureKind:
     status = answer.response.status_code if isinstance(answer, HTTPError) and answer.response is not None else 0
     if isinstance(error, TooManyRequestsError) or status in _BUSY:
         return FailureKind.NOT_SENT
-    return FailureKind.REFUSED if 400 <= status < 500 else FailureKind.UNKNOWN
+    return FailureKind.REFUSED if 400 <= status < 500 or is_unsupported(error) else FailureKind.UNKNOWN
+
+
+def is_unsupported(error: BaseException | None) -> bool:
+    """Whether a catalog says that it can't do this at all, whoever asks for it and how often."""
+    while error is not None and not isinstance(error, HTTPError):
+        error = error.__cause__
+    if error is None or error.response is None:
+        return False
+    return error.response.status_code in _UNSUPPORTED or _type_in(error.response) in _JAVA_S_UNSUPPORTED
+
+
+def _type_in(answer: Response) -> str:
+    """The error's type, where a catalog has said it; a proxy that answers for it does not."""
+    try:
+        return str(answer.json()["error"]["type"])
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def _is_without_connection(error: RequestException) -> bool:

@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
-from pyiceberg.table import Table
+from pyiceberg.exceptions import RESTError
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 from typing_extensions import override
@@ -33,7 +35,7 @@ class _Patient(HTTPAdapter):
 
 
 class PatientRestCatalog(RestCatalog):
-    """PyIceberg's, with these two differences."""
+    """PyIceberg's, with these differences."""
 
     def __init__(self, name: str, **properties: str) -> None:
         self.vended: Vended = {}
@@ -44,6 +46,17 @@ class PatientRestCatalog(RestCatalog):
         for scheme in ("http://", "https://"):  # one that signs requests for AWS has its own adapter, for its address
             session.mount(scheme, _Patient(pool_connections=AT_ONCE, pool_maxsize=AT_ONCE))
         return session
+
+    @override
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates to a table."""
+        try:
+            return super().commit_table(table, requirements, updates)
+        except NotImplementedError as error:
+            # So PyIceberg says 501, as if it were its own code that is missing.
+            raise RESTError(str(error)) from error.__cause__
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
         table = super()._response_to_table(identifier_tuple, table_response)

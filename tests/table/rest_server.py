@@ -50,6 +50,8 @@ class Answer:
 
     status: int | None
     lands: bool = False
+    kind: str = "Planned"
+    """The error's type, as a server written in Java names its exceptions."""
 
 
 @dataclass
@@ -131,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if answer and answer.status is not None:
             status = answer.status
-            content = {"error": {"message": "as the test says", "type": "Planned", "code": status}}
+            content = {"error": {"message": "as the test says", "type": answer.kind, "code": status}}
         self._answer(status, content)
 
     def _answer(self, status: int, content: dict[str, Any]) -> None:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import CommitTableResponse
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 
-from keptlog.errors import CommitStateUnknown, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, StorageUnavailable, UnknownTopic
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import MAX_OUTAGES
 from keptlog.table.reach import FailureKind, NotConnected, failure_of, tell_connections
+from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.store import LogStore
 from tests.table.rest_server import Answer, RestServer, rest_server
 from tests.table.stores import (
@@ -48,7 +49,7 @@ def pauses() -> list[float]:
 
 @pytest.fixture
 def store(server: RestServer, pauses: list[float]) -> LogStore:
-    catalog = RestCatalog("rest", uri=server.uri, **{"py-io-impl": "keptlog.table.file_io.DurableFileIO"})
+    catalog = PatientRestCatalog("rest", uri=server.uri, **{"py-io-impl": "keptlog.table.file_io.DurableFileIO"})
     return LogStore(catalog, {}, pauses.append, new_id)
 
 
@@ -69,6 +70,40 @@ def test_a_commit_that_is_refused_for_good_is_sent_once_and_nothing_landed(
     assert pauses == []
     assert values(store) == [(0, 0, b"1")]
     assert files_below(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(500, "UnsupportedOperationException"), (406, "UnsupportedOperationException"), (501, "NotImplementedException")],
+)
+def test_what_a_catalog_says_it_can_t_do_is_asked_once_and_nothing_landed(
+    store: LogStore, server: RestServer, pauses: list[float], status: int, kind: str
+) -> None:
+    server.answers["commit"] = [Answer(status, kind=kind)] * 50
+    with pytest.raises(StorageUnavailable, match=rf"refuses \(.*{kind}.*\); nothing landed: this catalog can't do it"):
+        append(store)
+    assert (server.asked["commit"], pauses) == (1, [])
+    assert values(store) == [(0, 0, b"1")]
+
+
+def test_what_landed_although_the_catalog_says_it_can_t_do_it_is_found(store: LogStore, server: RestServer) -> None:
+    server.answers["commit"] = [Answer(500, lands=True, kind="UnsupportedOperationException")]
+    append(store)
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def test_a_topic_that_is_deleted_just_before_the_commit_is_unknown(tmp_path: Path) -> None:
+    catalog = FaultyCatalog(open_catalog(tmp_path))
+    store = store_over(catalog)
+
+    def is_gone(_: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        catalog.real.drop_table(("keptlog", TOPIC))
+        raise NoSuchTableError("as Glue says it")
+
+    create(tmp_path)
+    catalog.faults = [is_gone]
+    with pytest.raises(UnknownTopic):
+        append(store)
 
 
 def test_a_load_that_is_refused_for_good_is_asked_once(
