@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled
 from keptlog.engine.jobs import Jobs, Result
+from keptlog.engine.lots import in_lots
 from keptlog.engine.search_tasks import described_hits, hits_in
 from keptlog.kernels.drop import RecordDrop
 from keptlog.kernels.wanted_keys import KeyFinder, WantedKeys
@@ -51,20 +52,25 @@ class DropTask:
 
     def run(self, attempt: Attempt) -> Result:
         """What became of each segment that has such records, and of the watermarks."""
-        drops: dict[int, RecordDrop] = {}
+        finders: dict[int, KeyFinder] = {}
         segments: list[Result] = []
         watermarks: list[Result] = []
-        for log, segment in self.parts:
-            if log.step_index not in drops:
-                wanted = WantedKeys(self.hasher, tuple(sorted(log.step.end_offsets)))
-                drops[log.step_index] = RecordDrop(attempt.files, log.step, KeyFinder(wanted), self.row_group_bytes)
-            drop = drops[log.step_index]
-            if segment is None:
-                path, dropped = drop.watermarks(attempt.watermarks(log.location, log.step.topic_partition))
-                watermarks.append({"step_index": log.step_index, "path": path, "dropped": dropped})
-            else:
-                segments += _dropped(log, drop, segment, attempt)
+        for files, lot in in_lots(attempt.files, self.parts, _inputs_of):
+            for log, segment in lot:
+                if log.step_index not in finders:
+                    finders[log.step_index] = KeyFinder(WantedKeys(self.hasher, tuple(sorted(log.step.end_offsets))))
+                drop = RecordDrop(files, log.step, finders[log.step_index], self.row_group_bytes)
+                if segment is None:
+                    path, dropped = drop.watermarks(attempt.watermarks(log.location, log.step.topic_partition))
+                    watermarks.append({"step_index": log.step_index, "path": path, "dropped": dropped})
+                else:
+                    segments += _dropped(log, drop, segment, attempt)
         return {"segments": segments, "watermarks": watermarks}
+
+
+def _inputs_of(part: tuple[DroppedLog, Segment | None]) -> list[tuple[str, int]]:
+    """Of watermarks nobody knows the size before they are opened."""
+    return [(part[1].path, part[1].size_bytes)] if part[1] else []
 
 
 def _dropped(log: DroppedLog, drop: RecordDrop, segment: Segment, attempt: Attempt) -> Iterator[Result]:

@@ -37,7 +37,8 @@ class MapTask:
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage the map; tells its path, how many keys it has, and how far it reaches."""
-        mapped = map_dirty(attempt.files, self.step, self.segments, self.max_keys)
+        with attempt.files.read_ahead([(each.path, each.size_bytes) for each in self.segments]) as files:
+            mapped = map_dirty(files, self.step, self.segments, self.max_keys)
         return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "dirty"))
 
 
@@ -70,8 +71,9 @@ class CompareTask:
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage what came of it; tells its path, and how many keys the map has."""
-        mapped = self.latest.mapped(attempt.files)
-        parts = [compare(attempt.files, self.step, self.segments, mapped.offset_map)]
+        with attempt.files.read_ahead([(each.path, each.size_bytes) for each in self.segments]) as files:
+            mapped = self.latest.mapped(files)
+            parts = [compare(files, self.step, self.segments, mapped.offset_map)]
         if self.with_watermarks:
             parts.append(compare_watermarks(read_watermarks(attempt.files, self.step), mapped.offset_map))
         path = attempt.staged(self.location, "compared")

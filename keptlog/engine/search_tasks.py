@@ -14,6 +14,7 @@ from typing import Any
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled
 from keptlog.engine.jobs import Jobs, Result
+from keptlog.engine.lots import in_lots
 from keptlog.kernels.key_search import BoundsOf, FileSearch
 from keptlog.kernels.wanted_keys import KeyFinder, WantedKeys
 from keptlog.log.counted import counted
@@ -47,8 +48,12 @@ class SearchTask:
 
     def run(self, attempt: Attempt) -> Result:
         """What was found in each file, in their order."""
-        search = FileSearch(attempt.files, KeyFinder(self.wanted), self.bounds_of)
-        return {"findings": [_described(search.search(file)) for file in self.files]}
+        finder = KeyFinder(self.wanted)
+        findings: list[Result] = []
+        for files, lot in in_lots(attempt.files, self.files, lambda file: [(file.path, file.size_bytes)]):
+            search = FileSearch(files, finder, self.bounds_of)
+            findings += [_described(search.search(file)) for file in lot]
+        return {"findings": findings}
 
 
 def search_files(jobs: Jobs, search: KeySearch) -> list[FileFindings]:

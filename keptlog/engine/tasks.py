@@ -42,15 +42,15 @@ from itertools import groupby
 from typing import Any
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.bundles import bundled, contiguous_runs, stretches
+from keptlog.engine.bundles import bundled, contiguous_runs
 from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
+from keptlog.engine.lots import in_lots
 from keptlog.engine.map_tasks import CompareTask, MapTask
 from keptlog.engine.segment_run import SegmentRun, mapped_keys, may_be_full
 from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import CleanStep, Compact
-from keptlog.storage.files import HELD_BYTES, SMALL_BYTES
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
@@ -103,11 +103,9 @@ class RewriteTask:
         """
         results: list[dict[str, Any]] = []
         of_logs = [tuple(of_log) for _, of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest))]
-        for together in stretches(of_logs, HELD_BYTES, _read_bytes):
-            inputs = [(each.path, each.size_bytes) for runs in together for run in runs for each in run.segments]
-            with attempt.files.read_ahead(inputs) as files:
-                for runs in together:
-                    results += _rewritten(runs, dataclasses.replace(attempt, files=files))
+        for files, lot in in_lots(attempt.files, of_logs, _inputs_of):
+            for runs in lot:
+                results += _rewritten(runs, dataclasses.replace(attempt, files=files))
         return {"runs": results}
 
 
@@ -255,9 +253,8 @@ def rewrite_tasks(
     return [RewriteTask(runs) for runs in sorted(bundles, key=_bundle_bytes, reverse=True)]
 
 
-def _read_bytes(runs: Sequence[SegmentRun]) -> int:
-    """What is asked for ahead, of segment runs of one log."""
-    return sum(each.size_bytes for run in runs for each in run.segments if each.size_bytes <= SMALL_BYTES)
+def _inputs_of(runs: Sequence[SegmentRun]) -> list[tuple[str, int]]:
+    return [(each.path, each.size_bytes) for run in runs for each in run.segments]
 
 
 def _bundle_bytes(runs: Sequence[SegmentRun]) -> int:
