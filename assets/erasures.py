@@ -20,7 +20,7 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import Context, telling_outages
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.errors import KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics
@@ -79,7 +79,7 @@ def erasures_asset() -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, log_store: LogStoreResource, clock: ClockResource
     ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster reads the annotation
         now_ms = clock.read_ms()
-        with telling_outages(context, now_ms, (StorageUnavailable,)):
+        with telling_outages(context, now_ms):
             news = look_at_erasures(log_store, now_ms)
         return dg.MaterializeResult(metadata=request_numbers(news), check_results=[deadline_result(news)])
 

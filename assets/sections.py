@@ -31,7 +31,6 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.pool import POOL
 from keptlog.dagster.resources.spark import session_of
-from keptlog.errors import StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.log.topic_partition import TopicPartition
 
@@ -86,7 +85,7 @@ def ingested_section(topic: AssetTopic, name: str, source: AssetSource) -> dg.As
         if not names:
             raise dg.Failure("no topic-partition is selected: the range of partitions is empty", allow_retries=False)
         now_ms = clock.read_ms()
-        with telling_outages(context, now_ms, (StorageUnavailable,)):
+        with telling_outages(context, now_ms):
             stored = kafka.log_store.store.source_of(topic.name)
             known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
             there = stored.source.topic if stored.source else source.topic

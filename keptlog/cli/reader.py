@@ -8,10 +8,9 @@ from dataclasses import asdict
 import click
 
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.iso_time import iso_time, next_time
-from keptlog.passes.names import require_topics
 from keptlog.passes.readers import ReaderStanding
 
 
@@ -63,22 +62,13 @@ def commit(topic: str, name: str, positions: Sequence[str], *, as_json: bool) ->
 @json_option
 def list_readers(topics: Sequence[str], *, as_json: bool) -> None:
     """List the readers of TOPIC, or of all: position, lag, and which tombstones wait for them, until when."""
-    home, now_ms = open_home(), clock_ms()
-    known = home.topics()
-    require_topics(topics, known)
-    found: list[ReaderStanding] = []
-    failed: dict[str, KeptlogError] = {}
-    for topic in dict.fromkeys(topics or known):
-        try:
-            found += home.readers.list([topic], now_ms=now_ms)
-        except KeptlogError as error:
-            failed[topic] = error
+    found = open_home().readers.list(topics, now_ms=clock_ms())
     if as_json:
         print_json([asdict(each) for each in found])
     else:
-        empty = "not all topics can be read" if failed else "no readers yet: keptlog reader add TOPIC NAME"
+        empty = "not all topics can be read" if found.failed else "no readers yet: keptlog reader add TOPIC NAME"
         print_table([_row(each) for each in found], empty=empty)
-    exit_if_failed(failed)
+    exit_if_failed(found.failed)
 
 
 @reader.command()

@@ -13,18 +13,20 @@ as it is after that: a clean that took a tombstone out of the snapshot is seen f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from keptlog.errors import InvalidConfig, TombstonesMissed
+from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, UnknownTopic
 from keptlog.log.assessment import assess
 from keptlog.log.counted import counted
 from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_reader_name
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
+from keptlog.passes.names import require_topics
 from keptlog.storage.schema import from_arrow
 from keptlog.table.readers import ReaderPositions, ReaderRegister, Registration, TopicReaders
+from keptlog.table.side_by_side import side_by_side
 from keptlog.table.state import LogState
 from keptlog.table.store import LogStore
 
@@ -50,6 +52,15 @@ class ReaderStanding:
     """What he has missed, in words; null if nothing."""
     problem: str | None
     """Why his position can't be believed; null if it can."""
+
+
+class ReaderStandings(list[ReaderStanding]):
+    """Where readers stand, as far as their topics can be read."""
+
+    def __init__(self, standings: Iterable[ReaderStanding], failed: Mapping[str, KeptlogError]) -> None:
+        super().__init__(standings)
+        self.failed = failed
+        """Topic to why it can't be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +186,37 @@ class Readers:
 
         return records()
 
-    def list(self, names: Iterable[str] = (), *, now_ms: int) -> list[ReaderStanding]:
-        """Where the readers of these topics stand, of all topics if none is named."""
-        found: list[ReaderStanding] = []
-        for topic in list(names) or self.store.topics():
-            seen = self._look(topic)
-            logs = self.store.logs(topic) if seen.registrations else []
-            positions = seen.files.read(seen.registrations) if logs else {}
-            for name, registration in seen.registrations.items():
-                found += [_standing(log, name, registration, positions[name], now_ms) for log in logs]
-        return found
+    def list(self, names: Iterable[str] = (), *, now_ms: int) -> ReaderStandings:
+        """Where the readers of these topics stand, of all topics if none is named; a broken one costs only itself.
+
+        Raises:
+            UnknownTopic: a name is no topic's.
+        """
+        names, topics = tuple(names), self.store.topics()
+        require_topics(names, topics)
+
+        def look(topic: str) -> Sequence[ReaderStanding] | KeptlogError:
+            try:
+                return self._standings(topic, now_ms)
+            except KeptlogError as error:
+                return error
+
+        looks = side_by_side(look, names or topics)
+        failed = {topic: each for topic, each in looks.items() if isinstance(each, KeptlogError)}
+        # One that was deleted just now is simply not there, unless somebody named it.
+        told = {topic: error for topic, error in failed.items() if names or not isinstance(error, UnknownTopic)}
+        standings = [each for look in looks.values() if not isinstance(look, KeptlogError) for each in look]
+        return ReaderStandings(standings, told)
+
+    def _standings(self, topic: str, now_ms: int) -> Sequence[ReaderStanding]:
+        seen = self._look(topic)
+        logs = self.store.logs(topic) if seen.registrations else []
+        positions = seen.files.read(seen.registrations) if logs else {}
+        return [
+            _standing(log, name, registration, positions[name], now_ms)
+            for name, registration in seen.registrations.items()
+            for log in logs
+        ]
 
     @property
     def _register(self) -> ReaderRegister:

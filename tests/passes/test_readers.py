@@ -241,6 +241,19 @@ def test_records_that_went_from_the_head_of_the_log_are_missed_too(scene: Scene)
         scene.read()
 
 
+def test_a_topic_that_can_t_be_read_is_told_beside_the_readers_of_the_others(scene: Scene) -> None:
+    scene.readers.add(TOPIC, "search", now_ms=scene.now_ms)
+    scene.store.create_topic("broken", 1, {})
+    broken = {"log.p0.log-end-offset": "many", "log.reader.slow": "{"}
+    scene.store.load_table("broken").transaction().set_properties(broken).commit_transaction()
+    for names in ([], ["broken", TOPIC]):
+        found = scene.readers.list(names, now_ms=scene.now_ms)
+        assert {each.topic for each in found} == {TOPIC}
+        assert {name: type(error) for name, error in found.failed.items()} == {"broken": LogCorrupt}
+    with pytest.raises(UnknownTopic, match="nobody"):
+        scene.readers.list([TOPIC, "nobody"], now_ms=scene.now_ms)
+
+
 def test_to_register_again_keeps_the_positions_and_may_change_the_time(scene: Scene) -> None:
     snapshot = scene.store.describe_topic(TOPIC).snapshot_id
     scene.readers.add(TOPIC, "search", now_ms=scene.now_ms + 1)
