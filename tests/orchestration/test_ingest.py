@@ -7,10 +7,13 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from pyspark.sql import SparkSession
 
+from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.dagster.orchestration.schedules import ingest_schedule
+from keptlog.errors import InvalidConfig
 from keptlog.sources.kafka_broker import topics as broker_topics
-from tests.orchestration.ingesting import IngestWorld, ingest_world
+from tests.orchestration.ingesting import IngestWorld, InProcessSpark, ingest_world
 
 SECRET = "correct-horse-battery"  # noqa: S105  # nobody's
 
@@ -83,6 +86,25 @@ def test_materializing_some_partitions_ingests_those_and_all_of_them_the_new_one
 
     assert result.success
     assert set(here.materialized(result)) == {"orders-0", "orders-1", "orders-2", "orders-3"}
+
+
+class SparkWithoutJava(InProcessSpark):
+    """Can't be started as this machine is set up."""
+
+    @property
+    def spark_session(self) -> SparkSession:
+        raise InvalidConfig("there is no Java")
+
+
+def test_a_machine_that_is_set_up_wrong_is_what_a_materialization_says(here: IngestWorld) -> None:
+    here.knows("users", 0)
+    here.produce("users", ("a", "1"))
+    here.world.more_resources["spark"] = SparkWithoutJava(spark_config={})
+    result = here.materialize("users", 0, 0)
+    assert here.failure(result) == "nothing could be done: there is no Java"
+    run = here.world.instance.get_run_by_id(result.run_id)
+    assert run
+    assert "there is no Java" in run.tags[OUTAGE_TAG]
 
 
 def test_a_stopped_topic_partition_fails_the_run_after_all_else_has_landed(here: IngestWorld) -> None:
