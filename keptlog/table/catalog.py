@@ -39,6 +39,7 @@ from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NA
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
+from keptlog.table.one_at_a_time import one_at_a_time
 from keptlog.table.reach import one_line, reaching, tell_connections
 from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.vending import VENDED
@@ -230,7 +231,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
             catalog = forward_in_time(catalog, now_ms)
             if isinstance(catalog, SqlCatalog):
                 tell_connections(catalog.engine)
-            return catalog
+            return one_at_a_time(catalog, fit=(TellsLocations,))
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error

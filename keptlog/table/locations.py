@@ -1,6 +1,7 @@
 """Where the metadata of all topics lies now: every commit moves it, so it says what has changed since the last look.
 
     SQL        one query
+    Glue       a request for each hundred of tables
     REST       a list, and of each topic whether it has moved: "not modified" is an answer without a body; side by side
     others     a list, and each topic's table is loaded, one after the other: their clients are not made for more
 
