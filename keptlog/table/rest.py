@@ -53,10 +53,11 @@ class PatientRestCatalog(RestCatalog):
     ) -> CommitTableResponse:
         """Commit updates to a table."""
         try:
-            return super().commit_table(table, requirements, updates)
+            answer: CommitTableResponse = super().commit_table(table, requirements, updates)
         except NotImplementedError as error:
             # So PyIceberg says 501, as if it were its own code that is missing.
             raise RESTError(str(error)) from error.__cause__
+        return answer
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
         table = super()._response_to_table(identifier_tuple, table_response)

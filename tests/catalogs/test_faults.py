@@ -12,11 +12,12 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from examples.lake.fault_proxy import Fault, HttpProxy, Request, http_proxy
-from keptlog.table import catalog_probe
+from keptlog.table.catalog_probe import Answer
 from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.scratch import Scratch, left_over
 from tests.catalogs.scratches import results_of
-from tests.table.rest_server import Answer, rest_server
+from tests.table import rest_server as a_rest
+from tests.table.rest_server import rest_server
 from tests.table.stores import new_id
 
 PROBES = ("compare and swap", "one commit", "one snapshot", "lost answer", "wrong refusal", "snapshots")
@@ -51,8 +52,8 @@ def test_a_fault_now_and_then_breaks_no_promise(proxy: HttpProxy, scratch: Scrat
     proxy.fault = each_so_many_commits(fault)
     found = {each.probe.name: (each.answer, each.seen) for each in results_of(scratch, *PROBES)}
     assert proxy.injected[fault] >= len(PROBES)
-    assert {name: seen for name, (answer, seen) in found.items() if answer is catalog_probe.Answer.BROKEN} == {}
-    assert found["snapshots"][0] is catalog_probe.Answer.KEPT or fault in {
+    assert {name: seen for name, (answer, seen) in found.items() if answer is Answer.BROKEN} == {}
+    assert found["snapshots"][0] is Answer.KEPT or fault in {
         Fault.UNAUTHORIZED,
         Fault.FORBIDDEN,
         Fault.BAD_REQUEST,
@@ -65,7 +66,7 @@ def test_a_catalog_that_takes_no_commit_is_not_looked_at_and_says_why(
 ) -> None:
     proxy.fault = lambda request: fault if is_commit(request) else None
     for result in results_of(scratch, "compare and swap", "one commit"):
-        assert result.answer is catalog_probe.Answer.NOT_LOOKED_AT, result.seen
+        assert result.answer is Answer.NOT_LOOKED_AT, result.seen
         assert "told by the proxy" in result.seen or fault is Fault.RESET
 
 
@@ -75,10 +76,10 @@ def test_a_catalog_that_says_it_can_t_do_it_has_answered(tmp_path: Path) -> None
         def opened() -> PatientRestCatalog:
             return PatientRestCatalog("keptlog", uri=server.uri)
 
-        server.answers["commit"] = [Answer(500, kind="UnsupportedOperationException")]
+        server.answers["commit"] = [a_rest.Answer(500, kind="UnsupportedOperationException")]
         scratch = Scratch(opened(), opened, f"keptlog_doctor_1_{new_id()[:8]}", new_id, lambda _: None)
         [result] = results_of(scratch, "expiry")
-    assert result.answer is catalog_probe.Answer.BROKEN
+    assert result.answer is Answer.BROKEN
     assert "the catalog says that it can't do it" in result.seen
 
 
@@ -86,7 +87,7 @@ def test_an_answer_that_never_comes_is_not_waited_for(proxy: HttpProxy, scratch:
     proxy.fault = lambda request: time.sleep(4) if is_commit(request) else None
     [first, second] = results_of(scratch, "one commit", "snapshots", patience_seconds=2)
     assert (first.answer, first.seen) == (Answer.NOT_LOOKED_AT, "no answer within 2 s")
-    assert second.answer is catalog_probe.Answer.NOT_LOOKED_AT
+    assert second.answer is Answer.NOT_LOOKED_AT
 
 
 def test_what_is_taken_away_late_is_named(proxy: HttpProxy, scratch: Scratch) -> None:
