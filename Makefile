@@ -20,7 +20,7 @@ export PYTHON
 DAGSTER_HOME := $(CURDIR)/.dagster
 
 # What needs neither Spark nor Java, Kafka or Dagster, and takes no time.
-QUICK := conformance engine engine_story erasure frozen_homes ingest kafka_client kernels log model passes receipts restore scenarios sim sources storage table
+QUICK := conformance engine engine_story erasure frozen_homes ingest kafka_client kernels log model passes receipts restore scenarios sim sources storage table topics_file
 
 bin := .venv/bin
 venv := .venv/.installed

@@ -57,6 +57,7 @@ PASSES = "The passes decide, and leave Spark, Iceberg, Dagster and the command l
 ICEBERG = "Only keptlog.table imports PyIceberg"
 SPARK = "Only keptlog.spark imports PySpark"
 DAGSTER = "Only keptlog.dagster imports Dagster"
+YAML = "Only keptlog.topics_file imports PyYAML"
 ASSETS = "Jobs know assets, assets know resources"
 
 WRONG_IMPORTS = [
@@ -73,6 +74,8 @@ WRONG_IMPORTS = [
     ("keptlog/receipts/receipt.py", "import pyarrow", RECEIPTS),
     ("keptlog/receipts/receipt.py", "import pyiceberg", RECEIPTS),
     ("keptlog/kafka_client/settings.py", "import keptlog.engine.tasks", DOWN),
+    ("keptlog/topics_file/nodes.py", "import keptlog.table.state", DOWN),
+    ("keptlog/settings.py", "import yaml", YAML),
     ("keptlog/kernels/judge.py", "import pyspark", KERNELS),
     ("keptlog/kernels/judge.py", "import pyiceberg", KERNELS),
     ("keptlog/kernels/judge.py", "import dagster", KERNELS),

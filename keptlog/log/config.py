@@ -295,7 +295,17 @@ def known_settings(topic: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in topic.items() if name in _BY_NAME}
 
 
-def check_topic_names(topic: Mapping[str, str]) -> None:
+def parse_setting(name: str, text: str) -> Value:
+    """The value that a text means for one of a topic's settings.
+
+    Raises:
+        InvalidConfig: no topic has such a setting, or it can't have this value.
+    """
+    check_topic_names([name])
+    return _BY_NAME[name].parse(text)
+
+
+def check_topic_names(topic: Iterable[str]) -> None:
     """Refuse names that are no topic settings.
 
     Raises:

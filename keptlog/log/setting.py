@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -131,6 +131,10 @@ def as_text(value: Value) -> str:
 
 def unknown_name(name: str, known: list[str]) -> InvalidConfig:
     """The error for a name that no setting has, with the nearest right one."""
+    return InvalidConfig(f"there is no setting {name!r}: {meant(name, known)}")
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """What somebody may have meant who wrote a name that is not known, in words that end a message."""
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
-    return InvalidConfig(f"there is no setting {name!r}: {hint}")
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
