@@ -33,6 +33,7 @@ from typing import Protocol
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.counted import counted
+from keptlog.log.declared import About
 from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import LastPass
 from keptlog.log.open_erasures import OpenErasures
@@ -83,6 +84,8 @@ class Overview:
     """Topic to what its table tells of bytes that are not live."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Topic to where its records come from, as it is stored; appended topics are not in it."""
+    about: Mapping[str, About] = field(default_factory=dict)
+    """Topic to its description and owners."""
 
     @property
     def logs(self) -> list[Log]:
@@ -124,6 +127,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         {topic: observed.erasures for topic, observed in topics.items()},
         holdings={topic: observed.holdings for topic, observed in topics.items()},
         sources={topic: observed.source_json for topic, observed in topics.items() if observed.source_json},
+        about={topic: observed.about for topic, observed in topics.items()},
     )
 
 
@@ -172,6 +176,7 @@ class _Topic:
     erasures: OpenErasures = field(default_factory=OpenErasures)
     holdings: Holdings | None = None
     source_json: str | None = None
+    about: About = field(default_factory=About)
 
     def is_held(self, now_ms: int) -> bool:
         """Whether readers decide now over tombstones that could go by the clock."""
@@ -256,6 +261,7 @@ class Observer:
             erasures=observed.erasures,
             holdings=observed.holdings,
             source_json=observed.source_json,
+            about=observed.about,
         )
 
     def _overview(self, now_ms: int) -> Overview:
@@ -269,6 +275,7 @@ class Observer:
             {name: topic.erasures for name, topic in seen.items() if not topic.unreadable},
             holdings={name: topic.holdings for name, topic in seen.items() if topic.holdings},
             sources={name: topic.source_json for name, topic in seen.items() if topic.source_json},
+            about={name: topic.about for name, topic in seen.items() if not topic.unreadable},
         )
 
 

@@ -49,21 +49,25 @@ class Alteration:
         """
 
         def prepare(table: Table) -> Land | None:
-            own = altered(known_config(self.topic, table.properties), self.to_set, self.unset)
-            stored = known_settings(stored_config(table.properties)) | self._kept_again(own, broker_settings)
-            stored = {name: value for name, value in stored.items() if name not in own}
-            TopicConfig.of(own, broker_settings, stored)
-            wanted = {CONFIG_PREFIX + name: value for name, value in self.to_set.items()} | stored_properties(stored)
-            changed = [
-                prefix + name for name in [*self.to_set, *self.unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)
-            ]
-            gone = [key for key in changed if key in table.properties and key not in wanted]
-            if not gone and all(table.properties.get(key) == value for key, value in wanted.items()):
-                return None
-            summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "alter"}
-            return FileChange(summary, wanted, removed_properties=gone).written(table)
+            wanted = self.properties(table.properties, broker_settings)
+            change = alteration_of(table, wanted, self.run_id)
+            return change.written(table) if change else None
 
         committer.commit(Change(self.topic, commit_id=self.run_id), prepare)
+
+    def properties(self, there: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str | None]:
+        """The properties that it gives to a table with those that are ``there``; null for those that go.
+
+        Raises:
+            InvalidConfig: the configuration would not be valid.
+        """
+        own = altered(known_config(self.topic, there), self.to_set, self.unset)
+        stored = known_settings(stored_config(there)) | self._kept_again(own, broker_settings)
+        stored = {name: value for name, value in stored.items() if name not in own}
+        TopicConfig.of(own, broker_settings, stored)
+        wanted = {CONFIG_PREFIX + name: value for name, value in self.to_set.items()} | stored_properties(stored)
+        changed = [prefix + name for name in [*self.to_set, *self.unset] for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)]
+        return dict.fromkeys(changed) | wanted
 
     def _kept_again(self, own: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str]:
         """What a topic that no longer sets something keeps of the broker settings from now on, as they are now."""
@@ -72,6 +76,16 @@ class Alteration:
             changed.add("compaction.strategy")
         names = [name for name in DECIDING if name in changed]
         return settled(own, broker_settings, names) if names else {}
+
+
+def alteration_of(table: Table, wanted: Mapping[str, str | None], run_id: str) -> FileChange | None:
+    """What gives a table these properties, without those that are null; null if it has them."""
+    gone = [name for name, value in wanted.items() if value is None and name in table.properties]
+    to_set = {name: value for name, value in wanted.items() if value is not None}
+    if not gone and all(table.properties.get(name) == value for name, value in to_set.items()):
+        return None
+    summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "alter"}
+    return FileChange(summary, to_set, removed_properties=gone)
 
 
 def altered(current: Mapping[str, str], to_set: Mapping[str, str], unset: Sequence[str]) -> dict[str, str]:

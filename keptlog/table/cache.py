@@ -28,14 +28,14 @@ from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.logs import StoredTopic
-from keptlog.table.state import CONFIG_PREFIX, STATE_PREFIX
+from keptlog.table.state import COMMENT, CONFIG_PREFIX, OWNERS, STATE_PREFIX
 
 _logger = logging.getLogger(__name__)
 
 FOLDER = "cache"
 _COLUMNS = [field.name for field in fields(Segment)]
 _HELD_COLUMNS = ["kind", "since_ms", "files", "bytes", "name", "partition"]
-_PROPERTIES = [FORMAT_VERSION, STATE_PREFIX, CONFIG_PREFIX]
+_PROPERTIES = [FORMAT_VERSION, STATE_PREFIX, CONFIG_PREFIX, COMMENT, OWNERS]
 """How the names of those properties begin that are kept.
 
 With the columns it is the version: an entry of a keptlog with others counts as none, but further fields are read over.

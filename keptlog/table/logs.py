@@ -14,6 +14,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import TopicConfig, known_settings
 from keptlog.log.counted import counted
+from keptlog.log.declared import About
 from keptlog.log.holder import Held, Holdings, Terms
 from keptlog.log.metrics import LastPass
 from keptlog.log.open_erasures import OpenErasures
@@ -27,6 +28,7 @@ from keptlog.table.state import (
     SOURCE,
     LogState,
     partition_count,
+    read_about,
     read_last_pass,
     read_open_erasures,
 )
@@ -68,6 +70,7 @@ class StoredTopic:
             Holdings(self.topic, terms, self.held),
             read_open_erasures(self.topic, self.properties),
             self.properties.get(SOURCE),
+            read_about(self.properties),
         )
 
 
@@ -87,6 +90,7 @@ class ObservedTopic:
     """What is open of those that were asked for."""
     source_json: str | None = None
     """Where the records come from, as it is stored; who cleans need not understand it (``read_source_identity``)."""
+    about: About = field(default_factory=About)
 
 
 def table_location(metadata_location: str) -> str:

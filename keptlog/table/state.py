@@ -22,10 +22,12 @@ log.reader.<name>                 a registered reader, as JSON: how long tombsto
 kafka.<name>                      the topic's own configuration, with Kafka's names; and, of what decides over deletion
                                   (``DECIDING``), what the broker settings said when the topic was made or altered
 log.default.<name>                the same value, if it is not the topic's own; absent in topics of 1.0 (ADR 30)
+comment                           what the topic is, for people; the name under which engines keep a table's comment
+keptlog.owners                    whose it is, separated by commas (ADR 49)
 
-All but marks, last passes, and settings move only in commits that produce a snapshot, and so by compare-and-swap
-(ADR 1). Journals become condemned in such a commit as well; one that is gone is taken off the list by any. Properties
-that are not in this list may be a newer keptlog's, and are left alone.
+All but marks, last passes, settings, and what is told to people move only in commits that produce a snapshot, and so
+by compare-and-swap (ADR 1). Journals become condemned in such a commit as well; one that is gone is taken off the list
+by any. Properties that are not in this list may be a newer keptlog's, and are left alone.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.declared import About
 from keptlog.log.metrics import LastPass
 from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.source import SourceIdentity, StoredSource
@@ -53,6 +56,8 @@ STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
 DEFAULT_PREFIX = "log.default."
 READER_PREFIX = "log.reader."
+COMMENT = "comment"
+OWNERS = "keptlog.owners"
 
 
 def first_dirty_offset(partition: int) -> str:
@@ -182,6 +187,18 @@ def read_source_identity(topic: str, text: str | None) -> SourceIdentity | None:
     if text is None:
         return None
     return from_json(SourceIdentity, text, f"topic {topic}: property {SOURCE}", "source", SET_IT_BACK)
+
+
+def read_about(properties: Mapping[str, str]) -> About:
+    """What is told of a topic to people; whoever may set a table's comment may set it too."""
+    owners = (each.strip() for each in properties.get(OWNERS, "").split(","))
+    return About(properties.get(COMMENT, "").strip() or None, tuple(each for each in owners if each))
+
+
+def about_properties(about: About) -> dict[str, str]:
+    """The same as it is stored; what is not told has no property."""
+    stored = {COMMENT: about.description or "", OWNERS: ",".join(about.owners)}
+    return {name: text for name, text in stored.items() if text}
 
 
 def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:

@@ -22,6 +22,8 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.counted import counted
+from keptlog.log.declared import About
+from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.deletion import being_deleted
@@ -32,7 +34,16 @@ from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.metadata_reading import NOT_METADATA, unreadable
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
-from keptlog.table.state import CONFIG_PREFIX, DEFAULT_PREFIX, PARTITIONS, partition_count
+from keptlog.table.state import (
+    CONFIG_PREFIX,
+    DEFAULT_PREFIX,
+    PARTITIONS,
+    SOURCE,
+    about_properties,
+    partition_count,
+    read_about,
+    source_to_json,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -50,6 +61,8 @@ class Topic:
     location: str
     snapshot_id: int | None
     """The current snapshot; null if nothing was ever appended."""
+    about: About = field(default_factory=About)
+    """Its description and owners."""
 
     @property
     def data_location(self) -> str:
@@ -134,6 +147,7 @@ def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:
         raw_config=raw_config(table.properties),
         location=table.location(),
         snapshot_id=snapshot.snapshot_id if snapshot else None,
+        about=read_about(table.properties),
     )
 
 
@@ -172,6 +186,9 @@ class TopicCreation:
     """What it sets itself."""
     stored: Mapping[str, str] = field(default_factory=dict)
     """What it keeps of the broker settings."""
+    about: About = field(default_factory=About)
+    source: SourceIdentity | None = None
+    """Where its records are to come from; null if they are appended, or it is not known yet."""
 
     def carry_out(self, catalog: Catalog, files: TableFiles, new_id: Callable[[], str]) -> Table:
         """Create the topic's table.
@@ -190,7 +207,8 @@ class TopicCreation:
             if not catalog.namespace_exists((NAMESPACE,)):
                 catalog.create_namespace((NAMESPACE,))
         properties = TABLE_PROPERTIES | {CONFIG_PREFIX + key: value for key, value in self.config.items()}
-        properties |= stored_properties(self.stored)
+        properties |= stored_properties(self.stored) | about_properties(self.about)
+        properties |= {SOURCE: source_to_json(self.source, None)} if self.source else {}
         try:
             table = catalog.create_table(
                 (NAMESPACE, name),
