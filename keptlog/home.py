@@ -35,6 +35,7 @@ from keptlog.log.holder import Holdings, Terms
 from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
+from keptlog.passes.apply import Applied, Applier
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.erase import Eraser
 from keptlog.passes.names import named_logs, refuse_unknown
@@ -67,8 +68,10 @@ from keptlog.table.catalog import EmbeddedCatalog, open_catalog
 from keptlog.table.drafts import Seal
 from keptlog.table.purge_memory import PurgeMemory
 from keptlog.table.receipt_chain import ReceiptChain
+from keptlog.table.side_by_side import AT_ONCE
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
+from keptlog.topics_file.reading import load_topics
 from keptlog.whole_file import warn_of_readers
 
 if TYPE_CHECKING:
@@ -131,6 +134,18 @@ class Home:
         if deletion.unfinished:
             raise deletion.unfinished
         return len(deletion.deleted_files)
+
+    def apply(self, file: Path | str, *, delete: Sequence[str] = (), now_ms: int | None = None) -> Applied:
+        """Bring the topics to what a file declares of them (docs/topics.md), and delete those that ``delete`` names.
+
+        A topic that fails stops no other: ``done`` has those that were created or altered, ``failed`` the error of each
+        that was not, and ``plan`` what was to be done. ``applier.plan`` tells that alone, and changes nothing.
+
+        Raises:
+            InvalidConfig: something of the file can't be accepted; says what, with the lines. Nothing was changed.
+        """
+        plan = self.applier.plan(load_topics(Path(file)), delete)
+        return self.applier.carry_out(plan, now_ms if now_ms is not None else wall_clock_ms())
 
     def append(
         self, topic: str, records: Iterable[NewRecord], *, now_ms: int | None = None, run_id: str | None = None
@@ -225,6 +240,11 @@ class Home:
         """
         engine = spark_engine(session or _no_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
         return Cleaner(self.store, engine, self.broker, monotonic_ms)
+
+    @property
+    def applier(self) -> Applier:
+        """What compares the topics of this home with what is declared of them, and brings them there."""
+        return Applier(self.store, new_id, 1 if self._is_embedded else AT_ONCE)
 
     @property
     def retainer(self) -> Retainer:

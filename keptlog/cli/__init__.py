@@ -18,11 +18,10 @@ from typing import NoReturn
 import click
 
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
-from keptlog.cli.output import EXIT_FAILED
+from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED
 from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 
-EXIT_BAD_INPUT = 2
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000
 """Python's own 700 suit programs that go on: what a command makes lives until it ends, or needs no collector."""
 

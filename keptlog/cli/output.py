@@ -17,6 +17,7 @@ from keptlog.progress import Progress, silent
 
 EXIT_FAILED = 1
 """Something was found, or failed."""
+EXIT_BAD_INPUT = 2
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")

@@ -1,4 +1,4 @@
-"""``keptlog topic``: create, list, describe, alter and delete topics."""
+"""``keptlog topic``: create, list, describe, alter and delete topics; from a file as well (``cli/apply.py``)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import click
 
+from keptlog.cli.apply import apply, export
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
@@ -31,7 +32,7 @@ config_option = click.option(
 
 @click.group()
 def topic() -> None:
-    """Create, list, describe, alter and delete topics."""
+    """Create, list, describe, alter and delete topics; or all of them at once, from a file."""
 
 
 @topic.command()
@@ -113,11 +114,16 @@ def describe(name: str, *, as_json: bool) -> None:
     ]
     if as_json:
         print_json(
-            {"topic": name, "partitions": described.partitions, "location": described.location, "source": source}
+            {"topic": name, "description": described.about.description, "owners": list(described.about.owners)}
+            | {"partitions": described.partitions, "location": described.location, "source": source}
             | {"settings": settings, "broker": broker, "without_meaning": without_meaning, "logs": logs}
         )
         return
     click.echo(f"{name}: {counted(described.partitions, 'partition')} at {described.location}")
+    if described.about.description:
+        click.echo(described.about.description)
+    if described.about.owners:
+        click.echo(f"owned by {', '.join(described.about.owners)}")
     if source:
         known = ", ".join(f"{what.replace('_', ' ')} {value}" for what, value in source.items() if value)
         click.echo(f"ingested from {known}")
@@ -171,6 +177,10 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     else:
         print_deletion(deletion)
     exit_if_failed({name: deletion.unfinished} if deletion.unfinished else {})
+
+
+topic.add_command(apply)
+topic.add_command(export)
 
 
 def _setting_row(resolved: Resolved) -> dict[str, object]:

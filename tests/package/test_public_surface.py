@@ -36,6 +36,7 @@ CALLS = {
     "describe_topic": "(self, name: 'str') -> 'Topic'",
     "alter_topic": "(self, name: 'str', to_set: 'Mapping[str, str]', unset: 'Sequence[str]' = ()) -> 'Topic'",
     "delete_topic": "(self, name: 'str') -> 'int'",
+    "apply": ("(self, file: 'Path | str', *, delete: 'Sequence[str]' = (), now_ms: 'int | None' = None) -> 'Applied'"),
     "append": (
         "(self, topic: 'str', records: 'Iterable[NewRecord]', *, now_ms: 'int | None' = None, "
         "run_id: 'str | None' = None) -> 'AppendResult'"

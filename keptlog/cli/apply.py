@@ -1,0 +1,172 @@
+"""``keptlog topic apply`` and ``export``: topics as code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from keptlog.cli.output import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    print_json,
+)
+from keptlog.cli.purged import deletion_numbers, print_deletion
+from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.home import open_home
+from keptlog.log.counted import counted
+from keptlog.passes.apply import Applied, PlannedChange, TopicsPlan
+from keptlog.topics_file.reading import TopicsFile, load_topics, read_topics
+from keptlog.topics_file.writing import as_data, as_yaml
+
+_STDIN = "-"
+_LISTED = 10
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--dry-run", is_flag=True, help="Show the differences, and change nothing.")
+@click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 1 if there are differences.")
+@click.option("--delete", multiple=True, metavar="TOPIC", help="Delete a topic too; may be repeated.")
+@click.option("--yes", is_flag=True, help="Do not ask before topics are deleted.")
+@json_option
+def apply(  # noqa: PLR0913
+    file: str, *, dry_run: bool, exit_code: bool, delete: Sequence[str], yes: bool, as_json: bool
+) -> None:
+    """Bring the topics to what FILE declares of them (- is standard input); docs/topics.md tells how it is written.
+
+    Shows the differences and carries them out, a commit a topic. If anything of FILE can't be accepted, all of that is
+    told with its lines, and nothing is changed. Topics that FILE does not name are left alone. A topic that fails stops
+    no other; the same command again does what is left.
+
+    \b
+    keptlog topic apply topics.yaml --dry-run
+    keptlog topic apply topics.yaml --delete users-old
+    """
+    if exit_code and not dry_run:
+        raise InvalidConfig("--exit-code tells of differences that are left: give --dry-run with it")
+    declared = _read(file)
+    applier = open_home().applier
+    plan = applier.plan(declared, delete)
+    if plan.refused:
+        _refuse(plan)
+    if not as_json:
+        _print_plan(plan)
+    if dry_run:
+        if as_json:
+            print_json(_plan_numbers(plan))
+        sys.exit(EXIT_FAILED if exit_code and plan.has_differences else 0)
+    if plan.deletions and not yes:
+        _confirm(plan, is_stdin_taken=file == _STDIN)
+    _report(applier.carry_out(plan, clock_ms(), lambda line: None if as_json else click.echo(line)), as_json=as_json)
+
+
+@click.command()
+@click.argument("names", metavar="[TOPIC]...", nargs=-1)
+@json_option
+def export(names: Sequence[str], *, as_json: bool) -> None:
+    """Write the file that declares the topics as they are, all or some: for keptlog topic apply, here or elsewhere.
+
+    \b
+    keptlog topic export > topics.yaml
+    """
+    topics, unreadable = open_home().applier.export(names)
+    if as_json:
+        # YAML takes some characters for line breaks that JSON leaves as they are; all of those are escaped.
+        click.echo(json.dumps(as_data(topics), indent=2))
+    else:
+        click.echo(as_yaml(topics), nl=False)
+    exit_if_failed(unreadable)
+
+
+def _read(file: str) -> TopicsFile:
+    if file == _STDIN:
+        return read_topics(sys.stdin.buffer.read(), "standard input")
+    return load_topics(Path(file))
+
+
+def _refuse(plan: TopicsPlan) -> NoReturn:
+    """A line for all that can't be accepted; what is wrong with the input counts more than what can't be read."""
+    for line in plan.refused_lines():
+        click.echo(f"keptlog: {' '.join(line.split())}", err=True)
+    is_input = any(isinstance(each.error, InvalidConfig | UnknownTopic | None) for each in plan.refused)
+    sys.exit(EXIT_BAD_INPUT if is_input else EXIT_FAILED)
+
+
+def _confirm(plan: TopicsPlan, *, is_stdin_taken: bool) -> None:
+    if is_stdin_taken:
+        raise InvalidConfig("standard input holds the file, so nobody can be asked: give --yes to delete topics")
+    names = ", ".join(plan.deletions)
+    click.confirm(f"delete {names} and all their records for good?", abort=True, err=True)
+
+
+def _print_plan(plan: TopicsPlan) -> None:
+    for change in plan.changes:
+        click.echo(f"{'+' if change.is_creation else '~'} {change.change.name}")
+        for line in _lines(change):
+            click.echo(f"    {line}")
+    for name in plan.deletions:
+        click.echo(f"- {name}, with all its records")
+    for name in plan.gone:
+        click.echo(f"{name} is not there: nothing to delete")
+    if plan.undeclared:
+        shown = [*plan.undeclared[:_LISTED], *(["…"] if len(plan.undeclared) > _LISTED else [])]
+        click.echo(f"left alone, because {plan.where} does not name them: {', '.join(shown)}")
+    created = sum(each.is_creation for each in plan.changes)
+    click.echo(
+        f"{created} to create, {len(plan.changes) - created} to alter, {len(plan.deletions)} to delete, "
+        f"{counted(len(plan.unchanged), 'topic')} as declared"
+    )
+
+
+def _lines(planned: PlannedChange) -> Iterator[str]:
+    """The differences of a topic, for people."""
+    for each in planned.differences:
+        before, after = (None if text is None else " ".join(text.split()) for text in (each.before, each.after))
+        if each.what in planned.defaults:
+            after = planned.defaults[each.what]
+        was = "" if planned.is_creation else f"{before or 'none'} -> "
+        yield f"{each.what}: {was}{after or 'none'}"
+    for note in planned.notes:
+        yield f"({note})"
+
+
+def _plan_numbers(plan: TopicsPlan) -> dict[str, object]:
+    changes = [
+        {
+            "topic": each.change.name,
+            "action": "create" if each.is_creation else "alter",
+            "differences": [{"what": one.what, "before": one.before, "after": one.after} for one in each.differences],
+            "notes": list(each.notes),
+        }
+        for each in plan.changes
+    ]
+    return {
+        "changes": changes,
+        "deletions": list(plan.deletions),
+        "unchanged": list(plan.unchanged),
+        "undeclared": list(plan.undeclared),
+        "gone": list(plan.gone),
+    }
+
+
+def _report(applied: Applied, *, as_json: bool) -> None:
+    if as_json:
+        deletions = {name: deletion_numbers(each) for name, each in applied.deletions.items()}
+        told = {"done": list(applied.done), "deleted": deletions}
+        failed = {name: str(error) for name, error in applied.failed.items()}
+        print_json(_plan_numbers(applied.plan) | told | {"failed": failed, "not_tried": list(applied.not_tried)})
+    else:
+        for deletion in applied.deletions.values():
+            print_deletion(deletion)
+    if applied.not_tried:
+        names = ", ".join(applied.not_tried)
+        click.echo(f"keptlog: not tried, because catalog or storage did not answer: {names}", err=True)
+    exit_if_failed(applied.failed)

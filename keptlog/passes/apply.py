@@ -1,0 +1,281 @@
+"""Topics as code: brings the topics of a home to what a file declares of them.
+
+    file ──> entries ──┐
+                       ├─ plan ──> create, alter, delete; or what can't be accepted ──> carried out, a commit a topic
+    home ──> topics  ──┘           data; changes nothing
+
+A plan is refused whole: where one entry can't be accepted, nothing is done for the others. Once it is carried out, each
+topic stands alone: one that fails stops no other, and applying the file again does what is left, because what is done
+is no difference any more. Only when catalog or storage don't answer nothing further is tried.
+
+A topic that is in the home and not in the file is left alone. To be deleted it has to be named.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
+from keptlog.log.config import TopicConfig
+from keptlog.log.declared import DeclaredTopic, Difference, TopicChange, change_to
+from keptlog.log.setting import Origin, as_text
+from keptlog.passes.names import require_topics
+from keptlog.progress import Progress, silent
+from keptlog.table.declaration import Declaration, DeclaredCreation, declared_topic
+from keptlog.table.deletion import TopicDeletion
+from keptlog.table.embedded import unfinished_deletion
+from keptlog.table.lineage import require_own
+from keptlog.table.side_by_side import side_by_side
+from keptlog.table.state import read_source
+from keptlog.table.store import LogStore
+from keptlog.topics_file.reading import TopicEntry, TopicsFile
+
+NOT_COMPACTED = "cleanup.policy is delete: it will not be compacted"
+OTHER_PARTITIONS = "a key may go to another partition from then on; its older records stay where they are"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What can't be accepted, and why."""
+
+    line: int
+    text: str
+    error: KeptlogError | None = None
+    """What the home said; null if the file itself is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """A change of one topic."""
+
+    change: TopicChange
+    topic_id: str | None = None
+    """Null if it is to be created."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Of the settings that go back to their defaults: what is in force then, and where it comes from."""
+    notes: tuple[str, ...] = ()
+    """What is easily overlooked, for people."""
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        return self.change.differences
+
+    @property
+    def is_creation(self) -> bool:
+        return self.change.before is None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsPlan:
+    """What lies between a file and a home."""
+
+    where: str
+    """The file's name."""
+    changes: tuple[PlannedChange, ...] = ()
+    """In the file's order."""
+    deletions: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
+    """In the home and not in the file: they are left alone."""
+    gone: tuple[str, ...] = ()
+    """To be deleted, and not there."""
+    refused: tuple[Refused, ...] = ()
+    """With one of these, nothing is done."""
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.changes or self.deletions)
+
+    def refused_lines(self) -> list[str]:
+        """What can't be accepted, each with its place."""
+        return [f"{self.where}:{each.line}: {each.text}" for each in self.refused]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a plan."""
+
+    plan: TopicsPlan
+    done: tuple[str, ...] = ()
+    """Topics that were created or altered."""
+    deletions: Mapping[str, TopicDeletion] = field(default_factory=dict)
+    """By topic; one that is not over is among the failed too."""
+    failed: Mapping[str, KeptlogError] = field(default_factory=dict)
+    not_tried: tuple[str, ...] = ()
+    """Because catalog or storage did not answer."""
+
+
+@dataclass(frozen=True)
+class Applier:
+    """Brings the topics of one store to what is declared of them; ``at_once`` of them side by side."""
+
+    store: LogStore
+    new_id: Callable[[], str]
+    at_once: int = 1
+
+    def plan(self, file: TopicsFile, delete: Collection[str] = ()) -> TopicsPlan:
+        """What is to be done; only the topics that the file names are read. Changes nothing.
+
+        Raises:
+            StorageUnavailable: the catalog can't be reached.
+        """
+        topics, going = set(self.store.topics()), set(self.store.being_deleted())
+        entries = {entry.topic.name: entry for entry in file.entries}
+        outage = threading.Event()
+
+        def planned_of(name: str) -> PlannedChange | Refused | None:
+            if outage.is_set():
+                return None
+            planned = self._planned(entries[name], topics, going)
+            if isinstance(planned, Refused) and isinstance(planned.error, StorageUnavailable):
+                outage.set()
+            return planned
+
+        planned = side_by_side(planned_of, entries, self.at_once)
+        refused = [Refused(each.line, each.text) for each in file.problems]
+        refused += [each for each in planned.values() if isinstance(each, Refused)]
+        for name in sorted(file.lines.keys() & set(delete)):
+            text = f"topic {name} is declared here and to be deleted (--delete {name}): choose one"
+            refused.append(Refused(file.lines[name], text))
+        changes = [each for each in planned.values() if isinstance(each, PlannedChange)]
+        wanted = list(dict.fromkeys(delete))
+        return TopicsPlan(
+            file.where,
+            tuple(each for each in changes if each.differences or each.is_creation),
+            tuple(name for name in wanted if name in topics | going),
+            tuple(each.change.name for each in changes if not (each.differences or each.is_creation)),
+            tuple(sorted(topics - file.lines.keys() - set(wanted))),
+            tuple(name for name in wanted if name not in topics | going),
+            tuple(sorted({(each.line, each.text): each for each in refused}.values(), key=attrgetter("line", "text"))),
+        )
+
+    def carry_out(self, plan: TopicsPlan, now_ms: int, progress: Progress = silent) -> Applied:
+        """Do it, deletions last; a topic that fails stops no other.
+
+        Raises:
+            InvalidConfig: something of the plan is refused, or the home is a copy, or was moved; nothing was done.
+        """
+        if plan.refused:
+            raise InvalidConfig(f"nothing was changed: {'; '.join(plan.refused_lines())}")
+        if not plan.has_differences:
+            return Applied(plan)
+        self.store.require_writable()
+        run = _Run(self.store, self._broker_settings, self.new_id, now_ms, progress)
+        changes = {each.change.name: each for each in plan.changes}
+        side_by_side(lambda name: run.attempt(name, lambda: run.change(changes[name])), changes, self.at_once)
+        for name in plan.deletions:
+            run.attempt(name, partial(run.delete, name))
+        in_order = [*changes, *plan.deletions]
+        return Applied(
+            plan,
+            tuple(name for name in changes if name in run.done),
+            run.deletions,
+            {name: run.failed[name] for name in in_order if name in run.failed},
+            tuple(name for name in in_order if name in run.not_tried),
+        )
+
+    def export(self, names: Iterable[str] = ()) -> tuple[list[DeclaredTopic], dict[str, KeptlogError]]:
+        """The topics as they are, all or some, by name; and those that can't be read, with the reason.
+
+        Raises:
+            UnknownTopic: there is no topic of such a name.
+        """
+        names, topics = list(names), self.store.topics()
+        require_topics(names, topics)
+        found = side_by_side(self._exported, sorted(set(names)) or topics, self.at_once)
+        declared = [each for each in found.values() if isinstance(each, DeclaredTopic)]
+        return declared, {name: each for name, each in found.items() if isinstance(each, KeptlogError)}
+
+    @property
+    def _broker_settings(self) -> Mapping[str, str]:
+        return self.store.clock_guard.broker_settings
+
+    def _planned(self, entry: TopicEntry, topics: set[str], going: set[str]) -> PlannedChange | Refused:
+        name = entry.topic.name
+        try:
+            if name in topics:
+                return self._altered(entry.topic)
+            self._require_free_name(name, topics, going)
+            is_compacted = TopicConfig.of(entry.topic.config, self._broker_settings).is_compacted
+            return PlannedChange(change_to(None, entry.topic, ()), notes=() if is_compacted else (NOT_COMPACTED,))
+        except KeptlogError as error:
+            text = f"topic {name}: {str(error).removeprefix(f'topic {name}: ')}"
+            return Refused(entry.line, text, error)
+
+    def _altered(self, declared: DeclaredTopic) -> PlannedChange:
+        """What a topic that is there lacks; all that its commit would refuse is refused here."""
+        table = self.store.load_table(declared.name)
+        before = declared_topic(table)
+        change = change_to(before, declared, read_source(declared.name, table.properties).positions)
+        notes = () if before.partitions == change.after.partitions else (OTHER_PARTITIONS,)
+        planned = PlannedChange(change, str(table.metadata.table_uuid), self._defaults(change), notes)
+        if planned.differences:
+            require_own(table)
+            Declaration(change, planned.topic_id or "", "").properties(table.properties, self._broker_settings)
+        return planned
+
+    def _defaults(self, change: TopicChange) -> dict[str, str]:
+        config = TopicConfig.of(change.after.config, self._broker_settings)
+        return {
+            each.setting.name: f"{as_text(each.value)}, "
+            + ("the default" if each.origin is Origin.DEFAULT else f"of the broker setting {each.origin_name}")
+            for each in config.resolved
+            if each.setting.name in change.unset
+        }
+
+    def _require_free_name(self, name: str, topics: set[str], going: set[str]) -> None:
+        if name in going:
+            raise InvalidConfig(str(unfinished_deletion(name)))
+        for other in topics | going:
+            if other.lower() == name.lower():
+                raise InvalidConfig(f"it differs from topic {other} only in capitals: choose another name")
+
+    def _exported(self, name: str) -> DeclaredTopic | KeptlogError:
+        try:
+            return declared_topic(self.store.load_table(name))
+        except KeptlogError as error:
+            return error
+
+
+@dataclass
+class _Run:
+    """A plan on its way, and what became of each topic."""
+
+    store: LogStore
+    broker_settings: Mapping[str, str]
+    new_id: Callable[[], str]
+    now_ms: int
+    progress: Progress
+    done: set[str] = field(default_factory=set)
+    deletions: dict[str, TopicDeletion] = field(default_factory=dict)
+    failed: dict[str, KeptlogError] = field(default_factory=dict)
+    not_tried: set[str] = field(default_factory=set)
+
+    def attempt(self, name: str, do: Callable[[], None]) -> None:
+        """Do it for a topic, unless it would fail as the one before did."""
+        if any(isinstance(error, StorageUnavailable) for error in list(self.failed.values())):
+            self.not_tried.add(name)
+            return
+        try:
+            do()
+        except KeptlogError as error:
+            self.failed[name] = error
+
+    def change(self, planned: PlannedChange) -> None:
+        committer, change = self.store.committer, planned.change
+        if planned.topic_id is None:
+            DeclaredCreation(change.after).commit(committer, self.broker_settings, self.new_id)
+        else:
+            Declaration(change, planned.topic_id, self.new_id()).commit(committer, self.broker_settings)
+        self.done.add(change.name)
+        self.progress(f"{'altered' if planned.topic_id else 'created'} {change.name}")
+
+    def delete(self, name: str) -> None:
+        deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms)
+        if deletion.unfinished:
+            raise deletion.unfinished
