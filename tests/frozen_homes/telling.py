@@ -89,6 +89,11 @@ def purged(home: Path, now_ms: int) -> Any:
     return {topic: {key: row[key] for key in _COMPARED_IN_PURGE if key in row} for topic, row in receipts.items()}
 
 
+def declared(home: Path) -> Any:
+    """What a file would have to declare of its topics, since format 1.3."""
+    return keptlog(home, 0, "topic", "export", "--json").json
+
+
 def topics(home: Path) -> list[str]:
     return open_home(home, {}).store.topics()
 

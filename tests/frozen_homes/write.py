@@ -19,10 +19,11 @@ from tests.frozen_homes.archive import home_in, pack, unpack
 from tests.frozen_homes.command import keptlog
 from tests.frozen_homes.homes import HOMES
 from tests.frozen_homes.homes_since_1_2 import HOMES_SINCE_1_2
+from tests.frozen_homes.homes_since_1_3 import HOMES_SINCE_1_3
 from tests.frozen_homes.promises import promised
 from tests.frozen_homes.writer import DAY_MS, Writer
 
-_ALL = HOMES | HOMES_SINCE_1_2
+_ALL = HOMES | HOMES_SINCE_1_2 | HOMES_SINCE_1_3
 _LATER_MS = 40 * DAY_MS
 """By then all segments are closed, and all tombstones but those that were told to wait may go."""
 
@@ -64,6 +65,7 @@ def _expectation(archive: Path, now_ms: int, temporary: Path) -> dict[str, Any]:
         "verified": telling.verdicts(as_it_is, now_ms),
         "status": telling.status(as_it_is, now_ms),
         "promised": promised(as_it_is, now_ms),
+        "declared": telling.declared(as_it_is),
         "clean_code": clean.code,
         "cleaned": telling.meaning(cleaned),
         "cleaned_verified": telling.verdicts(cleaned, later_ms),
