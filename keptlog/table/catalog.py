@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -224,7 +225,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     _require_quoted_password(str(properties.get("uri", "")))
     try:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
-            catalog = load_catalog(CATALOG_NAME, **{"py-io-impl": _FILE_IO} | _with_own_class(properties))
+            catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(properties))
             if isinstance(catalog, SqlCatalog):
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.
                 catalog.properties.setdefault(_PRE_PING, properties.get(_PRE_PING.replace("_", "-"), "true"))
@@ -250,6 +251,15 @@ def _require_quoted_password(uri: str) -> None:
             f"the configured catalog {CATALOG_NAME!r}: the password in its uri has an @ in it, so that nobody can tell "
             "where it ends: write %40 for @, %2F for /, %3A for : and %25 for %"
         )
+
+
+def _loaded(properties: dict[str, Any]) -> Catalog:
+    """A catalog by its settings; PyIceberg refuses a class of ours beside the type that the configuration names."""
+    module, _, name = str(properties.get("py-catalog-impl", "")).rpartition(".")
+    if not module.startswith("keptlog."):
+        return load_catalog(CATALOG_NAME, **properties)
+    own: type[Catalog] = getattr(import_module(module), name)
+    return own(CATALOG_NAME, **properties)
 
 
 def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:

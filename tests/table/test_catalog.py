@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,31 @@ def test_a_catalog_that_pyiceberg_is_configured_with_replaces_the_embedded_one(
     assert values(store_at(tmp_path / "elsewhere")) == [(0, 0, b"v")]
     assert (tmp_path / "lake" / "keptlog" / TOPIC).is_dir()
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("has_type", [True, False])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_rest_catalog_of_the_configuration_that_a_process_begins_with_is_opened(
+    tmp_path: Path, has_type: bool, is_file: bool
+) -> None:
+    """PyIceberg reads its configuration when it is imported, and puts it beside what it is told."""
+    create(tmp_path / "home")
+    with rest_server(tmp_path / "home") as server:
+        settings = {"uri": server.uri} | ({"type": "rest"} if has_type else {})
+        environment = {"KEPTLOG_HOME": str(tmp_path / "elsewhere"), "PYICEBERG_HOME": str(tmp_path)}
+        if is_file:
+            lines = [f"    {name}: {value}\n" for name, value in settings.items()]
+            (tmp_path / ".pyiceberg.yaml").write_text(f"catalog:\n  keptlog:\n{''.join(lines)}")
+        else:
+            environment |= {f"PYICEBERG_CATALOG__KEPTLOG__{name.upper()}": value for name, value in settings.items()}
+        told = subprocess.run(
+            [sys.executable, "-c", "from keptlog.home import open_home; print(open_home().store.topics())"],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert told.stdout == f"{[TOPIC]}\n", told.stderr
 
 
 def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
