@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
@@ -26,16 +25,16 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from examples.installed import NotInstalled, java
+from examples.installed import java
 from examples.kafka_broker import DEADLINE_SECONDS, KafkaBroker, kafka_broker
 from examples.kafka_jars import VERSION, WHAT, kafka_jars
 from examples.profiles_telling import PARTITIONS, ProfilesTelling
 from examples.telling import DAY_MS, chapter, demo_home, say, where_to_look
-from examples.to_the_end import INTERRUPTED, interruptible, warm_spark
+from examples.to_the_end import add_records, exit_code_of, warm_spark
 from examples.user_profiles import user_profiles
 from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.dagster.orchestration.sensors import SENSORS
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import StorageUnavailable
 from keptlog.home import Home
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
@@ -43,7 +42,6 @@ from keptlog.log.record import NewRecord
 TOPIC = "demo.user-profiles"
 SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": str(DAY_MS)}
 RECORDS = 200_000
-_FEWEST_RECORDS = 1000
 _ERRORS_ONLY = 3
 """librdkafka logs that a broker which has just started lets it wait; that is no news."""
 
@@ -188,23 +186,9 @@ def run(count: int) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; 0 if the proof holds, 1 if not, 2 if something is missing on this machine."""
     parser = argparse.ArgumentParser(prog="python -m examples.demo_kafka", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--records", type=int, default=RECORDS, help=f"how many to produce; default {RECORDS}")
+    add_records(parser, RECORDS)
     count = parser.parse_args(arguments).records
-    if count < _FEWEST_RECORDS:
-        parser.error(f"--records {count} is too few for a story: take {_FEWEST_RECORDS} or more")
-    warnings.simplefilter("ignore", dg.BetaWarning)  # Dagster's own use of its own beta parameters
-    try:
-        with interruptible():
-            return run(count)
-    except NotInstalled as missing:
-        print(f"demo-kafka: {missing}", file=sys.stderr)
-        return 2
-    except (KeptlogError, dg.Failure) as error:
-        print(f"demo-kafka: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-        print("demo-kafka: interrupted; the broker and Spark are gone", file=sys.stderr)
-        return INTERRUPTED
+    return exit_code_of("demo-kafka", "the broker and Spark are gone", lambda: run(count))
 
 
 if __name__ == "__main__":

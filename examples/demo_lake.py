@@ -6,7 +6,7 @@
 
 It is proved record by record: what was appended and imported, by offset, key, value, timestamp and headers, before it
 is cleaned; afterwards every key's latest value, in the topic and in the restored file; at the end that the bucket has
-the live segments and no other.
+the live segments and no other, and the database Dagster's runs.
 
 All servers run on this machine, on loopback, and are gone at the end, whatever happens. ``--stay`` keeps them until
 Ctrl-C, and says how to use them from another terminal. Needs Maven, once, and PostgreSQL.
@@ -19,11 +19,12 @@ import importlib.util
 import io
 import json
 import os
+import shlex
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -31,16 +32,16 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import sqlalchemy
 
 from examples.installed import NotInstalled
 from examples.lake.server_process import ServerProcess
-from examples.lake.whole_lake import BUCKET, Lake, whole_lake
+from examples.lake.whole_lake import BUCKET, DAGSTER_DATABASE, Lake, whole_lake
 from examples.profiles_telling import PARTITIONS, ProfilesTelling
 from examples.telling import DAY_MS, chapter, demo_home, say
-from examples.to_the_end import INTERRUPTED, interruptible, warm_spark
+from examples.to_the_end import add_records, exit_code_of, warm_spark
 from examples.user_profiles import user_profiles
 from keptlog.dagster.orchestration.sensors import SENSORS
-from keptlog.errors import KeptlogError
 from keptlog.home import Home, new_id, spark_session
 from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.log.iso_time import iso_time
@@ -55,7 +56,6 @@ SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retent
 RECORDS = 30_000
 _BATCHES = 3
 _KILLED_AFTER_S = 1.0
-_FEWEST_RECORDS = 1000
 _LOGS = Path(__file__).parents[1] / "tests" / "data" / "broker_logs"
 _IMPORTED = "transactions"
 
@@ -113,6 +113,17 @@ class Demo(ProfilesTelling):
         say(f"  restored as JSON lines: {count:,} records; {'the same' if same else 'NOT THE SAME'}")
         return same
 
+    def runs_are_in_postgres(self, lake: Lake) -> bool:
+        """Ask the database itself, past Dagster: every run of the story with its events, and no other."""
+        engine = sqlalchemy.create_engine(lake.database.uri(DAGSTER_DATABASE), poolclass=sqlalchemy.NullPool)
+        with engine.connect() as connection:
+            rows = connection.execute(sqlalchemy.text("select run_id, count(*) from event_logs group by run_id"))
+            events: dict[str, int] = {run_id: count for run_id, count in rows if run_id}
+            runs = set(connection.execute(sqlalchemy.text("select run_id from runs")).scalars())
+        same = bool(runs) and runs == {run.run_id for run in self.instance.get_runs()} == set(events)
+        say(f"  Dagster's runs in Postgres: {len(runs)}, with {sum(events.values()):,} events")
+        return same
+
     def bucket_has_what_is_live(self, lake: Lake) -> bool:
         """Ask the store itself, past keptlog: the live segments, no other, and no upload that nobody completed."""
         client, store = lake.s3.client(), self.home.store
@@ -166,7 +177,7 @@ def tell(lake: Lake, home: Home, instance: dg.DagsterInstance, count: int) -> bo
     demo.now_ms += DAY_MS
     chapter("7. Purge. What was replaced leaves the bucket")
     demo.purge()
-    proofs += [demo.bucket_has_what_is_live(lake), demo.has_latest_values()]
+    proofs += [demo.bucket_has_what_is_live(lake), demo.has_latest_values(), demo.runs_are_in_postgres(lake)]
     equal = all(proofs)
     say("  equal: every record before the cleans, every key's latest value after them" if equal else "  NOT EQUAL")
     return equal
@@ -185,36 +196,28 @@ def run(count: int, *, stay: bool) -> int:
             say(f"  started in {time.monotonic() - started:.0f} s")
             proved = tell(lake, home, instance, count)
         if stay:
-            chapter("The servers stay until Ctrl-C. In another terminal:")
-            for name, value in lake.environment.items():
-                say(f"  export {name}={value}")
-            say("  .venv/bin/keptlog status")
-            threading.Event().wait()
+            wait_for_the_user(lake)
     chapter(f"Done in {time.monotonic() - started:.0f} s; the lake is gone.")
     return 0 if proved else 1
+
+
+def wait_for_the_user(lake: Lake) -> None:
+    """Say how to use the servers from elsewhere, and wait until somebody ends it."""
+    chapter("The servers stay until Ctrl-C. In another terminal:")
+    for name, value in lake.environment.items():
+        say(f"  export {name}={shlex.quote(value)}")
+    say(f"  {shlex.quote(str(Path(sys.executable).parent / 'keptlog'))} status")
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; 0 if the proof holds, 1 if not, 2 if something is missing on this machine."""
     parser = argparse.ArgumentParser(prog="python -m examples.demo_lake", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--records", type=int, default=RECORDS, help=f"how many to append; default {RECORDS}")
+    add_records(parser, RECORDS)
     parser.add_argument("--stay", action="store_true", help="keep the servers until Ctrl-C")
     given = parser.parse_args(arguments)
-    if given.records < _FEWEST_RECORDS:
-        parser.error(f"--records {given.records} is too few for a story: take {_FEWEST_RECORDS} or more")
-    warnings.simplefilter("ignore", dg.BetaWarning)  # Dagster's own use of its own beta parameters
-    try:
-        with interruptible():
-            return run(given.records, stay=given.stay)
-    except NotInstalled as missing:
-        print(f"demo-lake: {missing}", file=sys.stderr)
-        return 2
-    except (KeptlogError, dg.Failure) as error:
-        print(f"demo-lake: {error}", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-        print("demo-lake: interrupted; the lake is gone", file=sys.stderr)
-        return INTERRUPTED
+    return exit_code_of("demo-lake", "the lake is gone", lambda: run(given.records, stay=given.stay))
 
 
 if __name__ == "__main__":

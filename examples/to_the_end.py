@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import sys
+import warnings
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
+import dagster as dg
 from pyspark import SparkContext
 
+from examples.installed import NotInstalled
+from keptlog.errors import KeptlogError
 from keptlog.spark.session import start_session
 
+_FEWEST_RECORDS = 1000
 INTERRUPTED = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -49,3 +56,35 @@ def interruptible() -> Iterator[None]:
     finally:
         for each, handler in zip(_SIGNALS, before, strict=True):
             signal.signal(each, handler)
+
+
+def add_records(parser: ArgumentParser, default: int) -> None:
+    """How many records a story is told with: ``--records``."""
+
+    def count(text: str) -> int:
+        number = int(text)
+        if number < _FEWEST_RECORDS:
+            parser.error(f"--records {number} is too few for a story: take {_FEWEST_RECORDS} or more")
+        return number
+
+    parser.add_argument("--records", type=count, default=default, help=f"how many records; default {default}")
+
+
+def exit_code_of(demo: str, gone: str, story: Callable[[], int]) -> int:
+    """Tell a story; ``gone`` is what is gone when it is interrupted.
+
+    What ends it is one line: 2 if something is missing on this machine, 1 for any other error.
+    """
+    warnings.simplefilter("ignore", dg.BetaWarning)  # Dagster's own use of its own beta parameters
+    try:
+        with interruptible():
+            return story()
+    except NotInstalled as missing:
+        print(f"{demo}: {missing}", file=sys.stderr)
+        return 2
+    except (KeptlogError, dg.Failure) as error:
+        print(f"{demo}: {error}", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        print(f"{demo}: interrupted; {gone}", file=sys.stderr)
+        return INTERRUPTED

@@ -5,7 +5,8 @@
     kill     as ``kill -9`` does, its children in its process group included
     pause    it holds its ports and does not answer; resume
 
-``leash`` ends it if this process is gone. Ctrl-C at the terminal does not reach it, but whoever started it.
+``leash`` ends it if this process is gone, and deletes a folder that is held. Ctrl-C at the terminal does not reach it,
+but whoever started it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -149,6 +151,15 @@ def running(server: ServerProcess) -> Iterator[None]:
         yield
     finally:
         server.stop()
+
+
+@contextmanager
+def held_folder(prefix: str) -> Iterator[Path]:
+    """A new temporary folder. It is gone when the block ends, and soon after this process was killed."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    command = [sys.executable, "-I", "-S", str(_LEASH), "--folder", folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
+        yield Path(folder)
 
 
 def free_ports(count: int) -> list[int]:

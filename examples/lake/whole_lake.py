@@ -20,9 +20,11 @@ from examples.installed import java
 from examples.lake.postgres import Postgres, postgres
 from examples.lake.rest_catalog import RestCatalog, rest_catalog, rest_classpath
 from examples.lake.s3_server import S3Server, s3_server
+from examples.lake.server_process import held_folder
 from examples.lake.spark_cluster import WHAT, SparkCluster, spark_cluster
 
 BUCKET = "lake"
+DAGSTER_DATABASE = "dagster"
 _DAGSTER = """\
 storage:
   postgres:
@@ -61,6 +63,7 @@ class Lake:
             "KEPTLOG_HOME": str(self.folder / "home"),
             "KEPTLOG_SPARK_MASTER": self.cluster.master,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(self.folder / "spark"),
             "DAGSTER_HOME": str(self.folder / "dagster"),
         }
 
@@ -82,7 +85,9 @@ def whole_lake(say: Callable[[str], None]) -> Iterator[Lake]:
     java(WHAT)
     rest_classpath(say)
     with ExitStack() as opened:
-        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="keptlog-lake-")))
+        folder = opened.enter_context(held_folder("keptlog-lake-"))
+        folder.chmod(0o711)  # PostgreSQL may run as somebody else
+        opened.enter_context(_temporary_files_in(folder))
         database = opened.enter_context(postgres())
         s3 = opened.enter_context(s3_server())
         say(f"  S3        {s3.endpoint}, bucket {BUCKET}")
@@ -96,9 +101,20 @@ def whole_lake(say: Callable[[str], None]) -> Iterator[Lake]:
         yield Lake(s3, database, catalog, cluster, folder)
 
 
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """All that the servers and this process put aside lies in one folder, so that all of it goes with it."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
 def _write_dagster_home(folder: Path, database: Postgres) -> None:
-    name = "dagster"
-    database.create(name)
+    database.create(DAGSTER_DATABASE)
     folder.mkdir()
     user = database.uri().partition("//")[2].partition("@")[0]
-    (folder / "dagster.yaml").write_text(_DAGSTER.format(port=database.port, user=json.dumps(user), database=name))
+    (folder / "dagster.yaml").write_text(
+        _DAGSTER.format(port=database.port, user=json.dumps(user), database=DAGSTER_DATABASE)
+    )
