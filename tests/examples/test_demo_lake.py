@@ -22,6 +22,7 @@ from examples.lake.rest_catalog import rest_classpath
 from tests.processes import descendants, left
 
 _DEADLINE_SECONDS = 280
+_ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -75,11 +76,13 @@ def test_the_story_on_a_lake_proves_itself_though_a_worker_dies_and_its_servers_
             break
     command = [*shlex.split(told.splitlines()[-1]), "--json"]
     elsewhere = {name: value for name, value in os.environ.items() if not name.startswith(("KEPTLOG_", "SPARK_"))}
-    status = subprocess.run(command, env=elsewhere | variables, capture_output=True, text=True, check=True)
-    assert {each["topic"] for each in json.loads(status.stdout)["logs"]} == {"demo.user-profiles", "transactions"}
-
+    elsewhere |= variables | {"PYTHONPATH": str(_ROOT)}
+    status = subprocess.run(command, env=elsewhere, capture_output=True, text=True, check=False)
     telling.terminate()
     told += telling.communicate(timeout=_DEADLINE_SECONDS)[0]
+    assert status.returncode == 0, status.stderr
+    shown = [each["topic_partition"] for each in json.loads(status.stdout)["logs"]]
+    assert shown == [*(f"demo.user-profiles-{number}" for number in range(3)), "transactions-0"]
     assert telling.returncode == 0, told
     assert told.endswith("the lake is gone.\n")
     for sensor in ("dirty_ratio_sensor", "tombstone_expiry_sensor"):
