@@ -32,7 +32,12 @@ from tests.readers.prepared import TOPIC, play
 _MOMENT = "deleted up to the middle of a clean segment"
 _DUCKDB = "1.5.5"
 """The last whose httpfs a package registry has."""
-_S3A_NEEDS = ("software.amazon.awssdk:bundle:2.35.4",)
+_S3A_NEEDS = (
+    "software.amazon.awssdk:bundle:2.35.4",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+    "org.wildfly.openssl:wildfly-openssl:2.2.5.Final",
+)
+"""What hadoop-aws depends on: Spark takes jars from where Maven keeps them, also if it finds only a name there."""
 
 
 class Lake:
