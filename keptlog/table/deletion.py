@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.receipts.receipt import Draft
+from keptlog.storage.files import StoredFile
 from keptlog.table.drafts import PURGE, Seal, Sealing, content_of, drafts_among, has_receipt, seal_drafts, write_draft
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles
@@ -55,6 +56,7 @@ from keptlog.table.journal import (
     write_journal,
 )
 from keptlog.table.named_files import NamedFiles
+from keptlog.table.own_folder import require_own_folder
 from keptlog.table.reach import OUT_OF_REACH, reaching
 from keptlog.table.references import References, all_references, comparable, comparable_forms
 from keptlog.table.removal import NotDeleted, Removal, not_deleted_error
@@ -128,6 +130,7 @@ class Deletion:
 
         Raises:
             UnknownTopic: there is nothing to delete.
+            LogCorrupt: something else lies in its folder.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
         """
         with reaching(f"topic {self.name} can't be deleted"):
@@ -135,6 +138,7 @@ class Deletion:
             earlier = self._finish() if unfinished else TopicDeletion(self.name)
             if not earlier.is_over:
                 return earlier
+            self._require_own_folder()
             with contextlib.suppress(NamespaceAlreadyExistsError):
                 if not self.catalog.namespace_exists((DELETING,)):
                     self.catalog.create_namespace((DELETING,))
@@ -173,6 +177,16 @@ class Deletion:
         removal = Removal(self.files, table.location())
         gone = (DeletedFile(last, 0),) if removal.delete_file(last) else ()
         return TopicDeletion(self.name, done.deleted_files + gone, removal.refused, done.receipts, done.sealing)
+
+    def _require_own_folder(self) -> None:
+        """Look before the topic leaves its namespace: what is refused is to stay as it is."""
+        with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
+            location = self.catalog.load_table((NAMESPACE, self.name)).location()
+            self.require_own_folder(location, self.files.list(location))
+
+    def require_own_folder(self, location: str, listed: Iterable[StoredFile]) -> None:
+        """Raises LogCorrupt if something else lies in the topic's folder."""
+        require_own_folder(self.catalog, self.name, location, (file.path for file in listed))
 
     def _is_location_of(self, location: str) -> bool:
         """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""
@@ -218,6 +232,7 @@ class _Emptying:
         """The journals that are to be carried out, with one of what no other names; null if nothing is left to do."""
         files, location = self.deletion.files, self.table.location()
         listed = list(files.list(location))
+        self.deletion.require_own_folder(location, listed)
         # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
         # another call has finished the deletion, a new topic may have got it, and be what was listed.
         again = deleting(self.deletion.catalog, self.deletion.name)

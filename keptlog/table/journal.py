@@ -29,6 +29,7 @@ from keptlog.whole_file import is_unfinished
 EXPIRY = "expiry"
 SWEEP = "sweep"
 DELETION = "topic-delete"
+_SET_ASIDE = "keptlog purge sets it aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,10 @@ def read_journal(files: TableFiles, path: str) -> Journal:
         LogCorrupt: it is none.
     """
     text = files.read_bytes(path).decode(errors="replace")
-    return from_json(Journal, text, path, "journal of a purge", "keptlog purge sets it aside")
+    journal = from_json(Journal, text, path, "journal of a purge", _SET_ASIDE)
+    if not all(named and "\0" not in named for named in journal.paths):
+        raise LogCorrupt(f"{path} is no journal of a purge: it names a file that no storage can have; {_SET_ASIDE}")
+    return journal
 
 
 def read_journals(files: TableFiles, location: str, paths: Iterable[str]) -> tuple[dict[str, Journal], dict[str, str]]:

@@ -58,12 +58,14 @@ from keptlog.table.journal import (
 )
 from keptlog.table.manifests import commit_without_snapshot
 from keptlog.table.named_files import NamedFiles
+from keptlog.table.own_folder import require_own_folder
 from keptlog.table.purge_receipt import Account, PurgeReceipt
 from keptlog.table.quiet import PurgeTimes, Storage
 from keptlog.table.references import (
     Manifests,
     References,
     all_references,
+    below,
     comparable,
     comparable_forms,
     live_references,
@@ -105,7 +107,7 @@ class Purge:
         """Finish what was begun, expire, delete, sweep.
 
         Raises:
-            LogCorrupt: the storage knows more than the catalog, or what the table needs is not there; says which file.
+            LogCorrupt: storage knows more than the catalog, a file is not there, or is another table's; says which.
             StalePlan: another purge was faster, and has deleted what this one was about to read.
             KeptlogError: from the commit; the next purge finishes the work.
         """
@@ -122,7 +124,9 @@ class Purge:
     def _purge(self) -> PurgeReceipt:
         # Listed before the table is looked at: whatever is committed later is not in the list, and safe.
         listed = list(self.files.list(self.topic.location))
-        forms = comparable_forms(file.path for file in listed)
+        paths = [file.path for file in listed]
+        require_own_folder(self.committer.catalog, self.topic.name, self.topic.location, paths)
+        forms = comparable_forms(paths)
         self._stored = {forms[file.path]: file for file in listed}
         self._hidden = hidden_below(self.files, self.topic.location)
         if self.times.has_nothing_to_do(self.first_look, self._storage, self._manifests):
@@ -130,7 +134,7 @@ class Purge:
             quiet = self.times.quiet(self.first_look, self._storage, self._stored)
             return PurgeReceipt(self.topic.name, (), (), (), (), not_looked_at=told, quiet=quiet)
         table = self._table()
-        self._spared = spared_references(table, (file.path for file in listed), self._manifests)
+        self._spared = spared_references(table, paths, self._manifests)
         self._require_live_files(table)
         self._read_journals(table)
         left_behind = set(self._removal.journals)
@@ -175,10 +179,10 @@ class Purge:
         Raises:
             LogCorrupt: a file is not there.
         """
-        place = comparable(f"{self.topic.location}/x").removesuffix("x")
+        is_below = below(self.topic.location)
         live = live_references(table, self._manifests)
         for path, form in comparable_forms([*live.data_bytes, *live.metadata_bytes]).items():
-            if form in self._stored or not form.startswith(place) or self.files.exists(path):
+            if form in self._stored or not is_below(form) or self.files.exists(path):
                 continue
             # Another purge may have deleted it since the table was loaded: then the table has moved on.
             live_now = live_references(self._table(), self._manifests).keys()

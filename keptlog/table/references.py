@@ -208,3 +208,12 @@ def comparable_forms(paths: Iterable[str]) -> dict[str, str]:
             folders[folder] = os.path.realpath("/" + folder.lstrip("/") if local.startswith("/") else folder)
         forms[path] = f"{folders[folder]}/{name}"
     return forms
+
+
+def below(folder: str) -> Callable[[str], bool]:
+    """Tells of paths in their comparable form whether they lie below a folder.
+
+    An object store takes two dots for a name, but what is between here and there may not.
+    """
+    place = comparable(f"{folder}/x").removesuffix("x")
+    return lambda form: form.startswith(place) and ".." not in form.removeprefix(place).split("/")

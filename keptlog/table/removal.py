@@ -1,6 +1,7 @@
 """Deletes what journals name, looks whether it is gone, and leaves receipts: for purges and for deletions of topics.
 
-    delete       each file by itself: one that can't be deleted is told with the reason, and the others go all the same
+    delete       each file by itself: one that can't be deleted is told with the reason, and the others go all the same;
+                 what lies outside of the table's folder is never deleted, whoever has named it
     look again   the storage is listed once more; what is still there is not deleted, whatever the storage said
     settle       for each journal, in the order of their names:
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.counted import counted
@@ -30,11 +32,14 @@ from keptlog.table.files import TableFiles, local_path
 from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import DELETION, DeletedFile, Journal, write_journal
 from keptlog.table.reach import OUT_OF_REACH, one_line
-from keptlog.table.references import comparable, comparable_forms
+from keptlog.table.references import below, comparable_forms
 
 _REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.EBUSY}
 _REFUSED_BY_S3 = ("ACCESS_DENIED", "AccessDenied")
 _STILL_THERE = "it is still there, although the storage said that it was deleted"
+_ELSEWHERE = (
+    "it lies outside of the topic's folder, where a purge deletes nothing: delete it by hand if nobody needs it"
+)
 _NAMED_IN_ERROR = 3
 _FAILURES: tuple[type[Exception], ...] = (*OUT_OF_REACH, StorageUnavailable)
 
@@ -72,6 +77,10 @@ class Removal:
         """What the storage would not delete, whether it has a journal or not."""
         return tuple(NotDeleted(path, 0, reason) for path, reason in self._reasons.items())
 
+    @cached_property
+    def _is_below(self) -> Callable[[str], bool]:
+        return below(self.location)
+
     def named(self) -> set[str]:
         """All that the journals name, in comparable form."""
         return set(comparable_forms(path for journal in self.journals.values() for path in journal.paths).values())
@@ -97,7 +106,8 @@ class Removal:
         Raises:
             OSError, StorageUnavailable: the storage does not answer any more.
         """
-        paths = [path for journal in doomed for path in journal.paths]
+        forms = comparable_forms(path for journal in doomed for path in journal.paths)
+        paths = [path for path, form in forms.items() if self._is_below(form)]
         if local_path(self.location) is None:
             # An object store deletes many at once.
             for left in self.files.delete_many(paths):
@@ -123,16 +133,22 @@ class Removal:
         listed = list(self.files.list(self.location))
         self.hidden = hidden_below(self.files, self.location)
         present = set(comparable_forms(file.path for file in [*listed, *self.hidden.files]).values())
-        place = comparable(f"{self.location}/x").removesuffix("x")
         looked_for = [file for journal in doomed for file in journal.segments + journal.metadata]
         forms = comparable_forms(file.path for file in looked_for)
         for file in looked_for:
-            form = forms[file.path]
-            is_there = form in present if form.startswith(place) else self.files.exists(file.path)
-            if is_there or file.path in self._reasons:
-                reason = self._reasons.get(file.path, _STILL_THERE)
+            reason = self._why_left(file.path, forms[file.path], present)
+            if reason:
                 self._left[file.path] = NotDeleted(file.path, file.bytes, reason)
         return listed
+
+    def _why_left(self, path: str, form: str, present: Collection[str]) -> str | None:
+        """Null if it is gone."""
+        if self._is_below(form):
+            return self._reasons.get(path, _STILL_THERE if form in present else None)
+        try:
+            return _ELSEWHERE if self.files.exists(path) else None
+        except _FAILURES as error:
+            return f"{_ELSEWHERE} ({one_line(error)})"
 
     def settle(self, own: Mapping[str, Journal], leave_receipt: Callable[[str, Journal], object]) -> dict[str, Journal]:
         """Leave receipts of what is gone, and drop the journals of which nothing is left.

@@ -1,0 +1,53 @@
+"""Whether the folder of a topic is its own: a purge sweeps all of it, and a deletion of the topic empties it.
+
+Where a table lies is said by its metadata, which other programs can change (``ALTER TABLE … SET LOCATION``). Whose
+folder it names is told by what lies in it, and by what it lies in:
+
+    s3://lake/keptlog/users     its own
+    s3://lake/keptlog           the metadata of another table is in it
+    s3://lake, /home            the warehouse is in it, or it is no folder at all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyiceberg.catalog import Catalog
+
+from keptlog.errors import LogCorrupt
+from keptlog.table.files import local_path
+from keptlog.table.references import below, comparable
+
+_METADATA = (".metadata.json", ".metadata.json.gz")
+
+
+def require_own_folder(catalog: Catalog, topic: str, location: str, paths: Iterable[str]) -> None:
+    """Refuse to delete anything in a folder that is not the topic's alone; ``paths`` are all files in it.
+
+    Raises:
+        LogCorrupt: says what else is there.
+    """
+    why = _whose(str(catalog.properties.get("warehouse", "")), location) or _other_table(location, paths)
+    if why:
+        raise LogCorrupt(
+            f"topic {topic}: its folder {location} {why}, and nothing was deleted: set the location of its table back "
+            "to what it was (metadata/*.metadata.json below that folder)"
+        )
+
+
+def _whose(warehouse: str, location: str) -> str | None:
+    form = comparable(f"{location}/x").removesuffix("/x")
+    if not form.strip("/") or (local_path(location) is None and "/" not in form.rstrip("/")):
+        return "is no folder"
+    # Some catalogs only name their warehouse.
+    is_place = "://" in warehouse or warehouse.startswith(("/", "file:"))
+    return f"holds the warehouse {warehouse}" if is_place and below(location)(comparable(f"{warehouse}/x")) else None
+
+
+def _other_table(location: str, paths: Iterable[str]) -> str | None:
+    own = f"{location}/metadata"
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        if path.endswith(_METADATA) and folder.endswith("/metadata") and folder != own:
+            return f"holds another table ({path})"
+    return None

@@ -1,0 +1,54 @@
+"""A topic whose table says that it lies where others lie: nothing is swept there, and nothing is deleted with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.table.update import SetLocationUpdate
+
+from keptlog.errors import LogCorrupt
+from keptlog.home import Home, open_home
+from keptlog.log.record import NewRecord
+from keptlog.table.catalog import open_catalog
+
+NOW_MS = 1_900_000_000_000
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Two topics, and a home that has signed a receipt."""
+    opened = open_home(tmp_path / "home", {})
+    for name in ("users", "orders", "gone"):
+        opened.create_topic(name, 1, COMPACTED)
+        opened.append(name, [NewRecord(b"k", b"v", NOW_MS, 0)], now_ms=NOW_MS)
+    opened.delete_topic("gone")
+    return opened
+
+
+def move(home: Home, folder: Path) -> None:
+    """What ``ALTER TABLE users SET LOCATION`` does."""
+    table = open_catalog(home.path).load_table(("keptlog", "users"))
+    update = SetLocationUpdate(location=f"file://{folder}")
+    table.catalog.commit_table(table, (), (update,))
+
+
+def files_of(home: Home) -> set[Path]:
+    """All that is no topic's own metadata."""
+    return {each for each in home.path.rglob("*") if each.is_file() and "users" not in each.parts}
+
+
+@pytest.mark.parametrize("where", ["warehouse/keptlog", "warehouse", ".", ".."])
+def test_neither_a_purge_nor_a_deletion_touches_what_lies_around(home: Home, where: str) -> None:
+    move(home, (home.path / where).resolve())
+    before = {path for path in files_of(home) if "metadata" not in path.parts or "orders" in path.parts}
+
+    with pytest.raises(LogCorrupt, match=r"topic users: its folder file://.* nothing was deleted") as refused:
+        home.store.purge("users", NOW_MS)
+    with pytest.raises(LogCorrupt, match="nothing was deleted"):
+        home.delete_topic("users")
+
+    assert "\n" not in str(refused.value)
+    assert before <= files_of(home)
+    assert [record.value for _, record in home.read("orders")] == [b"v"]
