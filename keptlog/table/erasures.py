@@ -34,7 +34,7 @@ from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.state import ERASURES, OPEN_ERASURES, read_open_erasures
-from keptlog.table.stored_json import from_json, to_json
+from keptlog.table.stored_json import from_json, require_bare, to_json
 from keptlog.table.topics import Topic, load_topic_table
 
 ENDED_MEMORY_MS = 30 * 24 * 3_600_000
@@ -51,6 +51,9 @@ class _NamedFile:
 
     file: str
     crc32: int
+
+    def __post_init__(self) -> None:
+        require_bare(self.file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from pyiceberg.table import Table
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.erasure_deadline import holds_end_ms
 from keptlog.log.holds import Hold, Holds
 from keptlog.log.result import RewriteResult
@@ -35,7 +36,7 @@ from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers, table_lo
 from keptlog.table.manifests import FileChange
 from keptlog.table.reach import reaching
 from keptlog.table.state import READER_PREFIX, LogState, partition_count, read_open_erasures
-from keptlog.table.stored_json import from_json, to_json
+from keptlog.table.stored_json import from_json, require_bare, to_json
 from keptlog.whole_file import is_unfinished
 
 _FILE_NAME = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.json")
@@ -64,6 +65,9 @@ class Registration:
     added_ms: int
     missed: tuple[MissedTombstones, ...] = ()
     """One for each partition at most."""
+
+    def __post_init__(self) -> None:
+        require_bare(self.id)
 
     def missed_from(self, partition: int, position: int) -> MissedTombstones | None:
         """What a reader has missed who stands there; null if nothing."""
@@ -100,7 +104,12 @@ def registrations(topic: str, properties: Mapping[str, str]) -> dict[str, Regist
         if key.startswith(READER_PREFIX):
             what, remedy = "registration of a reader", "remove it, and register the reader again"
             where = f"topic {topic}: property {key}"
-            found[key.removeprefix(READER_PREFIX)] = from_json(Registration, properties[key], where, what, remedy)
+            name = key.removeprefix(READER_PREFIX)
+            try:
+                require_bare(name)
+            except ValueError as error:
+                raise LogCorrupt(f"{where} is no {what} ({error}); {remedy}") from None
+            found[name] = from_json(Registration, properties[key], where, what, remedy)
     return found
 
 

@@ -49,6 +49,16 @@ def from_json(kind: type[_T], text: str, where: str, what: str, remedy: str) -> 
     return read
 
 
+def require_bare(name: str) -> None:
+    """Refuse a stored name of a file or folder that leads out of the folder where it is looked for.
+
+    Raises:
+        ValueError: it has a slash, or is no name.
+    """
+    if not name.strip(".") or not {"/", "\\", "\0"}.isdisjoint(name):
+        raise ValueError(f"{name[:_LONGEST_SHOWN_OF_FIELD]!r} is no name of a file or folder")
+
+
 def is_json(content: bytes) -> bool:
     """Whether it was written to its end: what was cut off is no JSON."""
     try:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from pathlib import Path
 
 import pytest
 from pyiceberg.table.update import SetLocationUpdate
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord
 from keptlog.table.catalog import open_catalog
+from keptlog.table.erasures import read_erasures
 
 NOW_MS = 1_900_000_000_000
 COMPACTED = {"cleanup.policy": "compact"}
@@ -52,3 +55,32 @@ def test_neither_a_purge_nor_a_deletion_touches_what_lies_around(home: Home, whe
     assert "\n" not in str(refused.value)
     assert before <= files_of(home)
     assert [record.value for _, record in home.read("orders")] == [b"v"]
+
+
+def planted(home: Home, name: str, value: object) -> None:
+    """A property of ``users`` as another program can set it."""
+    table = open_catalog(home.path).load_table(("keptlog", "users"))
+    table.transaction().set_properties({name: json.dumps(value)}).commit_transaction()
+
+
+def test_a_register_that_a_property_names_elsewhere_is_refused(home: Home) -> None:
+    precious = home.path / "precious.json"
+    precious.write_text('{"erasures": []}')
+    crc32 = zlib.crc32(precious.read_bytes())
+    planted(home, "log.erasures", {"file": "../../../../../../precious.json", "crc32": crc32})
+
+    with pytest.raises(LogCorrupt, match="is no name of a file"):
+        read_erasures(home.store.files, home.store.load_table("users"))
+
+
+@pytest.mark.parametrize(("name", "reader_id"), [("search", "../../../../../.."), ("..", "4f"), ("a/../../..", "4f")])
+def test_a_reader_whose_registration_leads_elsewhere_is_refused(home: Home, name: str, reader_id: str) -> None:
+    before = files_of(home)
+    planted(home, f"log.reader.{name}", {"id": reader_id, "hold_max_ms": 1, "added_ms": 1})
+
+    with pytest.raises((LogCorrupt, InvalidConfig)):
+        home.readers.commit("users", name, {0: 1})
+    with pytest.raises((LogCorrupt, InvalidConfig)):
+        home.readers.remove("users", name)
+
+    assert files_of(home) >= before
