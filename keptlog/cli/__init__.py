@@ -65,19 +65,19 @@ class _LazyGroup(click.Group):
         module, _, attribute = _COMMANDS[cmd_name].partition(":")
         try:
             command: click.Command = getattr(importlib.import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            return _without_its_extra(cmd_name, error)
+        except (ModuleNotFoundError, InvalidConfig) as error:
+            return _that_refuses(cmd_name, error)
         return command
 
 
-def _without_its_extra(name: str, error: ModuleNotFoundError) -> click.Command:
+def _that_refuses(name: str, error: ModuleNotFoundError | InvalidConfig) -> click.Command:
     """Stands in for a command that can't be imported, so that the help shows all the others."""
 
     def refuse() -> NoReturn:
         raise error
 
     takes_anything: dict[str, object] = {"ignore_unknown_options": True, "allow_extra_args": True}
-    help_line = f"({missing_extra(error) or error})"
+    help_line = f"({error if isinstance(error, InvalidConfig) else missing_extra(error) or error})"
     return click.Command(name, takes_anything, refuse, short_help=help_line, add_help_option=False)
 
 

@@ -4,3 +4,7 @@ The only package that imports pyiceberg. ``LogStore`` is its front; all behind i
 ``append``, ``swap``, ``read``, ``purge``, each on top of ``live_files`` (what a snapshot holds) and ``commit`` (how a
 change lands, once and whole, or not at all).
 """
+
+from keptlog.table.configuration import require_readable
+
+require_readable()

@@ -27,7 +27,6 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from pyiceberg.utils.config import Config
 from sqlalchemy import URL, create_engine, event, inspect, select
 from sqlalchemy.orm import Session
 from sqlalchemy.schema import CreateTable
@@ -36,6 +35,7 @@ from typing_extensions import override
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
+from keptlog.table.configuration import catalog_settings, kind_of
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
@@ -211,7 +211,7 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
         InvalidConfig: the configured catalog's settings are wrong.
         StorageUnavailable: it can't be opened.
     """
-    configured = Config().get_catalog_config(CATALOG_NAME)
+    configured = catalog_settings()
     if configured:
         return _configured(configured, now_ms)
     home = home_folder(home)
@@ -222,7 +222,6 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
 
 
 def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:
-    _require_quoted_password(str(properties.get("uri", "")))
     try:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
             catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(properties))
@@ -238,21 +237,6 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error
 
 
-def _require_quoted_password(uri: str) -> None:
-    """Refuse a URI whose password has an ``@`` of its own: the rest of it would be taken for a host, and be told.
-
-    Raises:
-        InvalidConfig: without a word of the URI.
-    """
-    after = uri.partition("://")[2]
-    is_password = not after.startswith("/") and ":" in after.partition("@")[0]
-    if is_password and after.count("@") > 1:
-        raise InvalidConfig(
-            f"the configured catalog {CATALOG_NAME!r}: the password in its uri has an @ in it, so that nobody can tell "
-            "where it ends: write %40 for @, %2F for /, %3A for : and %25 for %"
-        )
-
-
 def _loaded(properties: dict[str, Any]) -> Catalog:
     """A catalog by its settings; PyIceberg refuses a class of ours beside the type that the configuration names."""
     module, _, name = str(properties.get("py-catalog-impl", "")).rpartition(".")
@@ -264,9 +248,7 @@ def _loaded(properties: dict[str, Any]) -> Catalog:
 
 def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:
     """The same settings, but where they mean a catalog of PyIceberg's that keptlog opens otherwise they name ours."""
-    if "py-catalog-impl" in properties:
-        return properties
-    kind = str(properties.get("type") or ("rest" if str(properties.get("uri", "")).startswith("http") else "")).lower()
+    kind = kind_of(properties)
     # PyIceberg says itself what is missing for its own.
     if kind not in _OWN or (kind == "glue" and find_spec("boto3") is None):
         return properties

@@ -19,6 +19,7 @@ from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 from typing_extensions import override
 
+from keptlog.table.echo import without_what_was_sent
 from keptlog.table.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.side_by_side import AT_ONCE
 from keptlog.table.vending import Vended, credentials_in
@@ -41,11 +42,12 @@ class PatientRestCatalog(RestCatalog):
         self.vended: Vended = {}
         super().__init__(name, **properties)
 
-    def _create_session(self) -> Session:
-        session = super()._create_session()
+    def _config_headers(self, session: Session) -> None:
+        """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
+        super()._config_headers(session)
         for scheme in ("http://", "https://"):  # one that signs requests for AWS has its own adapter, for its address
             session.mount(scheme, _Patient(pool_connections=AT_ONCE, pool_maxsize=AT_ONCE))
-        return session
+        session.hooks["response"].append(without_what_was_sent)
 
     @override
     def commit_table(

@@ -35,6 +35,7 @@ from pyiceberg.io import (
 )
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
 
+from keptlog.errors import InvalidConfig
 from keptlog.table.files import Properties
 from keptlog.table.side_by_side import AT_ONCE
 
@@ -46,7 +47,11 @@ _CONNECT_SECONDS = 5.0
 
 @lru_cache(maxsize=16)
 def s3_client(properties: Properties) -> Any:
-    """The client that ``remote_files.client_properties`` describe; usable from any thread."""
+    """The client that ``remote_files.client_properties`` describe; usable from any thread.
+
+    Raises:
+        InvalidConfig: a setting is no number.
+    """
     known = dict(properties)
     session = boto3.Session(
         aws_access_key_id=get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID),
@@ -71,7 +76,7 @@ def _config(known: dict[str, Any]) -> Config:
     options: dict[str, Any] = {
         "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
         "max_pool_connections": AT_ONCE,
-        "connect_timeout": float(known.get(S3_CONNECT_TIMEOUT) or _CONNECT_SECONDS),
+        "connect_timeout": _seconds(known, S3_CONNECT_TIMEOUT) or _CONNECT_SECONDS,
         "s3": {"addressing_style": "virtual" if is_virtual else "path"},
         # Stores that are not Amazon's refuse checksums which they don't know.
         "request_checksum_calculation": "when_required",
@@ -79,11 +84,24 @@ def _config(known: dict[str, Any]) -> Config:
     }
     if proxy := known.get(S3_PROXY_URI):
         options["proxies"] = {"http": proxy, "https": proxy}
-    if seconds := known.get(S3_REQUEST_TIMEOUT):
-        options["read_timeout"] = float(seconds)
+    if seconds := _seconds(known, S3_REQUEST_TIMEOUT):
+        options["read_timeout"] = seconds
     if property_as_bool(known, S3_ANONYMOUS, default=False):
         options["signature_version"] = UNSIGNED
     return Config(**options)
+
+
+def _seconds(known: dict[str, Any], name: str) -> float | None:
+    """Null where nothing is given.
+
+    Raises:
+        InvalidConfig: it is no number.
+    """
+    given = known.get(name)
+    try:
+        return float(given) if given else None
+    except ValueError:
+        raise InvalidConfig(f"{name}={given} is no number of seconds: correct it in the catalog's settings") from None
 
 
 def _take_role(session: boto3.Session, role: str, session_name: str | None) -> None:

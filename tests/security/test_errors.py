@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import pytest
 
@@ -60,20 +61,32 @@ def test_who_has_not_quoted_a_password_is_told_how(tmp_path: Path) -> None:
 
 
 class _Refusing(http.server.BaseHTTPRequestHandler):
+    status = 401
+    is_echoing = False
+
     def do_GET(self) -> None:  # its base class has named it
-        self.send_response(401)
+        sent = f"{self.headers.get('Authorization')} {self._form()}" if self.is_echoing else "no"
+        error = {"message": f"not allowed: {sent}", "type": "NotAuthorizedException", "code": self.status}
+        body = json.dumps({"error": error}).encode()
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(b'{"error": {"message": "no", "type": "NotAuthorizedException", "code": 401}}')
+        self.wfile.write(body)
 
     do_POST = do_PUT = do_HEAD = do_GET  # noqa: N815
+
+    def _form(self) -> dict[str, list[str]]:
+        return parse_qs(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode())
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
 @contextmanager
-def refusing_server() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+def refusing_server(status: int = 401, *, is_echoing: bool = False) -> Iterator[str]:
+    """One that refuses all, and, as some gateways do, tells what it was sent."""
+    handler = type("_Handler", (_Refusing,), {"status": status, "is_echoing": is_echoing})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

@@ -1,0 +1,126 @@
+"""PyIceberg's configuration, looked at before PyIceberg reads it; and what of it may not be, because it would be told.
+
+PyIceberg reads ``.pyiceberg.yaml`` and ``PYICEBERG_…`` as soon as it is imported. What it says of a file that is no
+YAML shows lines of it, and what it says of variables that contradict each other shows their values: each of them may be
+a password. So before anything of this package is imported it is looked at, if there is anything to look at.
+
+An address is told by whoever can't reach it. So none may have a password in it, but that of a database, which is hidden
+as long as everybody can see where it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keptlog.errors import InvalidConfig
+from keptlog.table.embedded import CATALOG_NAME
+from keptlog.whole_file import warn_of_readers
+
+_FILE = ".pyiceberg.yaml"
+_VARIABLES = "PYICEBERG_"
+_SECRET = re.compile(r"secret|token|credential|password|://[^/\s]*:[^/\s]*@", re.IGNORECASE)
+_USER_IN_ADDRESS = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
+_WEB = ("http://", "https://")
+
+
+def require_readable() -> None:
+    """Refuse a configuration that PyIceberg can't read. Where PyIceberg is missing, on workers, nobody will read it.
+
+    Raises:
+        InvalidConfig: naming the file and its line, or the variables.
+    """
+    file = _file()
+    if file is None and not any(name.upper().startswith(_VARIABLES) for name in os.environ):
+        return
+    try:
+        from pyiceberg.utils.config import Config  # noqa: PLC0415  # workers may have none
+    except ModuleNotFoundError:
+        return
+    try:
+        Config()
+    except UnicodeDecodeError:
+        raise InvalidConfig(f"{file} can't be read: it is not text") from None
+    except OSError as error:
+        raise InvalidConfig(f"{file} can't be read: {error.strerror}") from None
+    except Exception as error:  # noqa: BLE001  # a parser's own, of a package that is not ours
+        raise InvalidConfig(_why_unreadable(error, file)) from None
+
+
+def catalog_settings() -> dict[str, Any] | None:
+    """What is configured for keptlog's catalog; null if nothing is. A secret that others can read is a warning.
+
+    Raises:
+        InvalidConfig: it is no list of settings, or one of them would be told.
+    """
+    from pyiceberg.utils.config import Config  # noqa: PLC0415  # as above
+
+    require_readable()
+    try:
+        configured = Config().get_catalog_config(CATALOG_NAME)
+    except ValueError:
+        told = "it has no settings of its own; give PYICEBERG_CATALOG__KEPTLOG__URI and the others (docs/lake.md)"
+        raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {told}") from None
+    file = _file()
+    if file and _SECRET.search(file.read_text(encoding="utf-8")):
+        warn_of_readers(file)
+    if configured:
+        require_no_password_told(configured)
+    return configured
+
+
+def kind_of(properties: Mapping[str, Any]) -> str:
+    """Which of PyIceberg's catalogs these settings mean, such as ``rest``; empty for one by its class, or by no word."""
+    if "py-catalog-impl" in properties:
+        return ""
+    return str(properties.get("type") or ("rest" if str(properties.get("uri", "")).startswith("http") else "")).lower()
+
+
+def require_no_password_told(properties: Mapping[str, Any]) -> None:
+    """Refuse an address with a password that somebody would tell, without a word of it.
+
+    Raises:
+        InvalidConfig: naming the setting.
+    """
+    uri = str(properties.get("uri", ""))
+    if kind_of(properties) == "rest" and uri and not uri.lower().startswith(_WEB):
+        raise _refused("its uri is no address of a REST catalog: it begins with http:// or https://")
+    for name, value in properties.items():
+        if name != "s3.proxy-uri" and _USER_IN_ADDRESS.match(str(value)):
+            raise _refused(
+                f"its {name} has a user or a password in it, and whoever can't reach an address tells it: give them by "
+                "settings of their own, such as credential, token or s3.secret-access-key"
+            )
+    after = uri.partition("://")[2]
+    is_password = not after.startswith("/") and ":" in after.partition("@")[0]
+    if is_password and after.count("@") > 1:
+        raise _refused(
+            "the password in its uri has an @ in it, so that nobody can tell where it ends: write %40 for @, "
+            "%2F for /, %3A for : and %25 for %"
+        )
+
+
+def _refused(why: str) -> InvalidConfig:
+    return InvalidConfig(f"the configured catalog {CATALOG_NAME!r}: {why}")
+
+
+def _file() -> Path | None:
+    """The one that PyIceberg takes: the first that there is."""
+    folders = [os.environ.get("PYICEBERG_HOME"), str(Path.home()), str(Path.cwd())]
+    return next((Path(each, _FILE) for each in folders if each and Path(each, _FILE).is_file()), None)
+
+
+def _why_unreadable(error: Exception, file: Path | None) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        return (
+            f"the variables {_VARIABLES}… {'and ' + str(file) + ' ' if file else ''}contradict each other: one gives a "
+            "text where another gives settings below it; unset one of them"
+        )
+    return (
+        f"{file} line {mark.line + 1} can't be read as YAML: indent with spaces, give each name once, and put nothing "
+        "in braces"
+    )

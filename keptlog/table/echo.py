@@ -1,0 +1,32 @@
+"""Takes out of a server's refusal the secrets that it was sent: some gateways quote the token that they don't take.
+
+What a refusal says becomes an error, which is told, logged and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import parse_qs
+
+from requests import PreparedRequest, Response
+
+_SECRET_FIELDS = ("client_secret", "password", "assertion", "subject_token", "refresh_token")
+HIDDEN = b"[hidden]"
+
+
+def without_what_was_sent(answer: Response, *_: object, **__: object) -> None:
+    """A hook for the answers of a ``requests`` session; those that are no refusal stay as they are."""
+    if answer.ok:
+        return
+    content = answer.content
+    for secret in sorted(set(_secrets_of(answer.request)), key=len, reverse=True):
+        content = content.replace(secret.encode(), HIDDEN)
+    answer._content = content  # noqa: SLF001  # requests has no other way
+
+
+def _secrets_of(request: PreparedRequest) -> Iterator[str]:
+    authorization = str(request.headers.get("Authorization") or "").partition(" ")[2]
+    form = parse_qs(request.body) if isinstance(request.body, str) else {}
+    for secret in (authorization, *(value for name in _SECRET_FIELDS for value in form.get(name, ()))):
+        if secret:
+            yield secret
