@@ -17,12 +17,15 @@ from pathlib import Path
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.properties import parse_properties
+from keptlog.whole_file import warn_of_readers
 
 DEFAULT_HOME = ".keptlog"
 BROKER_FILE = "server.properties"
 SPARK_FILE = "spark.properties"
 SPARK_MASTER = "KEPTLOG_SPARK_MASTER"
 _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
+_SECRET_OF_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
+"""As Spark itself tells which settings it does not show, by their names or values."""
 _SPARK_SETTING = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(\S.*)")
 
 
@@ -63,6 +66,8 @@ def broker_settings(properties: Path, environment: Mapping[str, str] = os.enviro
 def spark_settings(home: Path) -> dict[str, str]:
     """Spark's settings from a home's ``spark.properties``; none where there is no such file.
 
+    A file that holds a secret, and that others can read, is a warning.
+
     Raises:
         InvalidConfig: naming the file's line. It is not shown, for it may be a password.
     """
@@ -78,6 +83,8 @@ def spark_settings(home: Path) -> dict[str, str]:
         if not found:
             raise InvalidConfig(f"{path} line {number} is not spark.name=value")
         settings[found.group(1)] = found.group(2)
+    if any(_SECRET_OF_SPARK.search(f"{name} {value}") for name, value in settings.items()):
+        warn_of_readers(path)
     return settings
 
 
