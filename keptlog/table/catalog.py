@@ -41,7 +41,7 @@ from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.one_at_a_time import one_at_a_time
-from keptlog.table.reach import one_line, reaching, tell_connections
+from keptlog.table.reach import connecting, one_line, reaching, tell_connections
 from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.vending import VENDED
 from keptlog.whole_file import sync
@@ -224,7 +224,8 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
 def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:
     try:
         with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
-            catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(properties))
+            with connecting():
+                catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(properties))
             if isinstance(catalog, SqlCatalog):
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.
                 catalog.properties.setdefault(_PRE_PING, properties.get(_PRE_PING.replace("_", "-"), "true"))

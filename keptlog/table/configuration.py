@@ -73,7 +73,7 @@ def catalog_settings() -> dict[str, Any] | None:
 
 
 def kind_of(properties: Mapping[str, Any]) -> str:
-    """Which of PyIceberg's catalogs these settings mean, such as ``rest``; empty for one by its class, or by no word."""
+    """Which of PyIceberg's catalogs these settings mean, such as ``rest``; empty where they name none, or a class."""
     if "py-catalog-impl" in properties:
         return ""
     return str(properties.get("type") or ("rest" if str(properties.get("uri", "")).startswith("http") else "")).lower()

@@ -167,11 +167,24 @@ def tell_connections(engine: Engine) -> None:
 
     def told(context: ExceptionContext) -> BaseException | None:
         error = context.sqlalchemy_exception
-        if context.connection is not None or not isinstance(error, DBAPIError) or error.orig is None:
+        # Of one that is only tried SQLAlchemy makes another, unless it is told of anything else.
+        is_tried = context.connection is not None or context.is_pre_ping
+        if is_tried or not isinstance(error, DBAPIError) or error.orig is None:
             return None
         return NotConnected(error.statement, error.params, error.orig)
 
     event.listen(engine, "handle_error", told)
+
+
+@contextmanager
+def connecting() -> Iterator[None]:
+    """Around what makes the first connection, before anybody could ``tell_connections``."""
+    try:
+        yield
+    except OperationalError as error:
+        if error.statement is not None or error.orig is None:
+            raise
+        raise NotConnected(error.statement, error.params, error.orig) from error
 
 
 def disk_refusal_of(error: BaseException) -> str | None:
