@@ -31,8 +31,9 @@ def spark_server(port: int) -> None:
     """Run a Spark Connect server until it is stopped (Ctrl-C), and print what others need to use it.
 
     Starting Spark takes a clean ten seconds, and the first rewrite some more; here both are done already. The server
-    listens on this machine only, unless spark.properties in the home has spark.connect.grpc.binding.address, and asks
-    for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own.
+    asks for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own. It listens on this machine only,
+    unless spark.properties in the home has spark.connect.grpc.binding.address. So do Spark's own pages, if somebody has
+    turned them on, unless SPARK_LOCAL_IP is set.
     If it dies it is started again, at the same address.
     """
     settings = session_settings(os.environ.get(SPARK_MASTER), spark_settings(home_path()))
@@ -42,6 +43,9 @@ def spark_server(port: int) -> None:
             f"{SPARK_MASTER}, or {SPARK_FILE} in the home, names a Connect server already, {place_of(remote)}: unset it"
         )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if settings["spark.master"].startswith("local"):
+        # Spark's pages, if somebody turns them on, would else be everybody's who reaches this machine.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     token = os.environ.setdefault(TOKEN, secrets.token_urlsafe(24))
     remote = remote_of(port, str(uuid.uuid4()))
     for starts in itertools.count(1):
