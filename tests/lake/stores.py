@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+from pyiceberg.catalog import Catalog
+
 from examples.lake.fault_proxy import HttpProxy, TcpProxy, http_proxy, tcp_proxy
 from examples.lake.postgres import Postgres
 from examples.lake.rest_catalog import RestCatalog, rest_catalog
@@ -36,6 +38,7 @@ class Ground:
     """The catalog's properties."""
     disturbed: Mapping[str, str]
     """The same through the proxies."""
+    bucket: str
     store: HttpProxy
     rest: HttpProxy | None
     sql: TcpProxy | None
@@ -43,9 +46,13 @@ class Ground:
 
 def open_lake(properties: Mapping[str, str]) -> LogStore:
     """A store over a configured catalog, opened as a home opens it."""
+    return LogStore(opened_catalog(properties), {}, lambda seconds: time.sleep(min(seconds, _LONGEST_PAUSE_SECONDS)), new_id)
+
+
+def opened_catalog(properties: Mapping[str, str]) -> Catalog:
+    """A configured catalog, opened as a home opens it."""
     with mock.patch.dict(os.environ, catalog_environment(properties)):
-        catalog = open_catalog(Path())
-    return LogStore(catalog, {}, lambda seconds: time.sleep(min(seconds, _LONGEST_PAUSE_SECONDS)), new_id)
+        return open_catalog(Path())
 
 
 @contextmanager
@@ -61,9 +68,9 @@ def ground_of(kind: str, s3: S3Server, database: Postgres) -> Iterator[Ground]:
             sql = opened.enter_context(tcp_proxy(database.port))
             own = {"type": "sql", "warehouse": warehouse}
             straight = {**own, "uri": rows, **s3.properties}
-            yield Ground(straight, {**own, "uri": database.uri(name, sql.port), **files}, store, None, sql)
+            yield Ground(straight, {**own, "uri": database.uri(name, sql.port), **files}, name, store, None, sql)
         else:
             catalog: RestCatalog = opened.enter_context(or_skip(rest_catalog(warehouse, s3.properties, rows)))
             rest = opened.enter_context(http_proxy(catalog.uri))
             straight = {"type": "rest", "uri": catalog.uri, **s3.properties}
-            yield Ground(straight, {"type": "rest", "uri": rest.url, **files}, store, rest, None)
+            yield Ground(straight, {"type": "rest", "uri": rest.url, **files}, name, store, rest, None)

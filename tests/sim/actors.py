@@ -19,21 +19,9 @@ from keptlog.passes.verify import CHECKS, verify_log
 from tests.sim.book import Appending, Cleaning, Deleting, Ingesting, Retaining
 from tests.sim.faults import Known
 from tests.sim.foreign import copied_home, foreign, repair
-from tests.sim.history import (
-    APPENDED,
-    DAY_MS,
-    EVERY_TOPIC,
-    HOUR_MS,
-    INGESTED,
-    MINUTE_MS,
-    PARTITIONS,
-    SECOND_MS,
-    History,
-    as_new,
-    is_unknown,
-)
+from tests.sim.history import APPENDED, EVERY_TOPIC, INGESTED, PARTITIONS, History, as_new, is_unknown
 from tests.sim.source import SimulatedSource
-from tests.sim.world import Actor
+from tests.sim.world import Actor, Pace
 
 
 def append(history: History, actor: Actor) -> None:
@@ -47,7 +35,7 @@ def append(history: History, actor: Actor) -> None:
 def repeat(history: History, actor: Actor) -> None:
     """An append whose end nobody knows is sent again with the same run id."""
     for run_id, intent in list(history.unsettled.items()):
-        if history.world.now_ms - intent.begun_ms > DAY_MS - HOUR_MS:
+        if history.world.now_ms - intent.begun_ms > history.world.pace.run_memory_ms:
             del history.unsettled[run_id]
     candidates = [run_id for run_id in history.unsettled if _may_be_repeated(history, run_id)]
     if candidates:
@@ -163,15 +151,15 @@ def purge(history: History, actor: Actor, *, jump_ms: int = 0) -> None:
     world = history.world
     if history.may_sweep(actor, jump_ms):
         purger = Purger(history.store(actor.host))
-        topics = [] if actor.topic == EVERY_TOPIC else [actor.topic]
-        done, _ = history.attempt(lambda: purger.purge(topics, now_ms=world.clock_ms))
+        topics, grace_ms = [] if actor.topic == EVERY_TOPIC else [actor.topic], world.pace.orphan_grace_ms
+        done, _ = history.attempt(lambda: purger.purge(topics, now_ms=world.clock_ms, orphan_grace_ms=grace_ms))
         if done is not None:
             history.judge(*done.failed.values())
 
 
 def purge_a_day_off(history: History, actor: Actor) -> None:
     """Everything that is staged is older than the grace by then."""
-    purge(history, actor, jump_ms=DAY_MS + HOUR_MS)
+    purge(history, actor, jump_ms=history.world.pace.day_ms + history.world.pace.hour_ms)
 
 
 def purge_all(history: History, actor: Actor) -> None:
@@ -180,14 +168,14 @@ def purge_all(history: History, actor: Actor) -> None:
 
 
 def alter(history: History, actor: Actor) -> None:
-    chance = history.world.chance
+    chance, pace = history.world.chance, history.world.pace
     name, values = chance.choice(
         [
-            ("delete.retention.ms", ("0", str(MINUTE_MS), str(HOUR_MS))),
-            ("min.compaction.lag.ms", ("0", "0", str(MINUTE_MS))),
+            ("delete.retention.ms", ("0", str(pace.minute_ms), str(pace.hour_ms))),
+            ("min.compaction.lag.ms", ("0", "0", str(pace.minute_ms))),
             ("cleanup.policy", ("compact", "compact,delete", "delete")),
-            ("retention.ms", ("-1", str(HOUR_MS))),
-            ("file.delete.delay.ms", ("0", str(MINUTE_MS))),
+            ("retention.ms", ("-1", str(pace.hour_ms))),
+            ("file.delete.delay.ms", ("0", str(pace.minute_ms))),
         ]
     )
     history.attempt(lambda: history.store(actor.host).alter_topic(actor.topic, {name: chance.choice(values)}))
@@ -279,18 +267,22 @@ PROGRAMS = (
     Program("repair", 1, repair),
     Program("copied-home", 3, copied_home),
 )
-PAUSES_MS = (0, 1, 10 * SECOND_MS, 10 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, HOUR_MS + 1)
+
+
+def pauses_ms(pace: Pace) -> tuple[int, ...]:
+    """What may pass before a program begins."""
+    return (0, 1, pace.minute_ms // 6, pace.minute_ms // 6, 2 * pace.minute_ms, 2 * pace.minute_ms, pace.hour_ms + 1)
 
 
 def drawn_settings(history: History) -> dict[str, str]:
     """Settings of a topic; all is closed at once, so that sizes don't matter."""
-    chance = history.world.chance
+    chance, pace = history.world.chance, history.world.pace
     return {
         "cleanup.policy": chance.choice(["compact", "compact", "compact,delete"]),
         "min.cleanable.dirty.ratio": "0",
         "segment.ms": "1",
-        "delete.retention.ms": chance.choice(["0", "0", str(MINUTE_MS)]),
-        "file.delete.delay.ms": chance.choice(["0", "1000", str(MINUTE_MS)]),
-        "retention.ms": chance.choice(["-1", str(DAY_MS)]),
+        "delete.retention.ms": chance.choice(["0", "0", str(pace.minute_ms)]),
+        "file.delete.delay.ms": chance.choice(["0", str(pace.minute_ms // 60), str(pace.minute_ms)]),
+        "retention.ms": chance.choice(["-1", str(pace.day_ms)]),
         "compaction.strategy": "timestamp" if history.by_timestamp else "offset",
     }

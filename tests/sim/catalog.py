@@ -4,8 +4,9 @@ then moves one pointer, if nobody else did. Between any two of these another pro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol
 
 import requests
 from pyiceberg.catalog.noop import NoopCatalog
@@ -55,6 +56,25 @@ class Landed:
         """The current actor has loaded a table."""
 
 
+class WatchedCatalog(Protocol):
+    """What a history asks of its catalog, besides what the product does."""
+
+    watchers: list[Landed]
+
+    @property
+    def pointers(self) -> Mapping[str, str]:
+        """Table to the location of its current metadata; those that are being deleted with their namespace in front."""
+
+    def table(self, name: str) -> Table:
+        """A table as it is now; nobody is told."""
+
+    def load_table(self, identifier: Any) -> Table:
+        """A table as another program gets it."""
+
+    def copied(self) -> WatchedCatalog:
+        """What ``cp`` makes of it: another catalog with the same paths in it."""
+
+
 class SimulatedCatalog(ForwardInTime, NoopCatalog):
     """The tables of one world."""
 
@@ -98,12 +118,12 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
         wanted = _text(namespace)
         if wanted not in self._namespaces:
             raise NoSuchNamespaceError(wanted)
-        identifiers = [_identifier(key) for key in sorted(self.pointers)]
+        identifiers = [table_identifier(key) for key in sorted(self.pointers)]
         return [identifier for identifier in identifiers if identifier[0] == wanted]
 
     @override
     def load_table(self, identifier: Any) -> Table:
-        name = _key(identifier)
+        name = table_key(identifier)
         self._unreachable(self.world.seam("load", name, LOAD))
         table = self.table(name)
         for watcher in self._watchers_of(name):
@@ -119,11 +139,11 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
             content = stream.read(-1)
         if content not in self._parsed:
             self._parsed[content] = FromByteStream.table_metadata(BytesIO(content))
-        return Table(_identifier(name), self._parsed[content], location, SimulatedIO(self.storage), self)
+        return Table(table_identifier(name), self._parsed[content], location, SimulatedIO(self.storage), self)
 
     @override
     def create_table(self, identifier: Any, schema: Any, location: Any = None, *args: Any, **how: Any) -> Table:
-        name = _key(identifier)
+        name = table_key(identifier)
         self._refuse(self.world.seam("create table", name, SINGLE))
         staged = self._create_staged_table(identifier, schema, location, *args, **how)
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
@@ -139,7 +159,7 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
 
     @override
     def drop_table(self, identifier: Any) -> None:
-        name = _key(identifier)
+        name = table_key(identifier)
         self._refuse(self.world.seam("drop table", name, SINGLE))
         if self.pointers.pop(name, None) is None:
             raise NoSuchTableError(name)
@@ -148,7 +168,7 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
 
     @override
     def rename_table(self, from_identifier: Any, to_identifier: Any) -> Table:
-        name, new_name = _key(from_identifier), _key(to_identifier)
+        name, new_name = table_key(from_identifier), table_key(to_identifier)
         self._refuse(self.world.seam("rename table", f"{name} to {new_name}", SINGLE))
         if name not in self.pointers:
             raise NoSuchTableError(name)
@@ -164,11 +184,11 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
             watcher.dropped(name)
 
     def _watchers_of(self, name: str) -> list[Landed]:
-        return [watcher for watcher in self.watchers if watcher.namespace == _identifier(name)[0]]
+        return [watcher for watcher in self.watchers if watcher.namespace == table_identifier(name)[0]]
 
     @override
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
-        name = _key(table.name())
+        name = table_key(table.name())
         self._refuse(self.world.seam("commit", name, REQUEST))
         with self.world.quiet():
             current = self.table(name) if name in self.pointers else None
@@ -231,11 +251,13 @@ def _text(namespace: Any) -> str:
     return namespace if isinstance(namespace, str) else ".".join(namespace)
 
 
-def _key(identifier: Any) -> str:
+def table_key(identifier: Any) -> str:
+    """A table by its name, with its namespace in front if it is no topic."""
     namespace, _, name = _text(identifier).rpartition(".")
     return name if namespace == NAMESPACE else f"{namespace}.{name}"
 
 
-def _identifier(key: str) -> tuple[str, str]:
+def table_identifier(key: str) -> tuple[str, str]:
+    """Namespace and name of a key."""
     namespace, _, name = key.rpartition(".")
     return namespace or NAMESPACE, name

@@ -28,7 +28,7 @@ from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import ChainEnd, ReceiptName, chain_folder
 from keptlog.table.receipt_verification import verify_receipts
 from tests.sim.catalog import Landed
-from tests.sim.storage import Storage, Watcher
+from tests.sim.storage import WatchedStorage, Watcher
 from tests.sim.world import Actor, World
 
 KEY = SigningKey(bytes(range(32)))
@@ -40,7 +40,7 @@ class ChainOracle(Landed, Watcher):
     """Watches drafts, sealed receipts and the table of the chain."""
 
     world: World
-    storage: Storage
+    storage: WatchedStorage
     sealed: dict[str, Receipt] = field(default_factory=dict)
     """By id."""
     told: dict[str, str] = field(default_factory=dict)
@@ -66,8 +66,9 @@ class ChainOracle(Landed, Watcher):
         head = {chain_folder(after) + end.head_file} if end.head_file else set()
         lists = {snapshot.manifest_list for snapshot in after.metadata.snapshots}
         self._needed = head | lists | {after.metadata_location}
+        stored = self.storage.disk.files
         for path in sorted(self._needed):
-            if path not in self.storage.disk.files:
+            if path not in stored:
                 self.world.fail(f"the chain of receipts needs {path}, which is not there")
 
     def _seal(self, folder: str, end: ChainEnd) -> None:

@@ -13,8 +13,10 @@ What the product really syncs is not repeated here but taken from it: ``tests/si
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,26 @@ class DiskFile:
 
     content: bytes
     modified_ms: int
+
+
+class WatchedDisk(Protocol):
+    """What a history and its oracles ask of a disk, besides what the programs do."""
+
+    @property
+    def files(self) -> Mapping[str, DiskFile]:
+        """By path, as they are now."""
+
+    def below(self, folder: str) -> list[tuple[str, DiskFile]]:
+        """Files below a folder, by path."""
+
+    def delete(self, path: str) -> bool:
+        """Says whether it was there."""
+
+    def rot(self, path: str, content: bytes) -> None:
+        """Other content at the same place; nobody wrote it."""
+
+    def lose_power(self, chance: Random) -> list[str]:
+        """Forget what is not durable; gives the paths that changed by it."""
 
 
 @dataclass

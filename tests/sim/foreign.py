@@ -11,7 +11,7 @@ from keptlog.passes.repair import Repairer
 from keptlog.storage.schema import to_arrow
 from tests.sim.book import Standing
 from tests.sim.faults import Known
-from tests.sim.history import DAY_MS, History, SimulatedStore
+from tests.sim.history import History
 from tests.sim.world import Actor
 
 
@@ -61,7 +61,7 @@ def copied_home(history: History, actor: Actor) -> None:
     if not copy.pointers.get(actor.topic) or not history.is_behind(copy, actor.topic):
         return
     actor.is_spared = True
-    done = Purger(SimulatedStore(copy)).purge([actor.topic], now_ms=world.clock_ms + DAY_MS)
+    done = Purger(history.store_over(copy)).purge([actor.topic], now_ms=world.clock_ms + world.pace.day_ms)
     world.tell(f"a copy's purge: {done.failed}")
     if not done.failed:
         world.fail(f"a purge of topic {actor.topic} in a copied home goes through, and the original has gone on")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from typing_extensions import override
 
@@ -17,17 +18,17 @@ from keptlog.table.files import TableFiles
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.store import LogStore
 from tests.sim.book import Appending
-from tests.sim.catalog import SimulatedCatalog
+from tests.sim.catalog import SimulatedCatalog, WatchedCatalog
 from tests.sim.chain import KEY, ChainOracle
 from tests.sim.faults import Known
 from tests.sim.jobs import simulated_engine
 from tests.sim.ledger import Ledger
 from tests.sim.oracles import FileOracle
 from tests.sim.source import SourceLogs
-from tests.sim.storage import SimulatedFiles, Storage
+from tests.sim.storage import SimulatedFiles, Storage, WatchedStorage
 from tests.sim.world import Actor, World
 
-SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 APPENDED, INGESTED = "t", "s"
 EVERY_TOPIC = ""
 """What a program works on that works on all of them."""
@@ -36,11 +37,10 @@ Given = TypeVar("Given")
 
 
 class SimulatedStore(LogStore):
-    """A store over the simulated disk, which seals receipts into the chain of its catalog."""
+    """A store of one world, over files that are watched, which seals receipts into the chain of its catalog."""
 
-    def __init__(self, catalog: SimulatedCatalog, skew_ms: int = 0) -> None:
-        world = catalog.world
-        self._simulated = SimulatedFiles(storage=catalog.storage)
+    def __init__(self, world: World, catalog: Catalog, files: TableFiles, skew_ms: int) -> None:
+        self._simulated = files
         super().__init__(catalog, {}, world.sleep, world.new_id)
         self.clock_guard.clock_ms = lambda: world.now_ms + skew_ms
         self.chain = ReceiptChain(self.committer, lambda: KEY, world.new_id, "simulated")
@@ -57,14 +57,16 @@ class History:
     """What all programs of one history work on."""
 
     world: World
-    storage: Storage
-    catalog: SimulatedCatalog
+    storage: WatchedStorage
+    catalog: WatchedCatalog
+    open_store: Callable[[Any, int], SimulatedStore]
+    """Over such a catalog, with a clock that is so many ms wrong."""
     ledger: Ledger
     oracle: FileOracle
     chain: ChainOracle
     stores: dict[int, SimulatedStore] = field(default_factory=dict)
     """By host; a crash takes it along, with all that it remembered."""
-    copies: list[SimulatedCatalog] = field(default_factory=list)
+    copies: list[WatchedCatalog] = field(default_factory=list)
     """Homes as they were when somebody copied them."""
     late: list[Callable[[], object]] = field(default_factory=list)
     unsettled: dict[str, Appending] = field(default_factory=dict)
@@ -76,15 +78,27 @@ class History:
 
     @classmethod
     def begun(cls, seed: int, known: frozenset[Known]) -> History:
+        """On the simulated disk."""
         world = World(seed, known)
         storage = Storage(world)
-        catalog = SimulatedCatalog(world, storage)
+
+        def open_store(catalog: SimulatedCatalog, skew_ms: int) -> SimulatedStore:
+            return SimulatedStore(world, catalog, SimulatedFiles(storage=storage), skew_ms)
+
+        return cls.on(storage, SimulatedCatalog(world, storage), open_store)
+
+    @classmethod
+    def on(
+        cls, storage: WatchedStorage, catalog: WatchedCatalog, open_store: Callable[[Any, int], SimulatedStore]
+    ) -> History:
+        """On any disk with any catalog, which the oracles watch from now on."""
+        world = storage.world
         ledger = Ledger(world, storage)
         catalog.watchers.append(ledger)
         oracle, chain = FileOracle(world, storage, ledger), ChainOracle(world, storage)
         catalog.watchers.append(chain)
         storage.watchers += [oracle, chain]
-        history = cls(world, storage, catalog, ledger, oracle, chain)
+        history = cls(world, storage, catalog, open_store, ledger, oracle, chain)
         world.on_crash = history.after_crash
         world.on_power_loss = history.after_power_loss
         return history
@@ -103,8 +117,12 @@ class History:
 
     def store(self, host: int) -> SimulatedStore:
         if host not in self.stores:
-            self.stores[host] = SimulatedStore(self.catalog, self.world.skews_ms[host])
+            self.stores[host] = self.open_store(self.catalog, self.world.skews_ms[host])
         return self.stores[host]
+
+    def store_over(self, copy: WatchedCatalog) -> SimulatedStore:
+        """A store over a copied home."""
+        return self.open_store(copy, 0)
 
     def engine(self, host: int) -> Engine:
         return simulated_engine(self.world, self.store(host).files, self.late)
@@ -138,7 +156,7 @@ class History:
         topics = {actor.topic, EVERY_TOPIC}
         return all(other is actor or other.topic not in topics for other in self.world.actors)
 
-    def is_behind(self, copy: SimulatedCatalog, topic: str) -> bool:
+    def is_behind(self, copy: WatchedCatalog, topic: str) -> bool:
         """Whether the topic has gone on by two commits or more since the copy was made."""
         with self.world.quiet():
             if self.catalog.pointers.get(topic) is None or copy.pointers[topic] not in self.storage.disk.files:

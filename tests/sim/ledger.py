@@ -32,7 +32,7 @@ from keptlog.table.state import LogState, watermarks_paths
 from tests.sim.book import Book, Intent, SpecifiedLog, Standing, apply, decoded, difference
 from tests.sim.catalog import Landed
 from tests.sim.faults import Known
-from tests.sim.storage import Storage
+from tests.sim.storage import WatchedStorage
 from tests.sim.world import World
 
 
@@ -41,7 +41,7 @@ class Ledger(Landed):
     """The books of one world."""
 
     world: World
-    storage: Storage
+    storage: WatchedStorage
     books: dict[str, Book] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
     """Run id to what it was about to do."""

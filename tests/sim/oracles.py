@@ -14,15 +14,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 from typing_extensions import override
 
-from keptlog.log.holder import ORPHAN_GRACE_MS
 from tests.sim.book import Book, decoded
 from tests.sim.chain import is_draft, told_files
 from tests.sim.faults import Known
 from tests.sim.ledger import Ledger
-from tests.sim.storage import Storage, Watcher
+from tests.sim.storage import WatchedStorage, Watcher
 from tests.sim.world import World
-
-_MOST_SKEW_MS = 120_000
 
 
 @dataclass
@@ -30,7 +27,7 @@ class FileOracle(Watcher):
     """Watches every file that comes and goes."""
 
     world: World
-    storage: Storage
+    storage: WatchedStorage
     ledger: Ledger
 
     @override
@@ -48,8 +45,8 @@ class FileOracle(Watcher):
             return
         if not any(path.startswith(f"{self.ledger.books[each].location}/") for each in self.ledger.current.values()):
             return  # it finishes the deletion of a topic
-        age_ms = self.world.now_ms - self.storage.begun_ms.get(path, 0)
-        if age_ms < ORPHAN_GRACE_MS - _MOST_SKEW_MS:
+        age_ms, pace = self.world.now_ms - self.storage.begun_at_ms(path), self.world.pace
+        if age_ms < pace.orphan_grace_ms - pace.most_skew_ms:
             self.world.fail(f"{path} is swept, and is {age_ms} ms old")
 
     @override
@@ -61,9 +58,10 @@ class FileOracle(Watcher):
         content = receipt["content"]
         assert isinstance(content, dict)
         book, paths = self.ledger.books[content["table_uuid"]], told_files(content)
+        stored = self.storage.disk.files
         for path in paths:
             book.receipts[path] = None
-            if path in self.storage.disk.files:
+            if path in stored:
                 self.world.fail(f"a receipt says that {path} is gone, and it is there")
         if Known.STAGED_HOLDERS not in self.world.known and not book.is_gone:
             named = {str(file["path"]) for what in ("held_files", "not_deleted") for file in content[what]}
@@ -91,17 +89,19 @@ class FileOracle(Watcher):
 
     def require_complete(self) -> None:
         """Every file that a table refers to is there."""
+        stored = self.storage.disk.files
         for topic, identity in self.ledger.current.items():
             book = self.ledger.books[identity]
             for path in sorted(self.ledger.referenced(topic)):
-                if path not in self.storage.disk.files and path not in book.damaged:
+                if path not in stored and path not in book.damaged:
                     self.world.fail(f"topic {topic} refers to {path}, which is not there")
 
     def require_receipts(self) -> None:
         """Every segment that was live and is deleted has a receipt."""
+        stored = self.storage.disk.files
         for book in self.ledger.books.values():
             for path in book.ever_live:
-                if path not in self.storage.disk.files and path not in book.receipts and path not in book.damaged:
+                if path not in stored and path not in book.receipts and path not in book.damaged:
                     self.world.fail(f"{path} of topic {book.name} was deleted without a receipt")
 
     def require_no_leftovers(self) -> None:

@@ -23,7 +23,7 @@ from random import SystemRandom
 
 from keptlog.table.embedded import DELETING
 from tests.sim import actors
-from tests.sim.actors import PAUSES_MS, PROGRAMS, Program, drawn_settings
+from tests.sim.actors import PROGRAMS, Program, drawn_settings, pauses_ms
 from tests.sim.faults import KNOWN, Fault, Known
 from tests.sim.foreign import repair
 from tests.sim.history import APPENDED, EVERY_TOPIC, INGESTED, PARTITIONS, History
@@ -58,26 +58,28 @@ def play(
 ) -> Outcome:
     """One history from its beginning to its end."""
     history = History.begun(seed, known)
-    world = history.world
-    begun: Counter[str] = Counter()
-    broken = None
+    with installed(history.world), planted():
+        return played(history, number_of_actions, shown_lines)
+
+
+def played(history: History, number_of_actions: int, shown_lines: int = SHOWN_LINES) -> Outcome:
+    """A history that was begun, to its end."""
+    world, trace, begun, broken = history.world, history.world.trace, Counter[str](), None
     logging.disable(logging.CRITICAL)
-    with installed(world), planted():
-        try:
-            _create(history)
-            _live(history, begun, number_of_actions)
-            _end(history)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            broken = f"{type(error).__name__}: {error}"
-            world.trace.add(f"!! {broken}")
-        finally:
-            world.broken = world.broken or None
-            world.end_all()
-            logging.disable(logging.NOTSET)
-    trace = world.trace
-    return Outcome(seed, broken, trace.digest, trace.tail(shown_lines), world.dice.fired, begun, len(trace.lines))
+    try:
+        _create(history)
+        _live(history, begun, number_of_actions)
+        _end(history)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        broken = f"{type(error).__name__}: {error}"
+        trace.add(f"!! {broken}")
+    finally:
+        world.end_all()
+        logging.disable(logging.NOTSET)
+    tail, fired = trace.tail(shown_lines), world.dice.fired
+    return Outcome(world.seed, broken, trace.digest, tail, fired, begun, len(trace.lines))
 
 
 def _create(history: History) -> None:
@@ -97,7 +99,7 @@ def _live(history: History, begun: Counter[str], number_of_actions: int) -> None
         is_time = not world.runnable() or (len(world.actors) < AT_ONCE and world.chance.random() < 0.1)
         if world.actions < number_of_actions and is_time:
             program = world.chance.choices(PROGRAMS, weights)[0]
-            world.now_ms += world.chance.choice(PAUSES_MS)
+            world.now_ms += world.chance.choice(pauses_ms(world.pace))
             begun[program.name] += 1
             _begin(history, program, world.chance.choice(program.topics), world.chance.randrange(2))
         runnable = world.runnable() or world.actors

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import pyarrow as pa
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
@@ -22,7 +22,7 @@ from keptlog.storage.damage import damaged
 from keptlog.storage.files import StoredFile
 from keptlog.table.files import TableFiles
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
-from tests.sim.disk import Disk
+from tests.sim.disk import Disk, WatchedDisk
 from tests.sim.faults import Fault
 from tests.sim.world import World
 
@@ -93,6 +93,10 @@ class Storage:
         self._raise(self.world.seam("list", _short(folder), READ))
         return [StoredFile(path, len(file.content), file.modified_ms) for path, file in self.disk.below(folder)]
 
+    def begun_at_ms(self, path: str) -> int:
+        """When a file was created; 0 if nobody knows."""
+        return self.begun_ms.get(path, 0)
+
     def _after(self, fault: Fault | None) -> None:
         if fault is Fault.CRASH_AFTER:
             self.world.crash()
@@ -107,6 +111,20 @@ class Storage:
                 _os_error(errno.ENOSPC)
         if fault is Fault.EIO:
             _os_error(errno.EIO)
+
+
+class WatchedStorage(Protocol):
+    """What a history and its oracles ask of a storage, besides what the programs do."""
+
+    world: World
+    watchers: list[Watcher]
+
+    @property
+    def disk(self) -> WatchedDisk:
+        """As it is, looked at past everything that goes wrong."""
+
+    def begun_at_ms(self, path: str) -> int:
+        """When a file was created; 0 if nobody knows."""
 
 
 class Watcher:

@@ -22,15 +22,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
+from keptlog.log.holder import ORPHAN_GRACE_MS
 from tests.sim.faults import Dice, Fault, Known
 from tests.sim.trace import Trace
 
 BEGINNING_MS = 1_700_000_000_000
 _SWITCHES = 0.25
 """How often a seam hands the baton on."""
-_LONGEST_STEP_SECONDS = 120
 MOST_SEAMS = 60_000
 """A history that makes more calls does not end."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long what people call a minute, an hour and a day is in a world, in ms."""
+
+    minute_ms: int = 60_000
+    hour_ms: int = 3_600_000
+    day_ms: int = 86_400_000
+    orphan_grace_ms: int = ORPHAN_GRACE_MS
+    run_memory_ms: int = 82_800_000
+    """An append is sent again for so long: an hour less than its run id is remembered."""
+    most_skew_ms: int = 120_000
+    """How far clocks may differ."""
 
 
 class Crash(BaseException):
@@ -84,6 +98,8 @@ class World:
     known: frozenset[Known]
     trace: Trace = field(default_factory=Trace)
     now_ms: int = BEGINNING_MS
+    pace: Pace = field(default_factory=Pace)
+    longest_step_seconds: float = 120
     actors: list[Actor] = field(default_factory=list)
     current: Actor | None = None
     alone: Actor | None = None
@@ -220,7 +236,7 @@ class World:
         """Give an actor the baton until it hands it on, or ends."""
         self.current = actor
         actor.turn.release()
-        if not self._main.acquire(timeout=_LONGEST_STEP_SECONDS):
+        if not self._main.acquire(timeout=self.longest_step_seconds):
             raise Broken(f"{actor.name} waits for something that is no seam: a lock, or a thread")
         self.current = None
         if actor.has_ended:
@@ -239,7 +255,7 @@ class World:
             actor.is_dead = True
             self.current = actor
             actor.turn.release()
-            self._main.acquire(timeout=_LONGEST_STEP_SECONDS)
+            self._main.acquire(timeout=self.longest_step_seconds)
         self.current, self.actors = None, []
 
     def _work(self, actor: Actor) -> None:
