@@ -49,7 +49,7 @@ from keptlog.table.receipt_files import (
     receipt_path,
 )
 from keptlog.table.references import comparable
-from keptlog.table.schema import TABLE_PROPERTIES
+from keptlog.table.schema import GENERAL_PROPERTIES
 from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.topics import load_topic_table
 
@@ -64,7 +64,7 @@ KEPT_SNAPSHOTS = 100
 KEPT_HEADS = 20
 """For readers that have loaded the table a little earlier."""
 _SCHEMA = Schema(NestedField(1, "sequence", LongType(), required=True))
-_PROPERTIES = TABLE_PROPERTIES | {
+_PROPERTIES = GENERAL_PROPERTIES | {
     FORMAT_VERSION: str(CURRENT),
     "comment": "Receipts of keptlog. They are no rows, but files below receipts/ of this location: see keptlog receipt",
 }

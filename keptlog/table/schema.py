@@ -52,7 +52,7 @@ PERSONAL = frozenset({KEY, VALUE, HEADERS, 9, 10, 11})
 PARTITION_SPEC = PartitionSpec(PartitionField(PARTITION, 1000, IdentityTransform(), "partition"))
 SORT_ORDER = SortOrder(SortField(OFFSET, IdentityTransform()))
 
-TABLE_PROPERTIES = {
+GENERAL_PROPERTIES = {
     "format-version": "2",
     "write.format.default": "parquet",
     "write.delete.mode": "copy-on-write",
@@ -61,14 +61,18 @@ TABLE_PROPERTIES = {
     "write.delete.isolation-level": "snapshot",
     "write.update.isolation-level": "snapshot",
     "write.metadata.metrics.default": "counts",
-    "write.metadata.metrics.column.partition": "full",
-    "write.metadata.metrics.column.offset": "full",
-    "write.metadata.metrics.column.timestamp": "full",
-    "write.metadata.metrics.column.delete_horizon": "full",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
     "commit.retry.num-retries": "0",
     "commit.manifest-merge.enabled": "true",
     "commit.manifest.min-count-to-merge": "20",
+}
+"""Of every table of keptlog's, whatever its columns: a REST catalog refuses properties that name others."""
+TABLE_PROPERTIES = GENERAL_PROPERTIES | {
+    "write.metadata.metrics.column.partition": "full",
+    "write.metadata.metrics.column.offset": "full",
+    "write.metadata.metrics.column.timestamp": "full",
+    "write.metadata.metrics.column.delete_horizon": "full",
     "schema.name-mapping.default": TABLE_SCHEMA.name_mapping.model_dump_json(),
 }
+"""Of a topic's."""

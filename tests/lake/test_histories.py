@@ -10,8 +10,14 @@ import pytest
 
 from examples.lake.postgres import Postgres
 from examples.lake.s3_server import S3Server
+from keptlog.home import new_id
+from keptlog.table.receipt_chain import ReceiptChain
+from keptlog.table.receipt_verification import verify_receipts
+from tests.crash.traffic import marked_batch
+from tests.crash.workload import SETTINGS, TOPIC, clean, wall_clock_ms
 from tests.lake.histories import History
-from tests.lake.stores import KINDS, ground_of
+from tests.lake.stores import KINDS, ground_of, open_lake
+from tests.sim.chain import KEY
 
 
 @pytest.mark.timeout(600)
@@ -25,3 +31,23 @@ def test_a_disturbed_history_ends_as_the_reference_does(
         assert history.happened["batches"]
         assert history.happened["LOST_ANSWER"] + history.happened["RESET"] + history.happened["SLOW_DOWN"]
         assert not history.happened["not one line"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_purge_deletes_is_sealed_into_the_chain_of_every_catalog(
+    kind: str, s3: S3Server, database: Postgres
+) -> None:
+    with ground_of(kind, s3, database) as ground:
+        store = open_lake(ground.straight)
+        chain = ReceiptChain(store.committer, lambda: KEY, new_id, "somebody")
+        store.seal = chain.append
+        store.create_topic(TOPIC, 1, SETTINGS)
+        for number in range(2):
+            store.append(TOPIC, marked_batch(number), f"run-{number}", wall_clock_ms())
+        clean(store)
+        receipt = store.purge(TOPIC, wall_clock_ms())
+        assert receipt.deleted_files
+        assert receipt.sealing.why == ""
+        found = verify_receipts(chain, [KEY.public])
+        assert (found.receipts, found.is_sound) == (len(receipt.sealing.sealed), True)
+        assert found.receipts

@@ -47,6 +47,17 @@ def test_a_home_without_receipts_has_none_and_none_is_made_by_looking(tmp_path: 
     assert not (tmp_path / "home").exists()
 
 
+def test_the_properties_of_its_table_name_no_column_that_it_has_not(tmp_path: Path) -> None:
+    """A catalog that makes the metadata itself refuses a table whose properties do."""
+    chain = chain_at(tmp_path)
+    chain.append([draft(1)])
+    table = chain.table()
+    assert table
+    columns = [name.rpartition(".column.")[2] for name in table.properties if ".column." in name]
+    assert set(columns) <= set(table.schema().column_names)
+    assert "schema.name-mapping.default" not in table.properties
+
+
 def test_no_topic_is_made_of_it(tmp_path: Path) -> None:
     store = create(tmp_path)
     chain_at(tmp_path).append([draft(1)])
