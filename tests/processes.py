@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+
+_LISTENS = "0A"
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,28 @@ def left(processes: set[Started], within_seconds: float = 15) -> set[Started]:
     while (still := processes & set(_all())) and time.monotonic() < deadline:
         time.sleep(0.05)
     return still
+
+
+def listening(pid: int) -> set[str]:
+    """The IP addresses that one process waits at for connections; those of IPv4 as such."""
+    held = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            held.add(str(each.readlink()))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == _LISTENS and f"socket:[{inode}]" in held:
+                found.add(_address(local.partition(":")[0]))
+    return found
+
+
+def _address(shown: str) -> str:
+    """As people write it; the kernel shows each four bytes in the machine's own order."""
+    words = [bytes.fromhex(shown[start : start + 8]) for start in range(0, len(shown), 8)]
+    address = ip_address(b"".join(word[::-1] if sys.byteorder == "little" else word for word in words))
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _all() -> dict[Started, int]:

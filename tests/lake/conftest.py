@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from examples.lake.kept_s3_server import kept_s3_server
 from examples.lake.postgres import Postgres, postgres
 from examples.lake.s3_server import S3Server, s3_server
 from examples.lake.spark_cluster import SparkCluster, spark_cluster
@@ -15,6 +16,13 @@ from tests.lake.installed import or_skip
 @pytest.fixture(scope="package")
 def s3() -> Iterator[S3Server]:
     with or_skip(s3_server()) as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def kept_s3() -> Iterator[S3Server]:
+    """One that may be killed."""
+    with or_skip(kept_s3_server()) as started:
         yield started
 
 

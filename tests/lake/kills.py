@@ -8,7 +8,8 @@ executor    its process alone; the worker starts another one
 worker      with its executor; it is started again
 driver      with its session; another one takes its place
 postgres    the server; what it acknowledged is on the disk, and it is started again
-s3          stops to answer, for some seconds: moto keeps all in its memory, so killing it would lose the bucket
+s3          the server, which keeps its objects on the disk, and it is started again (``examples.lake.kept_s3_server``)
+deaf s3     stops to answer, for some seconds, as one does that is overloaded
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tests.crash.workload import SETTINGS, TOPIC, wall_clock_ms
 from tests.lake.stores import open_lake
 from tests.processes import descendants
 
-KILLED = ("executor", "postgres", "worker", "s3", "driver")
+KILLED = ("executor", "postgres", "worker", "s3", "deaf s3", "driver")
 _PAUSE_SECONDS = 3.0
 _ROOT = Path(__file__).parents[2]
 
@@ -100,6 +101,7 @@ class Kills:
     """Some kills on one topic. ``happened`` counts what did."""
 
     s3: S3Server
+    """One that keeps its objects."""
     database: Postgres
     cluster: SparkCluster
     properties: Mapping[str, str]
@@ -173,6 +175,7 @@ class Kills:
             "driver": self._driver,
             "postgres": self._postgres,
             "s3": self._s3,
+            "deaf s3": self._deaf_s3,
         }
 
     def _executor(self) -> Callable[[], None]:
@@ -205,6 +208,10 @@ class Kills:
         return lambda: None
 
     def _s3(self) -> Callable[[], None]:
+        self.s3.server.restart()
+        return lambda: None
+
+    def _deaf_s3(self) -> Callable[[], None]:
         self.s3.server.pause()
         timer = threading.Timer(_PAUSE_SECONDS, self.s3.server.resume)
         timer.start()

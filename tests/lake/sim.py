@@ -8,8 +8,8 @@
     ids, order of programs                           drawn from the seed; which request meets a fault is not
 
 Everything else is the same: appends and repeats, ingests, cleans, zombies, retention, deletions of records and topics,
-purges, altered settings, readers, another engine's commits and their repair, copied homes, damaged files. And so are the
-oracles, which look past the proxies: each commit is judged when it has landed.
+purges, altered settings, readers, another engine's commits and their repair, copied homes, damaged files. The oracles
+are the same too, and look past the proxies: each commit is judged when it has landed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -59,7 +58,7 @@ class LakeWorld(World):
         self.dice.enabled &= _OURS
 
     @property
-    def now_ms(self) -> int:  # type: ignore[override]  # it moves by itself
+    def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
     @now_ms.setter
@@ -130,9 +129,7 @@ def _copy(database: Path, straight: Mapping[str, str], pointers: Mapping[str, st
     catalog = load_catalog(CATALOG_NAME, **properties, **store)
     for name, location in pointers.items():
         namespace, table = table_identifier(name)
-        try:
+        with suppress(NamespaceAlreadyExistsError):
             catalog.create_namespace((namespace,))
-        except NamespaceAlreadyExistsError:
-            pass
         catalog.register_table((namespace, table), location)
     return catalog

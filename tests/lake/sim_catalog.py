@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -21,7 +20,6 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 from typing_extensions import override
 
-from keptlog.table.embedded import NAMESPACE
 from tests.sim.catalog import Landed, table_identifier, table_key
 from tests.sim.faults import Fault
 from tests.sim.world import World
@@ -131,6 +129,9 @@ class _Watched(Catalog):
         self.lake.world.seam(what, " to ".join(names), _BEFORE)
         try:
             yield
+        except Exception as error:
+            self.lake.world.tell(f"{what}: {type(error).__name__}: {error}")
+            raise
         finally:
             for name in names:
                 self.lake.look(name)

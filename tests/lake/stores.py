@@ -46,7 +46,9 @@ class Ground:
 
 def open_lake(properties: Mapping[str, str]) -> LogStore:
     """A store over a configured catalog, opened as a home opens it."""
-    return LogStore(opened_catalog(properties), {}, lambda seconds: time.sleep(min(seconds, _LONGEST_PAUSE_SECONDS)), new_id)
+    return LogStore(
+        opened_catalog(properties), {}, lambda seconds: time.sleep(min(seconds, _LONGEST_PAUSE_SECONDS)), new_id
+    )
 
 
 def opened_catalog(properties: Mapping[str, str]) -> Catalog:

@@ -1,4 +1,4 @@
-"""``kill -9`` of an executor, a worker, the driver or Postgres, and a deaf S3, in the middle of a clean."""
+"""``kill -9`` of an executor, a worker, the driver, Postgres or S3, and a deaf S3, in the middle of a clean."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.lake.kills import KILLED, kills_on
 
 @pytest.mark.timeout(600)
 def test_whatever_dies_in_a_clean_the_log_ends_as_if_nothing_had(
-    s3: S3Server, database: Postgres, cluster: SparkCluster, tmp_path: Path, dice: Callable[[int], Random]
+    kept_s3: S3Server, database: Postgres, cluster: SparkCluster, tmp_path: Path, dice: Callable[[int], Random]
 ) -> None:
-    with kills_on(s3, database, cluster, tmp_path, dice(3)) as kills:
+    with kills_on(kept_s3, database, cluster, tmp_path, dice(3)) as kills:
         for what in KILLED:
             kills.kill(what)
         kills.require_the_end()

@@ -20,6 +20,8 @@ from pyiceberg.catalog import load_catalog
 
 from examples import installed
 from examples.installed import NotInstalled
+from examples.lake.kept_s3_server import WHAT as KEPT_S3
+from examples.lake.kept_s3_server import kept_s3_server
 from examples.lake.postgres import postgres
 from examples.lake.rest_catalog import VERSION, rest_catalog, rest_classpath
 from examples.lake.s3_server import S3Server, s3_server
@@ -27,9 +29,10 @@ from examples.lake.server_process import ServerProcess, running
 from examples.lake.spark_cluster import spark_cluster
 from keptlog.errors import StorageUnavailable
 from tests.lake.installed import or_skip
-from tests.processes import descendants, left
+from tests.processes import descendants, left, listening
 
 _STARTERS = {
+    "kept s3": "from examples.lake.kept_s3_server import kept_s3_server as server",
     "s3": "from examples.lake.s3_server import s3_server as server",
     "postgres": "from examples.lake.postgres import postgres as server",
     "rest": "from examples.lake.rest_catalog import rest_catalog\nserver = lambda: rest_catalog('file://' + folder)",
@@ -58,6 +61,21 @@ def test_the_s3_server_keeps_objects_and_versions() -> None:
         assert len(client.list_object_versions(Bucket="versioned")["Versions"]) == 2
 
     ended(s3_server(), used)
+
+
+def test_a_store_that_keeps_its_objects_keeps_what_it_acknowledged_through_a_kill() -> None:
+    def used(s3: S3Server) -> None:
+        s3.bucket("kept")
+        client = s3.client()
+        client.put_object(Bucket="kept", Key="a/b", Body=b"one")
+        client.put_object(Bucket="kept", Key="a/c", Body=b"two")
+        client.delete_object(Bucket="kept", Key="a/c")
+        assert listening(s3.server.pid) == {"127.0.0.1"}
+        s3.server.restart()
+        assert [each["Key"] for each in client.list_objects_v2(Bucket="kept")["Contents"]] == ["a/b"]
+        assert client.get_object(Bucket="kept", Key="a/b")["Body"].read() == b"one"
+
+    ended(kept_s3_server(), used)
 
 
 def test_postgres_keeps_what_it_acknowledged_through_a_kill() -> None:
@@ -166,6 +184,7 @@ def test_what_is_missing_on_a_machine_is_one_line(tmp_path: Path, monkeypatch: p
         r"PostgreSQL is not here: apt-get install --no-install-recommends postgresql$": postgres,
         f"{spark} {no_java}": spark_cluster,
         f"{rest} {no_java}": lambda: rest_catalog(str(tmp_path)),
+        f"{re.escape(KEPT_S3)} {no_java}": kept_s3_server,
     }
     for line, server in lines.items():
         with pytest.raises(NotInstalled, match=f"^{line}"), server():

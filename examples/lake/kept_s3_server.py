@@ -1,0 +1,57 @@
+"""A local S3 that survives its ``kill -9``: S3Mock from Maven's jars, which keeps buckets and objects in a folder.
+
+What it acknowledged is there when it is started again; what it was about to do may be there or not. Its own launcher
+listens on all interfaces; ours, some lines of Java, on loopback only. It takes seconds to start, so whoever kills no
+store takes ``s3_server``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from examples import installed
+from examples.installed import MavenJars, java
+from examples.lake.s3_server import S3Server
+from examples.lake.server_process import ServerProcess, free_ports, get, running
+
+VERSION = "5.2.0"
+WHAT = f"S3Mock {VERSION}"
+_HERE = Path(__file__).parent
+_JARS = MavenJars(WHAT, "30 MB", _HERE / "kept-s3-jars.xml", installed.BUILD / f"s3mock-{VERSION}")
+_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def kept_s3_classpath(progress: Callable[[str], None] | None = None) -> str:
+    """Fetch and compile what is missing, and return Java's class path.
+
+    Raises:
+        NotInstalled: there is no Java compiler, or Maven is missing or can't get the jars.
+    """
+    return _JARS.compiled([_HERE / "LoopbackS3.java"], progress)
+
+
+@contextmanager
+def kept_s3_server() -> Iterator[S3Server]:
+    """Start a store; its process and its folder are gone when the block ends.
+
+    Raises:
+        NotInstalled: there is no Java, or Maven is missing or can't get the jars.
+        StorageUnavailable: it does not start.
+    """
+    command = [java(WHAT), *_OPTIONS, "-cp", kept_s3_classpath(), "keptlog.LoopbackS3"]
+    with tempfile.TemporaryDirectory(prefix="keptlog-kept-s3-") as temporary:
+        folder = Path(temporary)
+        (folder / "store").mkdir()
+        (port,) = free_ports(1)
+        endpoint = f"http://127.0.0.1:{port}"
+        server = ServerProcess(
+            WHAT,
+            [*command, str(port), str(folder / "store")],
+            answers=lambda: bool(get(endpoint)),
+            output=folder / "output",
+        )
+        with running(server):
+            yield S3Server(server, endpoint)
