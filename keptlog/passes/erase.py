@@ -38,6 +38,7 @@ from keptlog.progress import Progress, silent
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.erasure_look import current_snapshot_of, read_register
 from keptlog.table.erasures import RegisterChange
+from keptlog.table.reach import OUT_OF_REACH, unavailable
 from keptlog.table.state import ERASURES, read_open_erasures
 from keptlog.table.store import LogStore
 
@@ -237,6 +238,8 @@ def _reason(topic: str, error: Exception) -> KeptlogError:
     """The error as callers know it; one that nobody has thought of says which topic it was, and no more."""
     if isinstance(error, KeptlogError):
         return error
+    if isinstance(error, OUT_OF_REACH):
+        return unavailable(f"topic {topic}: its erasures can't be looked after", error)
     # What nobody has thought of may have a key in its text.
     kind = type(error).__name__
     return KeptlogError(f"topic {topic}: stopped at a {kind}; ask again with the same id, and report it if it stays")

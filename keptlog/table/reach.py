@@ -91,9 +91,14 @@ def reaching(what: str) -> Iterator[None]:
     try:
         yield
     except OUT_OF_REACH as error:
-        why = disk_refusal_of(error)
-        todo = f"the disk {why}, make room" if why else todo_about(error)
-        raise StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}") from error
+        raise unavailable(what, error) from error
+
+
+def unavailable(what: str, error: Exception) -> StorageUnavailable:
+    """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
+    why = disk_refusal_of(error)
+    todo = f"the disk {why}, make room" if why else todo_about(error)
+    return StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}")
 
 
 def todo_about(error: Exception) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 
-from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.log.record import NewRecord
 from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.table.store import LogStore
@@ -56,6 +56,35 @@ def test_an_id_that_was_asked_for_other_keys_is_refused(world: World) -> None:
     result = world.ask(OTHER)
     said = "topic users: request r1 was made for other keys; give this one another id"
     assert {name: str(error) for name, error in result.failed.items()} == {"users": said}
+    assert tombstones(world) == [KEY]
+
+
+def test_a_catalog_that_does_not_answer_is_an_outage_whenever_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create(partitions=2)
+    kind, calls, failing = type(world.store.committer.catalog), 0, 0
+    load = kind.load_table
+
+    def load_table(catalog: Any, identifier: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == failing:
+            raise OSError(5, "Input/output error")
+        return load(catalog, identifier)
+
+    monkeypatch.setattr(kind, "load_table", load_table)
+    failures = 0
+    while calls >= failing:
+        calls, failing = 0, failing + 1
+        try:
+            failed = [*world.ask().failed.values()]
+        except KeptlogError as error:
+            failed = [error]
+        assert all(isinstance(error, StorageUnavailable) for error in failed), failed
+        failures += len(failed)
+    monkeypatch.undo()
+    assert failures >= 3
     assert tombstones(world) == [KEY]
 
 
