@@ -17,6 +17,7 @@ from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CHECKS, verify_log
 from tests.sim.book import Appending, Cleaning, Deleting, Ingesting, Retaining
+from tests.sim.erasing import erase, verify_erasures
 from tests.sim.faults import Known
 from tests.sim.foreign import copied_home, foreign, repair
 from tests.sim.history import APPENDED, EVERY_TOPIC, INGESTED, PARTITIONS, History, as_new, is_unknown
@@ -266,6 +267,8 @@ PROGRAMS = (
     Program("foreign", 1, foreign),
     Program("repair", 1, repair),
     Program("copied-home", 3, copied_home),
+    Program("erase", 2, erase),
+    Program("verify-erasures", 2, verify_erasures),
 )
 
 

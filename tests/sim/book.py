@@ -66,13 +66,22 @@ class Retaining:
 
 
 @dataclass
+class Erasing:
+    """A request to erase keys. ``ends`` are its bounds, by partition, once it has landed."""
+
+    topic: str
+    keys: frozenset[bytes]
+    ends: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
 class Standing:
-    """A commit after which every log is as it was: the fence of a purge, an alteration, or a repair."""
+    """A commit after which every log is as it was: a purge's fence, an alteration, a repair, news of an erasure."""
 
     topic: str
 
 
-Intent = Standing | Appending | Cleaning | Ingesting | Deleting | Retaining
+Intent = Standing | Appending | Cleaning | Ingesting | Deleting | Retaining | Erasing
 
 
 class SpecifiedLog(ReferenceLog):
@@ -116,6 +125,10 @@ class Book:
     """Whether another program has made another snapshot the current one."""
     was_moved: bool = False
     is_gone: bool = False
+    asked: dict[str, Erasing] = field(default_factory=dict)
+    """Erasures by id, whatever became of them."""
+    verified: dict[str, None] = field(default_factory=dict)
+    """The ids of those that are told as verified."""
 
     @property
     def config(self) -> TopicConfig:
@@ -148,6 +161,24 @@ def apply(book: Book, intent: Intent, run_id: str, changed: Sequence[bool], stat
             _begin_at(book, intent.partition, intent.before_offset)
         case Retaining():
             _retain(book, intent, states)
+
+
+def erase(book: Book, intent: Erasing, operation: str, changed: Sequence[bool], new: Sequence[list[Record]]) -> None:
+    """What the commits of an erasure make of the logs; ``new`` are the records behind their ends, by partition."""
+    for partition, (log, records) in enumerate(zip(book.logs, new, strict=True)):
+        keys = [record.key for record in records]
+        assert all(record.is_tombstone and record.key in intent.keys for record in records), f"{records} is appended"
+        assert len(set(keys)) == len(keys), f"two tombstones of a key: {records}"
+        if records:
+            log.append(records)
+        if operation == "drop" and changed[partition]:
+            log.drop(dict.fromkeys(intent.keys, intent.ends[partition]))
+    if operation == "append":
+        told = {record.key for records in new for record in records}
+        assert told == intent.keys, f"keys without a tombstone: {sorted(intent.keys - told)}"
+    if operation in {"append", "erase"}:
+        assert not intent.ends, "one request landed twice"
+        intent.ends = {partition: log.log_end_offset for partition, log in enumerate(book.logs)}
 
 
 def _ingest(book: Book, intent: Ingesting, states: Sequence[LogState]) -> None:

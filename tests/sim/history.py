@@ -33,6 +33,7 @@ APPENDED, INGESTED = "t", "s"
 EVERY_TOPIC = ""
 """What a program works on that works on all of them."""
 PARTITIONS = 2
+KEYS = tuple(b"key-%d" % number for number in range(6))
 Given = TypeVar("Given")
 
 
@@ -198,7 +199,7 @@ class History:
         chance = self.world.chance
         value = None if chance.random() < 0.3 else self.value()
         back_ms = chance.choice([0, 0, 1, 5 * MINUTE_MS, DAY_MS]) if self.by_timestamp else 0
-        return Record(offset, b"key-%d" % chance.randrange(6), value, self.world.now_ms - back_ms)
+        return Record(offset, KEYS[chance.randrange(len(KEYS))], value, self.world.now_ms - back_ms)
 
 
 def as_new(batch: Mapping[int, list[Record]]) -> list[NewRecord]:

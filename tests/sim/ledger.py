@@ -9,6 +9,7 @@ commit that does it:
     clean      ``ReferenceLog.clean`` of what the plan covered, and of nothing else
     retain     whole segments from the head, old enough for the settings
     delete     all below the offset that was asked for
+    erase      tombstones of the keys that were asked for, or none of their records below the bounds
 
 ``Ledger.books`` has one book for each topic that ever existed, by the table's id, so that a topic which is created anew
 is another one.
@@ -16,7 +17,7 @@ is another one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyiceberg.manifest import ManifestFile
@@ -29,7 +30,7 @@ from keptlog.log.record import Record
 from keptlog.table.commit import OPERATION, RUN_ID
 from keptlog.table.logs import known_config
 from keptlog.table.state import LogState, watermarks_paths
-from tests.sim.book import Book, Intent, SpecifiedLog, Standing, apply, decoded, difference
+from tests.sim.book import Book, Erasing, Intent, SpecifiedLog, Standing, apply, decoded, difference, erase
 from tests.sim.catalog import Landed
 from tests.sim.faults import Known
 from tests.sim.storage import WatchedStorage
@@ -155,7 +156,10 @@ class Ledger(Landed):
         looked_first = self.world.current.first_look.get(book.name) if self.world.current else None
         if Known.ACROSS_RECREATE not in self.world.known:
             assert looked_first in {None, identity}, f"{run_id} was begun for another topic of this name"
-        apply(book, intent, run_id, changed, states)
+        if isinstance(intent, Erasing):
+            erase(book, intent, operation, changed, self._appended(book, files))
+        else:
+            apply(book, intent, run_id, changed, states)
         book.landed[f"{run_id}/{operation}/{len(book.landed)}"] = snapshot.snapshot_id
         book.landed_by[run_id] = self.world.current.name if self.world.current else ""
         book.files, book.recorded_id, book.is_moved = files, snapshot.snapshot_id, False
@@ -163,9 +167,20 @@ class Ledger(Landed):
             self._compare(book, partition, state, operation)
         book.seen[snapshot.snapshot_id] = tuple(tuple(book.visible(number)) for number in range(len(book.logs)))
 
+    def _appended(self, book: Book, files: Sequence[Iterable[str]]) -> list[list[Record]]:
+        """The records behind the ends that the logs had, by partition."""
+        stored = ((record for path in paths for record in self.records(path)) for paths in files)
+        found = [
+            [record for record in records if record.offset >= log.log_end_offset]
+            for records, log in zip(stored, book.logs, strict=True)
+        ]
+        return [sorted(records, key=lambda record: record.offset) for records in found]
+
     def _intent(self, book: Book, run_id: str, operation: str) -> Intent:
-        """What the run is about; a fence of a purge is nobody's and moves nothing."""
-        intent = Standing(book.name) if operation in {"sweep", "alter"} else self.intents.get(run_id)
+        """What the run is about; a purge's fence, and news of erasures, are nobody's and move nothing."""
+        intent = self.intents.get(run_id)
+        if operation in {"sweep", "alter"} or (operation == "erase" and intent is None):
+            intent = Standing(book.name)
         assert intent, f"a commit of nobody: {operation} {run_id}"
         assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"
         is_repair = isinstance(intent, Standing) and operation == "repair"
