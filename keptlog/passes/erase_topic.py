@@ -4,9 +4,9 @@
     ... and not compacted   by retention: a tombstone would remove nothing
     records are ingested    what its source deletes; or, here, a pass that drops them
 
-A tombstone is right only as long as nothing of its key was appended since the log was read. By offset that can't be
-otherwise. Where records have versions the log ends are compared with those that were read, in the commit, and the log
-is read again if they have moved.
+A tombstone is right only as long as nothing of its key was appended since the log was read: another partition may have
+got the key meanwhile, or a record a higher version. So the log ends are compared with those that were read, in the
+commit, and what came is read if they have moved. By offset, in a topic of one partition, a key alone tells everything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from keptlog.log.search import SearchedFile
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.strategy import StrategyKind
 from keptlog.passes.erasure_request import ErasureRequest, TopicProposal
-from keptlog.passes.key_places import KeyPlace, KeyPlaces
+from keptlog.passes.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.erasure_look import keepers, read_register
@@ -172,7 +172,7 @@ class TopicErasure:
             for each in keepers(table, table.last_sequence_number + 1)
         ]
 
-    def _places(self, logs: Sequence[Log]) -> list[KeyPlace]:
+    def _places(self, logs: Sequence[Log], since: Mapping[int, int]) -> list[KeyPlace]:
         places = KeyPlaces(
             self.store.files,
             self.hasher,
@@ -180,11 +180,16 @@ class TopicErasure:
             frozenset(self.request.key_hashes),
             self.topic.config.strategy,
         )
-        return places.find(logs, {}, self._segments_with_keys(logs))
+        return places.find(logs, since, self._segments_with_keys(logs, since))
 
-    def _segments_with_keys(self, logs: Sequence[Log]) -> frozenset[str] | None:
+    def _segments_with_keys(self, logs: Sequence[Log], since: Mapping[int, int]) -> frozenset[str] | None:
         """The live segments that have one of the keys, or could not be looked through; null where that is not asked."""
-        segments = [segment for log in logs for segment in log.segments]
+        segments = [
+            segment
+            for log in logs
+            for segment in log.segments
+            if segment.last_offset >= since.get(log.topic_partition.partition, 0)
+        ]
         if total_bytes(segments) < LARGE_BYTES:
             return None
         wanted = frozenset(bytes.fromhex(each) for each in self.key_hashes)
@@ -194,31 +199,37 @@ class TopicErasure:
 
     def _with_tombstones(self, erasure: Erasure, proposal: TopicProposal) -> Erasure:
         next_ms = proposal.earliest_ms - self.topic.config.delete_retention_ms - self.topic.config.file_delete_delay_ms
+        places: dict[tuple[int, bytes], KeyPlace] = {}
+        read_to: Mapping[int, int] = {}
         for _ in range(MOST_READS):
             logs = self.store.logs(self.topic.name)
-            read_to = {log.topic_partition.partition: log.log_end_offset for log in logs}
+            is_read = not self._is_told_by_key(logs)
             try:
-                places = [] if self._is_told_by_key(logs) else self._places(logs)
+                found = self._places(logs, read_to) if is_read else []
             except FileNotFoundError:
                 continue  # a clean and a purge were faster
-            tombstones = self._tombstones(places)
-            if not tombstones:
-                return self._change.request(erasure, next_ms)
+            for place in found:
+                at = place.partition, place.key
+                places[at] = both(places[at], place) if at in places else place
+            read_to = {log.topic_partition.partition: log.log_end_offset for log in logs}
             has_moved = False
 
-            def require(ends: Mapping[int, int], read_to: Mapping[int, int] = read_to) -> None:
+            def require(ends: Mapping[int, int], read_to: Mapping[int, int] = read_to, is_read: bool = is_read) -> None:
                 nonlocal has_moved
-                has_moved = self.topic.config.strategy.has_versions and ends != read_to
+                has_moved = is_read and ends != read_to
                 if has_moved:
                     raise StalePlan(f"topic {self.topic.name}: records were appended while it was read; read again")
 
+            tombstones = self._tombstones(list(places.values()))
             try:
+                if not tombstones:
+                    return self._change.request(erasure, next_ms, require)
                 return self._change.append(erasure, tombstones, next_ms, require)
             except StalePlan:
                 if not has_moved:
                     raise
         raise StalePlan(
-            f"topic {self.topic.name}: it changed {MOST_READS} times while it was read for the keys' versions; nothing "
+            f"topic {self.topic.name}: it changed {MOST_READS} times while it was read for the keys; nothing "
             "landed, ask again with the same id"
         )
 
@@ -259,7 +270,7 @@ class TopicErasure:
         for _ in range(MOST_READS):
             logs = self.store.logs(self.topic.name)
             try:
-                places = self._places(logs)
+                places = self._places(logs, {})
             except FileNotFoundError:
                 continue
             return first_look(erasure, logs, places, self.hasher, self.now_ms)

@@ -77,7 +77,7 @@ class KeyPlaces:
                     for place in self._places(file, number, is_wanted, from_offset):
                         at = partition, place.key
                         there = found.get(at)
-                        found[at] = _both(there, place) if there else replace(place, partition=partition)
+                        found[at] = both(there, place) if there else replace(place, partition=partition)
 
     def _is_wanted(self, keys: pa.Array) -> pa.Array:
         is_wanted = pc.is_in(keys, value_set=pa.array(sorted(self.keys), pa.binary()))
@@ -103,7 +103,8 @@ class KeyPlaces:
         ]
 
 
-def _both(one: KeyPlace, other: KeyPlace) -> KeyPlace:
+def both(one: KeyPlace, other: KeyPlace) -> KeyPlace:
+    """What is known of one key of one log by two looks."""
     return replace(
         one,
         highest_version=_higher(one.highest_version, other.highest_version),

@@ -135,10 +135,13 @@ class RegisterChange:
             batch.append(before, tombstones)
         return self._landed(erasure.id)
 
-    def request(self, erasure: Erasure, next_ms: int | None) -> Erasure:
+    def request(self, erasure: Erasure, next_ms: int | None, require: Require | None = None) -> Erasure:
         """Remember a request that appends nothing; once for each request. Without bounds it gets those of the log ends.
 
+        ``require`` says of these whether they are still right.
+
         Raises:
+            StalePlan: what ``require`` refuses; nothing landed.
             KeptlogError: from the commit.
         """
 
@@ -148,6 +151,8 @@ class RegisterChange:
             requested = erasure
             if not erasure.waiting and not erasure.bounds:
                 ends = log_end_offsets(self.topic, table.properties)
+                if require:
+                    require(ends)
                 bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
                 requested = bound(erasure, bounds, self.now_ms)
             return _with(known, requested)

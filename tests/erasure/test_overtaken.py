@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from pyiceberg.table import Table
 
 from keptlog.engine.engine import Engine
+from keptlog.log.record import NewRecord
+from keptlog.passes.erase_topic import TopicErasure
+from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.key_places import KeyPlace
 from keptlog.passes.search import Searcher
 from keptlog.table import search
 from keptlog.table.references import References, all_references
@@ -38,6 +44,30 @@ def test_the_last_look_goes_on_beside_a_purge(overtaken: World) -> None:
     found = overtaken.eraser.verify(now_ms=overtaken.now_ms)
     assert dict(found.failed) == {}
     assert [row.erasure.state for row in found.rows] == ["verified"]
+
+
+@pytest.mark.parametrize("is_hashed", [False, True])
+def test_a_record_that_came_while_the_topic_was_read_is_erased_too(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_hashed: bool
+) -> None:
+    """By its offset it lies below the bound, in a partition where the key was not when that was read."""
+    world.create(partitions=2)
+    world.append((OTHER, b"1"), partition=0)
+    tombstones = TopicErasure._tombstones
+
+    def and_meanwhile(erasure: TopicErasure, places: Sequence[KeyPlace]) -> list[NewRecord]:
+        monkeypatch.undo()
+        for partition in range(2):
+            world.append((KEY, VALUE), partition=partition)
+        return tombstones(erasure, places)
+
+    monkeypatch.setattr(TopicErasure, "_tombstones", and_meanwhile)
+    keys, hashes = ([], [world.hasher.hash(KEY)]) if is_hashed else ([KEY], [])
+    request, eraser = ErasureRequest("r1", ["users"], keys, hashes), world.eraser
+    eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
+    assert [key for _, key, value in world.records() if value is None] == [KEY, KEY]
+    world.to_deleted()
+    assert world.verified().erasure.state == "verified"
 
 
 def test_so_does_any_search(overtaken: World) -> None:
