@@ -141,6 +141,10 @@ class Kills:
         self.happened[f"{what}: {next(iter(told), 'killed')}"] += 1
         assert what == "driver" or told, f"the driver died of a dead {what}: {self.driver.output.read_text()[-2000:]}"
         assert "\n" not in told.get("failed", ""), told
+        if "failed" in told:
+            self.happened[f"{what}: the next clean"] += 1
+            again = self.driver.clean()
+            assert "failed" not in again, f"{what} is there again, and the same driver can't go on: {again}"
         traffic.require_whole(self.store, self.folder)
         marked = [log.topic_partition for log in self.store.logs(TOPIC) if log.uncleanable]
         assert not marked, f"a dead {what} is no log's fault, but these are marked: {marked}; {told}"

@@ -56,6 +56,7 @@ class LakeWorld(World):
         # Clocks are right here, and a REST catalog takes the times of some commits from its own.
         super().__init__(seed, frozenset({Known.CLOCK_SKEW}), pace=PACE, longest_step_seconds=_LONGEST_STEP_SECONDS)
         self.dice.enabled &= _OURS
+        self.is_opening = False
 
     @property
     def now_ms(self) -> int:
@@ -68,9 +69,9 @@ class LakeWorld(World):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether requests may meet faults now."""
+        """Whether requests may meet faults now; a program has started before its history begins."""
         actor = self.current
-        return actor is not None and not (actor.is_spared or self.dice.are_held)
+        return actor is not None and not (actor.is_spared or self.dice.are_held or self.is_opening)
 
     @override
     def sleep(self, seconds: float) -> None:
@@ -109,7 +110,9 @@ def history_on(ground: Ground, s3: S3Server, seed: int) -> Iterator[tuple[Histor
         watched(lake.another, lake)
 
         def open_store(seen: LakeCatalog, skew_ms: int) -> SimulatedStore:
+            world.is_opening = True
             catalog = watched(catalog_at(ground.disturbed) if seen is lake else seen.another, seen)
+            world.is_opening = False
             return SimulatedStore(world, catalog, BucketFiles(files_of(catalog).properties, storage=storage), skew_ms)
 
         with disturbed(ground, Random(f"{seed}/requests"), happened, lambda: world.is_disturbed):

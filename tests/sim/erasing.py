@@ -32,14 +32,30 @@ def erase(history: History, actor: Actor) -> None:
     request_id, keys = f"erase{world.new_id()}", frozenset(world.chance.choices(KEYS, k=2))
     if book.asked and world.chance.random() < 0.3:
         request_id = list(book.asked)[world.chance.randrange(len(book.asked))]
-        keys = book.asked[request_id].keys
-    intent = book.asked.setdefault(request_id, Erasing(actor.topic, keys))
-    history.ledger.intents.setdefault(request_id, intent)
-    eraser = _eraser(history, actor)
+    book.asked.setdefault(request_id, Erasing(actor.topic, keys))
+    _ask(history, actor, book, request_id)
+
+
+def press(history: History, actor: Actor) -> None:
+    """An operator who wants open requests to end: asked again, with settings that put nothing off, nothing in the way."""
+    world, book, store = history.world, history.ledger.book(actor.topic), history.store(actor.host)
+    if book is None:
+        return
+    for row in open_erasures(history, actor.topic):
+        _ask(history, actor, book, row.id)
+    for path, _ in history.storage.disk.below(f"{book.location}/metadata/receipts/unreadable"):
+        history.storage.disk.delete(path)  # as every blocked request says
+    settings = {"cleanup.policy": "compact", "keptlog.watermark.retention.ms": str(world.pace.hour_ms)}
+    history.attempt(lambda: store.alter_topic(actor.topic, settings))
+
+
+def _ask(history: History, actor: Actor, book: Book, request_id: str) -> None:
+    world, intent, eraser = history.world, book.asked[request_id], _eraser(history, actor)
+    history.ledger.intents[request_id] = intent
     request = ErasureRequest(
         request_id,
         [actor.topic],
-        sorted(keys),
+        sorted(intent.keys),
         deadline_ms=world.clock_ms + _DEADLINE_DAYS * world.pace.day_ms,
         is_here=actor.topic == INGESTED,
     )
@@ -64,6 +80,7 @@ def verify_erasures(history: History, actor: Actor) -> None:
         return
     _judge(history, *done.failed.values())
     for row in done.rows:
+        world.tell(f"{row.id} is {row.erasure.state}: {row.blocked}")
         _require_as_told(history, book, row.erasure)
         if not row.erasure.is_open and row.id not in book.verified:
             book.verified[row.id] = None

@@ -21,9 +21,11 @@ from functools import partial
 from multiprocessing import get_context
 from random import SystemRandom
 
+from keptlog.log.erasure import ErasureState, ErasureWay
 from keptlog.table.embedded import DELETING
 from tests.sim import actors
 from tests.sim.actors import PROGRAMS, Program, drawn_settings, pauses_ms
+from tests.sim.erasing import open_erasures, press, verify_erasures
 from tests.sim.faults import KNOWN, Fault, Known
 from tests.sim.foreign import repair
 from tests.sim.history import APPENDED, EVERY_TOPIC, INGESTED, PARTITIONS, History
@@ -33,6 +35,8 @@ from tests.sim.world import Actor
 
 ACTIONS = 47
 AT_ONCE = 3
+MOST_LOOKS = 6
+"""At the erasures of a topic, each after a clean and a purge."""
 SHOWN_LINES = 60
 
 
@@ -142,6 +146,8 @@ def _end(history: History) -> None:
     for body in (actors.clean, actors.purge_a_day_off, actors.purge_a_day_off, actors.read, actors.verify):
         for topic in topics:
             _alone(history, body.__name__, topic, body)
+    for topic in topics:
+        _end_erasures(history, topic)
     _alone(history, "purge_all", EVERY_TOPIC, actors.purge_all)
     _require_over(history)
     history.oracle.require_receipts()
@@ -150,6 +156,21 @@ def _end(history: History) -> None:
         world.fail(f"{sorted(history.unsettled)} can't be settled")
     for topic in topics:
         _alone(history, "damage", topic, damage)
+
+
+def _end_erasures(history: History, topic: str) -> None:
+    """Every request ends, if an operator sees to it; those that wait for retention alone are left."""
+    for _ in range(MOST_LOOKS):
+        left = [row for row in open_erasures(history, topic) if row.erasure.way != ErasureWay.RETENTION]
+        if Known.QUIET_WATERMARK in history.world.known and history.by_timestamp:
+            # Its file is written anew by a clean, and nothing of a log that is clean is due for one.
+            left = [row for row in left if row.erasure.state is not ErasureState.DELETED]
+        if not left:
+            return
+        for body in (press, actors.clean, actors.purge_a_day_off, verify_erasures):
+            _alone(history, body.__name__, topic, body)
+    told = [f"{row.id} is {row.erasure.state}: {row.blocked}" for row in left]
+    history.world.fail(f"erasures of topic {topic} never end: {told}")
 
 
 def _require_over(history: History) -> None:
