@@ -203,20 +203,21 @@ class TopicErasure:
         read_to: Mapping[int, int] = {}
         for _ in range(MOST_READS):
             logs = self.store.logs(self.topic.name)
-            is_read = not self._is_told_by_key(logs)
+            is_told_by_key = self._is_told_by_key(logs)
             try:
-                found = self._places(logs, read_to) if is_read else []
+                found = [] if is_told_by_key else self._places(logs, read_to)
             except FileNotFoundError:
                 continue  # a clean and a purge were faster
             for place in found:
                 at = place.partition, place.key
                 places[at] = both(places[at], place) if at in places else place
             read_to = {log.topic_partition.partition: log.log_end_offset for log in logs}
+            right_at = None if is_told_by_key else read_to
             has_moved = False
 
-            def require(ends: Mapping[int, int], read_to: Mapping[int, int] = read_to, is_read: bool = is_read) -> None:
+            def require(ends: Mapping[int, int], right_at: Mapping[int, int] | None = right_at) -> None:
                 nonlocal has_moved
-                has_moved = is_read and ends != read_to
+                has_moved = right_at not in (None, ends)
                 if has_moved:
                     raise StalePlan(f"topic {self.topic.name}: records were appended while it was read; read again")
 

@@ -42,8 +42,8 @@ from tests.sim.jobs import TASK
 from tests.sim.run import Outcome, played
 from tests.sim.world import Actor, Pace, World
 
-PACE = Pace(minute_ms=60, hour_ms=300, day_ms=3_000, orphan_grace_ms=3_000, most_skew_ms=0)
-"""A store tells times in seconds, so the grace is some of them."""
+PACE = Pace(minute_ms=30, hour_ms=150, day_ms=2_000, orphan_grace_ms=2_000, most_skew_ms=0)
+"""A store tells times in seconds, so the grace is more than one."""
 _LONGEST_STEP_SECONDS = 600
 _LONGEST_PAUSE_SECONDS = 0.05
 _OURS = frozenset({*CRASHES, *TASK})

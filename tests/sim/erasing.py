@@ -37,7 +37,7 @@ def erase(history: History, actor: Actor) -> None:
 
 
 def press(history: History, actor: Actor) -> None:
-    """An operator who wants open requests to end: asked again, with settings that put nothing off, nothing in the way."""
+    """An operator who wants open requests to end: he asks again, and takes away what puts them off."""
     world, book, store = history.world, history.ledger.book(actor.topic), history.store(actor.host)
     if book is None:
         return

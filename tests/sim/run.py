@@ -93,7 +93,7 @@ def _create(history: History) -> None:
     history.source_config = drawn_settings(history)
     settings = drawn_settings(history)
     world.dice.are_held = True
-    _alone(history, "create", APPENDED, lambda _, __: history.store(0).create_topic(APPENDED, PARTITIONS, settings))
+    run_alone(history, "create", APPENDED, lambda _, __: history.store(0).create_topic(APPENDED, PARTITIONS, settings))
     world.dice.are_held = False
 
 
@@ -117,7 +117,7 @@ def _begin(history: History, program: Program, topic: str, host: int) -> Actor:
     return history.world.start(program.name, host, topic, lambda actor: program.body(history, actor))
 
 
-def _alone(history: History, name: str, topic: str, body: Callable[[History, Actor], object]) -> None:
+def run_alone(history: History, name: str, topic: str, body: Callable[[History, Actor], object]) -> None:
     """A program from its beginning to its end."""
     actor = history.world.start(name, 0, topic, lambda actor: _done(body(history, actor)))
     while not actor.has_ended:
@@ -135,27 +135,27 @@ def _end(history: History) -> None:
     world.dice.are_held = True
     world.trace.add("the end: nothing goes wrong any more")
     for topic in (APPENDED, INGESTED):
-        _alone(history, "repair", topic, repair)
+        run_alone(history, "repair", topic, repair)
     for _ in list(history.unsettled):
-        _alone(history, "repeat", APPENDED, actors.repeat)
+        run_alone(history, "repeat", APPENDED, actors.repeat)
     for _ in list(history.late):
-        _alone(history, "late-task", APPENDED, actors.late_task)
+        run_alone(history, "late-task", APPENDED, actors.late_task)
     topics = [topic for topic in (APPENDED, INGESTED) if history.ledger.book(topic)]
     if INGESTED in topics:
-        _alone(history, "ingest", INGESTED, actors.ingest)
+        run_alone(history, "ingest", INGESTED, actors.ingest)
     for body in (actors.clean, actors.purge_a_day_off, actors.purge_a_day_off, actors.read, actors.verify):
         for topic in topics:
-            _alone(history, body.__name__, topic, body)
+            run_alone(history, body.__name__, topic, body)
     for topic in topics:
         _end_erasures(history, topic)
-    _alone(history, "purge_all", EVERY_TOPIC, actors.purge_all)
+    run_alone(history, "purge_all", EVERY_TOPIC, actors.purge_all)
     _require_over(history)
     history.oracle.require_receipts()
     history.oracle.require_no_leftovers()
     if Known.FORGOTTEN_RUN_ID not in world.known and history.unsettled and history.ledger.book(APPENDED):
         world.fail(f"{sorted(history.unsettled)} can't be settled")
     for topic in topics:
-        _alone(history, "damage", topic, damage)
+        run_alone(history, "damage", topic, damage)
 
 
 def _end_erasures(history: History, topic: str) -> None:
@@ -168,7 +168,7 @@ def _end_erasures(history: History, topic: str) -> None:
         if not left:
             return
         for body in (press, actors.clean, actors.purge_a_day_off, verify_erasures):
-            _alone(history, body.__name__, topic, body)
+            run_alone(history, body.__name__, topic, body)
     told = [f"{row.id} is {row.erasure.state}: {row.blocked}" for row in left]
     history.world.fail(f"erasures of topic {topic} never end: {told}")
 
