@@ -9,7 +9,7 @@ from keptlog.log.config import TopicConfig
 from keptlog.log.holds import NO_HOLDS, Holds
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity
 from keptlog.log.segment import Log, Segment, total_bytes
-from keptlog.log.steps import Compact, Expire
+from keptlog.log.steps import ANY_BYTES, Compact, Expire
 from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
 
@@ -90,6 +90,7 @@ class Clean:
     topic: str = "server.schema.table"
     partition: int = 0
     holds: Holds = NO_HOLDS
+    commit_max_bytes: int = ANY_BYTES
     checkpoint: int | None = -1
     """-1 for ``first_dirty_offset``."""
 
@@ -113,6 +114,8 @@ class Clean:
             watermark_retention_ms=self.watermark_retention_ms,
             watermarks_path=self.watermarks_path,
             holds=self.holds,
+            commit_max_bytes=self.commit_max_bytes,
+            leaves_tombstones=self.strategy.has_versions and total_bytes(segments) > self.commit_max_bytes,
         )
 
     def expiry(self, segments: Sequence[Segment]) -> Expire:

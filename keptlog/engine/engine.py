@@ -17,14 +17,16 @@ Tasks that fail, are killed or run twice leave files that nobody refers to.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.engine.attempt import staging_folder
 from keptlog.engine.drop_tasks import drop_records
-from keptlog.engine.jobs import Jobs, Result, StartJobs
+from keptlog.engine.jobs import Jobs, StartJobs
 from keptlog.engine.latest import MapByTask, NoMap
 from keptlog.engine.latest_jobs import by_step, with_comparisons, with_maps
+from keptlog.engine.legs import legs_of
+from keptlog.engine.outcome import outcome_of
 from keptlog.engine.search_tasks import KeySearch, search_files
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.shuffle import judged_by_shuffle
@@ -41,9 +43,8 @@ from keptlog.engine.watermark_tasks import stored_watermarks
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
 from keptlog.log.drop import DropResult
-from keptlog.log.result import Counts, Overrun, RewriteResult
+from keptlog.log.result import RewriteResult
 from keptlog.log.search import FileFindings
-from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, Drop
 from keptlog.progress import Progress, silent
 from keptlog.storage.files import Files
@@ -78,12 +79,7 @@ class Engine:
         if not steps:
             return []
         jobs = self.start_jobs(run_id, progress)
-        runs = [
-            SegmentRun(
-                index, step, step.segments, locations[step.topic_partition.topic], None, self.sizes.row_group_bytes
-            )
-            for index, step in enumerate(steps)
-        ]
+        runs = [self._whole(step, locations[step.topic_partition.topic], index) for index, step in enumerate(steps)]
         whole = [run for run in runs if not is_cut(run.step, self.sizes)]
         cut = [run for run in runs if is_cut(run.step, self.sizes)]
         try:
@@ -97,11 +93,25 @@ class Engine:
                 f"storing watermarks: {first_line(error)}; nothing was committed, try again"
             ) from error
         finally:
-            for folder in {staging_folder(run.location, run_id) for run in cut}:
-                for file in self.files.list(folder):
-                    self.files.delete(file.path)
+            self._empty_staging({run.location for run in cut}, run_id)
         of_step = by_step(results)
-        return [_outcome(step, of_step[index], watermarks.get(index)) for index, step in enumerate(steps)]
+        return [outcome_of(step, of_step[index], watermarks.get(index)) for index, step in enumerate(steps)]
+
+    def rewrite_in_legs(
+        self, step: Compact, location: str, run_id: str, progress: Progress = silent
+    ) -> Generator[RewriteResult]:
+        """Carry a step out leg by leg; each is staged when it comes, and to be committed before the next is asked for.
+
+        What the legs share is found out once, before the first. Close the iterator if you stop before its end.
+
+        Raises:
+            StalePlan, InvariantViolated, StorageUnavailable: as ``rewrite``, of the leg that was asked for.
+        """
+        jobs = self.start_jobs(run_id, progress)
+        try:
+            yield from legs_of(jobs, self._whole(step, location), step, self.sizes)
+        finally:
+            self._empty_staging({location}, run_id)
 
     def search(self, search: KeySearch, run_id: str, progress: Progress = silent) -> list[FileFindings]:
         """Look files through for keys. A file that can't be read is a finding, and no error.
@@ -144,6 +154,14 @@ class Engine:
         """
         self.start_jobs(run_id, silent).run([RewriteTask(())], "looking whether tasks are done")
 
+    def _whole(self, step: CleanStep, location: str, index: int = 0) -> SegmentRun:
+        return SegmentRun(index, step, step.segments, location, None, self.sizes.row_group_bytes)
+
+    def _empty_staging(self, locations: Iterable[str], run_id: str) -> None:
+        for location in locations:
+            for file in self.files.list(staging_folder(location, run_id)):
+                self.files.delete(file.path)
+
     def _parts(self, jobs: Jobs, cut: Sequence[SegmentRun]) -> list[SegmentRun]:
         """The segment runs of the logs that are cut, each with the place where it stands which records are the latest.
 
@@ -169,26 +187,3 @@ class Engine:
         for run, step in shuffled:
             of_step[run.step_index] = judged_by_shuffle(jobs, step, of_step[run.step_index], self.sizes)
         return [part for parts in of_step.values() for part in parts]
-
-
-def _outcome(step: CleanStep, runs: Sequence[Result], watermarks_path: str | None) -> RewriteResult:
-    """What became of a step, from the results of its segment runs, in any order."""
-
-    def segments(name: str) -> tuple[Segment, ...]:
-        found = (Segment(**segment) for run in runs for segment in run[name])
-        return tuple(sorted(found, key=lambda segment: segment.base_offset))
-
-    return RewriteResult(
-        # What is said of the whole log, each of its segment runs says: the first will do.
-        step=step.ended_at(runs[0]["end_offset"]) if isinstance(step, Compact) else step,
-        removed=segments("removed"),
-        added=segments("added"),
-        counts=sum((Counts(**run["counts"]) for run in runs), Counts()),
-        map_keys=runs[0]["keys"],
-        winners_found=sum(run["winners_found"] for run in runs),
-        malformed=runs[0]["malformed"],
-        watermarks_path=watermarks_path,
-        overrun=tuple(
-            sorted((Overrun(**each) for run in runs for each in run["overrun"]), key=lambda each: each.first_offset)
-        ),
-    )

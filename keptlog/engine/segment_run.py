@@ -60,6 +60,7 @@ class SegmentRun:
             part = attempt.staged(self.location, f"watermarks-{self.segments[0].base_offset}")
             write_watermarks(attempt.files, self.step, rewritten.watermarks, part)
         found = {"end_offset": self.step.end_offset, "keys": latest.winners, "malformed": malformed}
+        found["keys_here"] = latest.winners_between(self.segments[0].base_offset, self.segments[-1].last_offset)
         free_path = attempt.watermarks(self.location, self.step.topic_partition)
         return self._described(rewritten) | found | {"watermarks_part": part, "free_watermarks_path": free_path}
 

@@ -66,6 +66,10 @@ class JudgedOffsets:
         """Whether something is known of a record in this range, both ends included."""
         return any(len(self._between(judged, first_offset, last_offset)) for judged in Standing)
 
+    def winners_between(self, first_offset: int, last_offset: int) -> int:
+        """How many records in this range, both ends included, are the latest of their keys."""
+        return len(self._between(Standing.LATEST, first_offset, last_offset))
+
     def are(self, judged: Standing, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """A mask: for each of these offsets (int64, rising, no nulls, at least one) whether its record is judged so."""
         listed = self._between(judged, offsets[0].as_py(), offsets[-1].as_py())

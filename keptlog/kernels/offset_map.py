@@ -66,6 +66,11 @@ class OffsetMap:
         """Keys of which a record is the latest."""
         return len(self)
 
+    def winners_between(self, first_offset: int, last_offset: int) -> int:
+        """How many of these records lie in this range, both ends included."""
+        offsets = self.latest["offset"].to_numpy()
+        return int(((offsets >= first_offset) & (offsets <= last_offset)).sum())
+
     @classmethod
     def empty(cls, strategy: Strategy) -> OffsetMap:
         """The map of no record."""

@@ -21,6 +21,8 @@ from keptlog.log.strategy import Strategy
 CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
 
 PURGE_INTERVAL = "keptlog.purge.interval.ms"
+COMMIT_MAX_BYTES = 100 * 2**30
+"""As many as Iceberg rewrites in one file group (``max-file-group-size-bytes``)."""
 _INT_MAX = 2**31 - 1
 _LEAST_MAP_BYTES = 2**20
 
@@ -61,6 +63,12 @@ BROKER_SETTINGS: tuple[Setting, ...] = (
         str(MapOverflow.STOP),
         "beyond the offset map: stop ends the pass where the map is full, as Kafka does; shuffle maps all keys on disk",
         choices=tuple(MapOverflow),
+    ),
+    Setting(
+        "keptlog.cleaner.commit.max.bytes",
+        COMMIT_MAX_BYTES,
+        "bytes of segments that a clean reads for one commit at most: a larger log is cleaned in several",
+        minimum=1,
     ),
     Setting(
         "keptlog.cleaner.backoff.max.ms",
@@ -116,6 +124,7 @@ class BrokerConfig:
     log_retention_check_interval_ms: int = 300_000
     producer_id_expiration_ms: int = 86_400_000
     keptlog_offset_map_overflow: str = MapOverflow.STOP
+    keptlog_cleaner_commit_max_bytes: int = COMMIT_MAX_BYTES
     keptlog_cleaner_backoff_max_ms: int = 3_600_000
     keptlog_clock_max_jump_ms: int = 365 * 24 * 3_600_000
     keptlog_purge_interval_ms: int = PURGE_INTERVAL_MS

@@ -18,7 +18,7 @@ from keptlog.log.counted import counted
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.retention import retention_of, why_unsettled
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.steps import CleanStep, Compact, Drop, Expire, Retain, Step
+from keptlog.log.steps import ANY_BYTES, CleanStep, Compact, Drop, Expire, Retain, Step, in_legs
 
 S_co = TypeVar("S_co", bound=Step, covariant=True)
 
@@ -52,7 +52,7 @@ def plan_step(
     if trigger is None:
         return None
     if trigger is Trigger.TOMBSTONE_EXPIRY:
-        return _expiry(assessment)
+        return _expiry(assessment, broker)
     return _compaction(assessment, trigger, broker)
 
 
@@ -62,6 +62,7 @@ def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig |
     segments = tuple(s for s in log.segments if s.base_offset < end_offset)
     if not segments:
         return None
+    commit_max_bytes = broker.keptlog_cleaner_commit_max_bytes if broker else ANY_BYTES
     return Compact(
         topic_partition=log.topic_partition,
         trigger=trigger,
@@ -77,6 +78,8 @@ def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig |
         cleanable_ratio=assessment.cleanable_ratio,
         earliest_uncompacted_ms=assessment.earliest_uncompacted_ms,
         map_capacity=broker.map_capacity(config.strategy) if broker else UNBOUNDED,
+        commit_max_bytes=commit_max_bytes,
+        leaves_tombstones=config.strategy.has_versions and total_bytes(segments) > commit_max_bytes,
         watermark_retention_ms=config.keptlog_watermark_retention_ms,
         watermarks_path=log.watermarks_path,
         holds=log.holds,
@@ -84,10 +87,11 @@ def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig |
     )
 
 
-def _expiry(assessment: Assessment) -> Expire | None:
+def _expiry(assessment: Assessment, broker: BrokerConfig | None) -> Expire | None:
     log, config = assessment.log, assessment.log.config
     now_ms, holds = assessment.now_ms, log.holds
-    segments = tuple(s for s in assessment.sections.clean if s.has_expired_tombstone(holds.due_horizon_ms(s, now_ms)))
+    with_expired = (s for s in assessment.sections.clean if s.has_expired_tombstone(holds.due_horizon_ms(s, now_ms)))
+    segments = in_legs(with_expired, broker.keptlog_cleaner_commit_max_bytes if broker else ANY_BYTES)[0]
     if not segments:
         return None
     return Expire(
@@ -212,4 +216,5 @@ def describe_step(step: Step) -> str:
                 f"{counted(len(dirty), 'dirty segment')} ({total_bytes(dirty)} bytes) into "
                 f"{counted(len(step.segments) - len(dirty), 'clean one')}, "
                 f"dirty ratio {step.cleanable_ratio:.2f}, {step.trigger}"
+                + (f", in up to {len(step.legs)} commits" if len(step.legs) > 1 else "")
             )

@@ -17,6 +17,7 @@ A log is a list of appended batches that were not cleaned yet, behind a list of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 from keptlog.log.record import Record
@@ -115,8 +116,12 @@ class ReferenceLog:
             return 0
         return run_length
 
-    def clean(self, now_ms: int) -> bool:
-        """Clean all that may be cleaned now; says whether there was anything."""
+    def clean(self, now_ms: int, expires_from: int | None = 0) -> bool:
+        """Clean all that may be cleaned now; says whether there was anything.
+
+        Of a clean in several commits this is the last. It expires tombstones from its first offset on; null for none,
+        as where records have versions.
+        """
         count = self.cleanable_batches(now_ms)
         if count == 0:
             return False
@@ -125,18 +130,46 @@ class ReferenceLog:
         before = self.clean_records
         latest = latest_offsets([*self.remembered, *before, *dirty], self.config)
         of_keys = [record for record in [*before, *dirty] if latest.get(record.key) == record.offset]
-        staying = [record for record in of_keys if self._is_held(record, now_ms) or not _is_expired(record, now_ms)]
-        self._tell_the_slow([record for record in of_keys if record not in staying])
+        due = [r for r in of_keys if expires_from is not None and r.offset >= expires_from and _is_expired(r, now_ms)]
+        staying = [record for record in of_keys if record not in due or self._is_held(record, now_ms)]
+        expired = [record for record in of_keys if record not in staying]
+        self._tell_the_slow(expired)
         self.clean_records = stamped(staying, now_ms + self.config.delete_retention_ms)
         self.remembered = [record for record in self.remembered if latest[record.key] == FORGOTTEN]
-        self._remember(before, now_ms)
+        self._remember(expired, now_ms)
         self.first_dirty_offset = self.batches[0][0].offset if self.batches else self.log_end_offset
         return True
 
-    def expire(self, now_ms: int) -> bool:
-        """Remove the tombstones whose horizon has passed; says whether there was one."""
+    def clean_up_to(self, offset: int, now_ms: int, expires_from: int | None = 0) -> bool:
+        """A commit of a clean in several that is not the last: what lies behind ``offset`` is as it was.
+
+        So is where the dirty section begins.
+        """
+        whole = deepcopy(self)
+        if not whole.clean(now_ms, expires_from):
+            return False
+        judged = {record.offset: record for record in whole.records}
+
+        def after(records: Sequence[Record]) -> list[Record]:
+            now = (record if record.offset > offset else judged.get(record.offset) for record in records)
+            return [record for record in now if record]
+
+        self.clean_records = after(self.clean_records)
+        self.batches = [batch for batch in map(after, self.batches) if batch]
+        for name, reader in self.readers.items():
+            reader.missed += [each for each in whole.readers[name].missed[len(reader.missed) :] if each <= offset]
+        return True
+
+    def expire(self, now_ms: int, up_to_offset: int | None = None) -> bool:
+        """Remove the tombstones whose horizon has passed, up to an offset (inclusive); says whether there was one."""
         before = self.clean_records
-        self.clean_records = [r for r in before if self._is_held(r, now_ms) or not _is_expired(r, now_ms)]
+        self.clean_records = [
+            record
+            for record in before
+            if self._is_held(record, now_ms)
+            or not _is_expired(record, now_ms)
+            or (up_to_offset is not None and record.offset > up_to_offset)
+        ]
         self._tell_the_slow([record for record in before if record not in self.clean_records])
         self._remember(before, now_ms)
         return len(self.clean_records) < len(before)

@@ -1,4 +1,8 @@
-"""What a rewrite did to one log: the segments it staged, and numbers that must add up before they are committed."""
+"""What a rewrite did to one log: the segments it staged, and numbers that must add up before they are committed.
+
+A step that is done in legs has an outcome for each, which is checked and committed by itself. The last one knows those
+before it: before the checkpoint moves all are checked together (``whole``), as if they had been one commit.
+"""
 
 from __future__ import annotations
 
@@ -51,17 +55,35 @@ class Overrun:
 
 
 @dataclass(frozen=True, slots=True)
+class Leg:
+    """Which leg of a step an outcome is of."""
+
+    number: int
+    """From 1 on."""
+    of: int
+    inputs: tuple[Segment, ...]
+    """Those of this leg."""
+    map_keys: int
+    """Keys in the offset map of all legs."""
+
+    @property
+    def is_last(self) -> bool:
+        return self.number == self.of
+
+
+@dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """The outcome of one step, staged and not yet visible."""
+    """The outcome of one step, or of a leg of it, staged and not yet visible."""
 
     step: CleanStep
-    """As it was carried out: where the offset map was full it ends earlier than it was planned."""
+    """As it was carried out: where the offset map was full it ends earlier than it was planned. Of a leg its segments
+    are those of all legs as they stand before this one: what earlier legs have made, and what is to come."""
     removed: tuple[Segment, ...]
     """Live segments that the staged ones replace; the step's other segments are kept as they are."""
     added: tuple[Segment, ...]
     counts: Counts
     map_keys: int
-    """Keys in the offset map of which a record, and no watermark, is the latest."""
+    """Keys in the offset map of which a record, and no watermark, is the latest; of a leg, one of its own records."""
     winners_found: int
     """Records whose offset the map holds as their key's latest, counted while they were judged."""
     malformed: int = 0
@@ -70,6 +92,45 @@ class RewriteResult:
     """The log's watermarks after this pass, in a staged file unless it is that of the step; null if there are none."""
     overrun: tuple[Overrun, ...] = ()
     """In offset order; empty where no reader was behind."""
+    leg: Leg | None = None
+    """Null where the whole step is one commit."""
+    earlier: tuple[RewriteResult, ...] = ()
+    """Of a last leg: the legs before it, which are live."""
+
+    @property
+    def inputs(self) -> tuple[Segment, ...]:
+        """The segments that were judged."""
+        return self.leg.inputs if self.leg else self.step.segments
+
+    @property
+    def ends_step(self) -> bool:
+        """Whether with this the step is done."""
+        return self.leg is None or self.leg.is_last
+
+    @property
+    def whole(self) -> RewriteResult:
+        """What a step did in all its legs; itself if there was but one commit."""
+        if self.leg is None:
+            return self
+        legs = (*self.earlier, self)
+        return dataclasses.replace(
+            self,
+            step=legs[0].step,
+            removed=tuple(segment for leg in legs for segment in leg.removed),
+            added=tuple(segment for leg in legs for segment in leg.added),
+            counts=sum((leg.counts for leg in legs), Counts()),
+            map_keys=self.leg.map_keys,
+            winners_found=sum(leg.winners_found for leg in legs),
+            overrun=tuple(each for leg in legs for each in leg.overrun),
+            leg=None,
+            earlier=(),
+        )
+
+    @property
+    def segments_after(self) -> tuple[Segment, ...]:
+        """The step's segments once this is committed."""
+        kept = set(self.step.segments).difference(self.removed)
+        return tuple(sorted(kept.union(self.added), key=lambda segment: segment.base_offset))
 
     @property
     def is_empty(self) -> bool:
@@ -84,7 +145,7 @@ class RewriteResult:
 
     @property
     def segments_kept(self) -> int:
-        return len(self.step.segments) - len(self.removed)
+        return len(self.inputs) - len(self.removed)
 
     @property
     def bytes_written(self) -> int:
@@ -97,13 +158,13 @@ class RewriteResult:
 
 
 def verify(rewritten: RewriteResult) -> None:
-    """Check the outcome of a step before it is committed; called for every step, on numbers the tasks counted.
+    """Check the outcome of a step, or of a leg, before it is committed; on numbers that the tasks counted.
 
     Raises:
         InvariantViolated: naming the guarantee that the commit would have broken.
     """
     step, where = rewritten.step, rewritten.step.topic_partition
-    judged = sum(segment.record_count for segment in step.segments)
+    judged = sum(segment.record_count for segment in rewritten.inputs)
     require(
         rewritten.counts.total == judged,
         f"{where}: {counted(rewritten.counts.total, 'record')} judged but the segments hold {judged} (G1)",
@@ -120,7 +181,9 @@ def verify(rewritten: RewriteResult) -> None:
         f"{where}: the offset map has {counted(rewritten.map_keys, 'key')} but of "
         f"{rewritten.winners_found} the latest record was met (G1)",
     )
-    verify_order(step.topic_partition, step.segments, rewritten.removed, rewritten.added)
+    verify_order(step.topic_partition, rewritten.inputs, rewritten.removed, rewritten.added)
+    if rewritten.leg and rewritten.leg.is_last:
+        verify(rewritten.whole)
 
 
 def verify_order(

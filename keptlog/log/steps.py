@@ -16,12 +16,21 @@
 Each has what it needs and no more. All of them name their inputs and the state that they were planned from: the stored
 checkpoint, the log start and the watermarks, and which readers hold tombstones (``holds``). The commit refuses a step
 if one of them is no longer so (``StalePlan``); of the holds, if a tombstone would go that is held now.
+
+One complication, of large logs only. A commit takes ``keptlog.cleaner.commit.max.bytes`` of segments at most, so a
+compact step with more is done in **legs**: neighbouring segments, in offset order, a commit each. The map is that of
+the whole step, and the checkpoint moves with the last leg.
+
+    leg 1 [ clean ][ clean ]   leg 2 [ clean ][ cleanable ]   leg 3 [ cleanable ]  + checkpoint
+
+Between two legs the log is whole: what is gone is superseded by records that are still there. An expire step depends
+on nothing behind it, so of a large log it is planned no larger than that, and the next pass has the rest.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,6 +41,11 @@ from keptlog.log.segment import Segment
 from keptlog.log.strategy import Strategy
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.verdict import CleanBounds
+
+ANY_BYTES = 2**63 - 1
+"""Bounds no commit."""
+_NEVER_MS = -1
+"""Earlier than every delete horizon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,16 @@ class Compact:
     """Whether the offset map was full before the planned end; another pass goes on from there."""
     holds: Holds = NO_HOLDS
     """For which readers tombstones wait, as the plan found it."""
+    commit_max_bytes: int = ANY_BYTES
+    """Of inputs in one commit; a segment is never divided."""
+    leaves_tombstones: bool = False
+    """Whether those past their horizon are left to an expire step.
+
+    By version a tombstone may beat records behind it. Those go in a later leg, and it must not go before them.
+    """
+    closed: tuple[Segment, ...] = ()
+    """Its segments as they were before its first leg; empty until that is live. What legs make is smaller, and by its
+    size it might be active again."""
     topic_id: str | None = field(default=None, compare=False)
     """That of the log."""
     kind: Literal["compact"] = field(default="compact", init=False)
@@ -79,6 +103,11 @@ class Compact:
         """The inputs that hold a dirty record; the first of them may hold clean ones too."""
         return tuple(s for s in self.segments if s.last_offset >= self.first_dirty_offset)
 
+    @property
+    def legs(self) -> list[tuple[Segment, ...]]:
+        """The inputs of each commit, in offset order: one leg, unless they are more than a commit takes."""
+        return in_legs(self.segments, self.commit_max_bytes)
+
     def ended_at(self, end_offset: int) -> Compact:
         """The step as it is carried out when its offset map is full: it ends here, and what lies behind is not in it.
 
@@ -88,6 +117,10 @@ class Compact:
             return self
         segments = tuple(s for s in self.segments if s.base_offset < end_offset)
         return dataclasses.replace(self, end_offset=end_offset, segments=segments, ends_early=True)
+
+    def after_leg(self, segments: tuple[Segment, ...]) -> Compact:
+        """The step once a leg of it is live, with its segments as they stand then."""
+        return dataclasses.replace(self, segments=segments, closed=self.closed or self.segments)
 
     def must_rewrite(self, segment: Segment) -> bool:
         """Whether a segment is rewritten even if nothing in it changes.
@@ -183,8 +216,26 @@ CleanStep = Compact | Expire
 Step = Compact | Expire | Retain | Drop
 
 
+def in_legs(segments: Iterable[Segment], max_bytes: int) -> list[tuple[Segment, ...]]:
+    """Neighbours in legs of at most so many bytes, or of one segment that has more. No segments are one leg of none.
+
+    sizes 40 50 30 90 120 10, at most 100: [40, 50] [30] [90] [120] [10]
+    """
+    legs: list[list[Segment]] = [[]]
+    leg_bytes = 0
+    for segment in segments:
+        if legs[-1] and leg_bytes + segment.size_bytes > max_bytes:
+            legs.append([])
+            leg_bytes = 0
+        legs[-1].append(segment)
+        leg_bytes += segment.size_bytes
+    return [tuple(leg) for leg in legs]
+
+
 def due_horizon_ms(step: CleanStep, segment: Segment) -> int:
     """Which tombstones of one of its segments a step removes: those whose delete horizon is this or earlier."""
+    if isinstance(step, Compact) and step.leaves_tombstones:
+        return _NEVER_MS
     return step.holds.due_horizon_ms(segment, step.now_ms)
 
 

@@ -9,6 +9,9 @@ all of them; both hand a ``Pass`` from one to the next. A pass may stop, or be k
 nothing is visible, after it everything is. Two passes over one log at once are harmless: the first commit wins and the
 other one gets ``StalePlan``.
 
+A log that is too large for one commit is cleaned in legs (``in_legs``), after the others. Their outcomes do not wait
+for it: they are committed before. So are its own legs, all but the last.
+
 One broken log stops nobody else's: it is named with its reason, and marked uncleanable in its topic
 (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while. An outage of Spark,
 catalog or storage is no log's fault: what it has stopped is named too, and not marked (``keptlog.passes.apart``). An
@@ -45,6 +48,7 @@ from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.passes.apart import Apart
+from keptlog.passes.in_legs import InLegs
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
 from keptlog.table.mark import Failure
@@ -77,6 +81,10 @@ class Pass:
 
 def _stands_still() -> int:
     return 0
+
+
+def _is_in_legs(step: CleanStep) -> bool:
+    return isinstance(step, Compact) and len(step.legs) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +133,7 @@ class Cleaner:
         """
         if not steps:
             return []
-        try:
-            locations = {topic: self.store.data_location(topic) for topic in {s.topic_partition.topic for s in steps}}
-        except UnknownTopic as error:
-            raise StalePlan(f"{error}; it was deleted since it was planned, there is nothing to do") from None
+        locations = {topic: self._location(topic) for topic in {step.topic_partition.topic for step in steps}}
         outcomes = self.engine.rewrite(steps, locations, run_id, progress)
         try:
             for outcome in outcomes:
@@ -143,25 +148,36 @@ class Cleaner:
     ) -> Pass:
         """Rewrite the plan's steps of these kinds; a log that fails stops no other, an outage loses nothing staged.
 
+        Where a log is cleaned in legs, all but its last is live when this is over, and so are the other logs.
+
         Raises:
             KeptlogError: Spark can't be started, and nothing is staged; that is no log's fault.
         """
         steps = [step for kind in kinds for step in planned.plan.steps if isinstance(step, kind)]
+        done = self._staged(planned, [step for step in steps if not _is_in_legs(step)], progress)
+        for step in filter(_is_in_legs, steps):
+            # Hours may pass: nobody else waits for it.
+            done = self._staged(replace(self._landed(done), outcomes=()), [step], progress)
+        return done
+
+    def _staged(self, planned: Pass, steps: Sequence[CleanStep], progress: Progress) -> Pass:
+        """Rewrite steps together; a large one alone, in legs, of which the last is staged and the others are live."""
         started_ms = self.monotonic_ms()
         outage = planned.outage
         if steps and not outage:
             try:
                 self.engine.start_jobs(planned.run_id, progress)
             except KeptlogError as error:
-                if not planned.outcomes:
+                if not planned.outcomes and not planned.committed:
                     raise
                 outage = error
         if outage:
             names = [str(step.topic_partition) for step in steps]
             failed = planned.failed | dict.fromkeys(names, outage)
             return replace(planned, failed=failed, blameless=planned.blameless.union(names))
+        in_legs = InLegs(self.store, self.engine, planned.run_id, progress)
         apart = Apart(
-            lambda some: self.rewrite(some, planned.run_id, progress),
+            lambda some: self._rewritten(some, in_legs),
             lambda step: self._look_for_outage(step, planned.run_id),
             planned.run_id,
         )
@@ -175,31 +191,46 @@ class Cleaner:
             duration_ms=planned.duration_ms + self.monotonic_ms() - started_ms,
         )
 
+    def _rewritten(self, steps: Sequence[CleanStep], in_legs: InLegs) -> list[RewriteResult]:
+        match steps:
+            case [Compact() as step] if _is_in_legs(step):
+                return [in_legs.rewrite(step, self._location(step.topic_partition.topic))]
+        return self.rewrite(steps, in_legs.run_id, in_legs.progress)
+
+    def _location(self, topic: str) -> str:
+        try:
+            return self.store.data_location(topic)
+        except UnknownTopic as error:
+            raise StalePlan(f"{error}; it was deleted since it was planned, there is nothing to do") from None
+
     def commit(self, staged: Pass) -> Pass:
         """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed."""
+        done = self._landed(staged)
+        self._mark(done)
+        return done
+
+    def _landed(self, staged: Pass) -> Pass:
         by_topic: dict[str, list[RewriteResult]] = defaultdict(list)
         for outcome in staged.outcomes:
             if outcome.is_empty:
                 discard(self.store.files, outcome.staged_paths)
             else:
                 by_topic[outcome.step.topic_partition.topic].append(outcome)
-        committed: list[RewriteResult] = []
+        committed: list[RewriteResult] = list(staged.committed)
         failed: dict[str, KeptlogError] = {}
         out_of_reach: set[str] = set()
         for topic, changed in sorted(by_topic.items()):
             last_passes = {each.step.topic_partition: self._last_pass(each, staged) for each in changed}
             try:
                 self.store.swap(topic, changed, staged.run_id, last_passes)
-                committed += changed
+                committed += [outcome.whole for outcome in changed]
             except KeptlogError as error:
                 names = [str(outcome.step.topic_partition) for outcome in changed]
                 failed |= dict.fromkeys(names, error)
                 out_of_reach.update(names if isinstance(error, StorageUnavailable) else ())
         # Where others have landed, catalog and storage are up, and it is something about the topic.
         blameless = staged.blameless if committed else staged.blameless | out_of_reach
-        done = replace(staged, committed=tuple(committed), failed=staged.failed | failed, blameless=blameless)
-        self._mark(done)
-        return done
+        return replace(staged, committed=tuple(committed), failed=staged.failed | failed, blameless=blameless)
 
     def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> list[str]:
         """Mark these logs, but for those that are not due any more: what a run can't do that died over them.
@@ -237,6 +268,7 @@ class Cleaner:
             return None
 
     def _last_pass(self, outcome: RewriteResult, staged: Pass) -> LastPass:
+        outcome = outcome.whole
         step = outcome.step
         return LastPass(
             ended_ms=staged.plan.now_ms + staged.duration_ms,

@@ -12,6 +12,9 @@ whose minimum lag now protects what was cleaned, keeps its segments. So does one
 tombstone would go that a reader holds who has come meanwhile. Who misses one because his time was up is marked in the
 same commit (``readers``).
 
+Of a step that is done in legs, each leg is a swap. The first ones move segments only; the last one moves the
+checkpoint, if what the legs before it have left still is there.
+
 A drop of records (``keptlog.log.drop``) goes the same way. It asks no setting, moves no checkpoint and clears no mark
 of an earlier failure, for it is no clean. It may change nothing but watermarks: then the commit adds an empty snapshot,
 so that it is a compare-and-swap all the same (ADR 10).
@@ -184,13 +187,14 @@ class Swap:
             gone = {segment.path for segment in outcome.removed}
             removed += [file for file in live.get(partition, ()) if file.segment.path in gone]
             added += [data_file_of(partition, segment) for segment in outcome.added]
-            if isinstance(step, Compact):
+            ends_step = not isinstance(outcome, RewriteResult) or outcome.ends_step
+            if isinstance(step, Compact) and ends_step:
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:
                 changed[last_pass(partition)] = to_json(self.last_passes[step.topic_partition])
-            if not isinstance(step, Drop):
+            if not isinstance(step, Drop) and ends_step:
                 # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
                 changed[uncleanable(partition)] = ""
         before = table.properties

@@ -1,0 +1,71 @@
+"""Carries a large step out leg by leg, and commits each but the last, which is left to whoever commits the pass.
+
+    leg 1   rewrite -> verify -> commit     live: what it replaces may be purged from now on
+    leg 2   rewrite -> verify -> commit
+    leg 3   rewrite -> verify               the outcome; its commit moves the checkpoint
+
+A pass that ends between two legs, or is killed, leaves a log in which everything is right but not everything is done:
+the checkpoint stands where it stood. The next pass maps and judges again from the log start, and hardly rewrites what
+these legs have rewritten. So does a second attempt of this one, on the segments as they stand by then.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from keptlog.engine.engine import Engine
+from keptlog.errors import InvariantViolated
+from keptlog.log.result import RewriteResult, verify
+from keptlog.log.steps import Compact
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.progress import Progress
+from keptlog.table.staged import discard
+from keptlog.table.store import LogStore
+
+
+@dataclass
+class InLegs:
+    """The large steps of one pass on their way."""
+
+    store: LogStore
+    engine: Engine
+    run_id: str
+    progress: Progress
+    _standing: dict[TopicPartition, Compact] = field(default_factory=dict)
+    """The steps of which a leg is live, with their segments as they stand."""
+
+    def rewrite(self, step: Compact, location: str) -> RewriteResult:
+        """Commit all legs but the last, and stage that one. ``location`` is where the topic's data lies.
+
+        Raises:
+            StalePlan: the log was changed by somebody else, or an input is gone.
+            InvariantViolated: a leg would break a guarantee.
+            KeptlogError: the storage fails, or whoever runs the tasks. The legs before are live.
+        """
+        name = step.topic_partition
+        standing = self._standing.get(name, step)
+        earlier: list[RewriteResult] = []
+        with closing(self.engine.rewrite_in_legs(standing, location, self.run_id, self.progress)) as legs:
+            for outcome in legs:
+                if outcome.ends_step:
+                    return self._verified(replace(outcome, earlier=tuple(earlier)))
+                self._commit(self._verified(outcome))
+                earlier.append(outcome)
+                standing = standing.ended_at(outcome.step.end_offset).after_leg(outcome.segments_after)
+                self._standing[name] = standing
+        raise InvariantViolated(f"{name}: a clean in legs has no last one; nothing is lost, please report this")
+
+    def _verified(self, outcome: RewriteResult) -> RewriteResult:
+        try:
+            verify(outcome)
+        except InvariantViolated:
+            discard(self.store.files, outcome.staged_paths)
+            raise
+        return outcome
+
+    def _commit(self, outcome: RewriteResult) -> None:
+        if outcome.is_empty:
+            discard(self.store.files, outcome.staged_paths)
+        else:
+            self.store.swap(outcome.step.topic_partition.topic, [outcome], self.run_id)
