@@ -143,8 +143,12 @@ class Book:
         return [record for record in self.logs[partition].records if record.offset >= start]
 
 
-def apply(book: Book, intent: Intent, run_id: str, changed: Sequence[bool], states: Sequence[LogState]) -> None:
-    """What a commit makes of the logs; ``changed`` says of which partitions it has changed files."""
+Range = tuple[int, int]
+"""The first and the last offset of the files that a commit took away."""
+
+
+def apply(book: Book, intent: Intent, run_id: str, changed: Sequence[Range | None], states: Sequence[LogState]) -> None:
+    """What a commit makes of the logs; ``changed`` is null for those partitions of which it took no file."""
     match intent:
         case Appending():
             assert not book.has_landed(run_id), f"run {run_id} is appended twice"
@@ -155,8 +159,9 @@ def apply(book: Book, intent: Intent, run_id: str, changed: Sequence[bool], stat
         case Cleaning():
             for step in intent.plan.steps:
                 name = step.topic_partition
-                if name.topic == book.name and changed[name.partition]:
-                    _clean(book, step)
+                taken = changed[name.partition]
+                if name.topic == book.name and taken:
+                    _clean(book, step, taken, states[name.partition])
         case Deleting():
             _begin_at(book, intent.partition, intent.before_offset)
         case Retaining():
@@ -189,7 +194,7 @@ def _ingest(book: Book, intent: Ingesting, states: Sequence[LogState]) -> None:
             log.ingest(new, end_offset)
 
 
-def _clean(book: Book, step: CleanStep) -> None:
+def _clean(book: Book, step: CleanStep, taken: Range, state: LogState) -> None:
     log, strategy = book.logs[step.topic_partition.partition], step.strategy
     log.config = ReferenceConfig(
         delete_retention_ms=step.delete_retention_ms if isinstance(step, Compact) else 0,
@@ -198,7 +203,7 @@ def _clean(book: Book, step: CleanStep) -> None:
         watermark_retention_ms=step.watermark_retention_ms,
     )
     if not isinstance(step, Compact):
-        log.expire(step.now_ms)
+        log.expire(step.now_ms, step.segments[-1].last_offset)
         return
     retentions = {config.delete_retention_ms for config in book.configs}
     assert step.delete_retention_ms in retentions, f"{step.topic_partition}: nobody set {step.delete_retention_ms} ms"
@@ -208,8 +213,14 @@ def _clean(book: Book, step: CleanStep) -> None:
     for batch in log.batches[: log.told]:
         newest_ms = max(record.timestamp_ms for record in batch)
         assert lag_ms == 0 or step.now_ms - newest_ms >= lag_ms, f"{step.topic_partition}: too young to be cleaned"
-    log.clean(step.now_ms)
-    log.first_dirty_offset = step.end_offset
+    is_last = state.checkpoint == step.end_offset
+    assert is_last or len(step.legs) > 1, f"{step.topic_partition}: cleaned, the checkpoint stays {state.checkpoint}"
+    expires_from = 0 if len(step.legs) == 1 else None if step.leaves_tombstones else taken[0]
+    if is_last:
+        log.clean(step.now_ms, expires_from)
+        log.first_dirty_offset = step.end_offset
+    else:
+        log.clean_up_to(taken[1], step.now_ms, expires_from)
 
 
 def _split(log: SpecifiedLog, end_offset: int) -> None:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from keptlog.engine.engine import Engine
 from keptlog.errors import CommitStateUnknown, InvariantViolated, KeptlogError, LogCorrupt, UnsupportedFormat
+from keptlog.log.broker import COMMIT_MAX_BYTES, BrokerConfig
 from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner
 from keptlog.table.files import TableFiles
@@ -75,6 +76,8 @@ class History:
     there: SourceLogs = field(default_factory=lambda: SourceLogs([[] for _ in range(PARTITIONS)], [0] * PARTITIONS))
     source_config: dict[str, str] = field(default_factory=dict)
     by_timestamp: bool = False
+    commit_max_bytes: int = COMMIT_MAX_BYTES
+    """Where it is small, cleans go in legs."""
     _values: int = 0
 
     @classmethod
@@ -129,7 +132,9 @@ class History:
         return simulated_engine(self.world, self.store(host).files, self.late)
 
     def cleaner(self, host: int) -> Cleaner:
-        return Cleaner(self.store(host), self.engine(host))
+        return Cleaner(
+            self.store(host), self.engine(host), BrokerConfig(keptlog_cleaner_commit_max_bytes=self.commit_max_bytes)
+        )
 
     def attempt(self, work: Callable[[], Given]) -> tuple[Given | None, Exception | None]:
         """What work gives, or the error that it ends with; only errors that tell something else may come out."""

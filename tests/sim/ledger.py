@@ -150,7 +150,11 @@ class Ledger(Landed):
         properties = dict(snapshot.summary.additional_properties) if snapshot.summary else {}
         run_id, operation = properties.get(RUN_ID, ""), properties.get(OPERATION, "none")
         files, identity = self._files(book, snapshot, after), str(after.metadata.table_uuid)
-        changed = [set(now) != set(was) for now, was in zip(files, book.files, strict=True)]
+        taken = [
+            sorted(offset for path in was.keys() - now.keys() for offset in was[path])
+            for now, was in zip(files, book.files, strict=True)
+        ]
+        changed = [(offsets[0], offsets[-1]) if offsets else None for offsets in taken]
         states = [LogState.read(book.name, partition, after.properties) for partition in range(len(book.logs))]
         intent = self._intent(book, run_id, operation)
         looked_first = self.world.current.first_look.get(book.name) if self.world.current else None

@@ -19,8 +19,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
-from random import SystemRandom
+from random import Random, SystemRandom
 
+from keptlog.log.broker import COMMIT_MAX_BYTES
 from keptlog.log.erasure import ErasureState, ErasureWay
 from keptlog.table.embedded import DELETING
 from tests.sim import actors
@@ -92,6 +93,8 @@ def _create(history: History) -> None:
     history.by_timestamp = world.chance.random() < 0.3
     history.source_config = drawn_settings(history)
     settings = drawn_settings(history)
+    # From dice of its own: the others fall as they did before there were legs.
+    history.commit_max_bytes = Random(f"legs of {world.seed}").choice([COMMIT_MAX_BYTES, 10_000, 1])
     world.dice.are_held = True
     run_alone(history, "create", APPENDED, lambda _, __: history.store(0).create_topic(APPENDED, PARTITIONS, settings))
     world.dice.are_held = False
