@@ -52,7 +52,7 @@ def legs_of(jobs: Jobs, whole: SegmentRun, step: Compact, sizes: Sizes) -> Itera
             leg = Leg(number, len(legs), inputs_of_legs[number - 1], outcome.map_keys)
             outcome = replace(outcome, leg=leg, map_keys=sum(run["keys_here"] for run in results))
         yield outcome
-        standing = standing.after_leg(outcome.segments_after)
+        standing = replace(standing, segments=outcome.segments_after)
 
 
 def _runs_of_legs(jobs: Jobs, whole: SegmentRun, step: Compact, sizes: Sizes) -> tuple[Compact, list[list[SegmentRun]]]:

@@ -64,9 +64,10 @@ def judged_by_shuffle(jobs: Jobs, step: Compact, runs: Sequence[SegmentRun], siz
         StorageUnavailable: the storage, or Spark, fails.
     """
     parts = contiguous_runs(step.segments, -(-total_bytes(step.segments) // jobs.cores))
-    emits = [EmitTask(step, segments, with_watermarks=number == 0) for number, segments in enumerate(parts)]
+    told = step.for_task()
+    emits = [EmitTask(told, segments, with_watermarks=number == 0) for number, segments in enumerate(parts)]
     shuffle = KeyShuffle(
-        step,
+        told,
         runs[0].location,
         tuple(emits),
         # What lies before the first segment run's base offset, if anything does, is its own.

@@ -145,11 +145,12 @@ def map_tasks(run: SegmentRun, step: Compact, cores: int, sizes: Sizes) -> list[
     if not dirty:
         return []
     if may_be_full(step):
-        return [MapTask(run.step_index, step, dirty, run.location, mapped_keys(step))]
-    parts = min(cores, max(1, sum(segment.record_count for segment in dirty) // sizes.map_part_records))
+        return [MapTask(run.step_index, step.for_task(), dirty, run.location, mapped_keys(step))]
+    tasks = min(cores, max(1, sum(segment.record_count for segment in dirty) // sizes.map_part_records))
     # ``-(-a // b)`` rounds up, here and below: rounded down, the target would be missed by one stretch too many.
-    target_bytes = -(-total_bytes(dirty) // parts)
-    return [MapTask(run.step_index, step, part, run.location) for part in contiguous_runs(dirty, target_bytes)]
+    target_bytes = -(-total_bytes(dirty) // tasks)
+    parts = contiguous_runs(dirty, target_bytes)
+    return [MapTask(run.step_index, step.for_task(), part, run.location) for part in parts]
 
 
 def compare_tasks(runs: Sequence[tuple[SegmentRun, Compact, MapSource]], cores: int) -> list[CompareTask]:
@@ -168,7 +169,7 @@ def compare_tasks(runs: Sequence[tuple[SegmentRun, Compact, MapSource]], cores: 
 
         parts = bundled(run.segments, -(-total_bytes(run.segments) // max(target_bytes, 1)), weight)
         for number, part in enumerate(parts):
-            tasks.append(CompareTask(run.step_index, step, part, run.location, latest, number == 0))
+            tasks.append(CompareTask(run.step_index, step.for_task(), part, run.location, latest, number == 0))
     return tasks
 
 
@@ -201,7 +202,8 @@ def cut_into_runs(cut: Sequence[SegmentRun], cores: int, sizes: Sizes) -> list[S
 
 def _parts(run: SegmentRun, stretches: Iterable[tuple[Segment, ...]]) -> list[SegmentRun]:
     """Segment runs of one step, each for the task with the number of its stretch."""
-    return [dataclasses.replace(run, segments=stretch, task=task) for task, stretch in enumerate(stretches)]
+    step = run.step.for_task() if isinstance(run.step, Compact) else run.step
+    return [dataclasses.replace(run, step=step, segments=stretch, task=task) for task, stretch in enumerate(stretches)]
 
 
 def _divided_by_age(

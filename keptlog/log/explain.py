@@ -107,6 +107,8 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
     rules += [holding.told() for holding in assessment.holdings]
     if log.uncleanable:
         rules.append(log.uncleanable.told(now_ms))
+    if log.cleaning_to is not None and log.cleaning_to > sections.first_dirty_offset:
+        rules.append(f"a clean in several commits has begun and is not over: it goes up to offset {log.cleaning_to}")
     if sections.checkpoint_reset:
         rules.append(sections.checkpoint_reset)
     return tuple(rules)

@@ -84,10 +84,13 @@ def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) 
 def _active(log: Log, dirty: Sequence[Segment], first_dirty_offset: int, now_ms: int) -> tuple[Segment, ...]:
     """The dirty segments that Kafka would not have closed yet.
 
-    One that a pass has cleaned in part was closed by then, however small it has become.
+    One that a pass has cleaned in part was closed by then, however small it has become. So was what a clean in legs has
+    begun with.
     """
     was_cleaned_in_part = log.checkpoint == first_dirty_offset
     appended = [s for s in dirty if s.base_offset >= first_dirty_offset or not was_cleaned_in_part]
+    if log.cleaning_to is not None:
+        appended = [segment for segment in appended if segment.base_offset >= log.cleaning_to]
     return active_segments(appended, log.config, now_ms)
 
 

@@ -67,6 +67,11 @@ class Log:
     """Why its last clean failed; null if it did not."""
     watermarks_path: str | None = None
     """The file with the watermarks of its deleted keys (``watermark``); null if there are none."""
+    cleaning_to: int | None = None
+    """Where a clean in legs ends that is not over (``steps``), if that is above its checkpoint.
+
+    What lies below was closed when it began, and is no longer as it was appended.
+    """
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
     holds: Holds = NO_HOLDS

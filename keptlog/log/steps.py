@@ -83,9 +83,6 @@ class Compact:
 
     By version a tombstone may beat records behind it. Those go in a later leg, and it must not go before them.
     """
-    closed: tuple[Segment, ...] = ()
-    """Its segments as they were before its first leg; empty until that is live. What legs make is smaller, and by its
-    size it might be active again."""
     topic_id: str | None = field(default=None, compare=False)
     """That of the log."""
     kind: Literal["compact"] = field(default="compact", init=False)
@@ -118,9 +115,12 @@ class Compact:
         segments = tuple(s for s in self.segments if s.base_offset < end_offset)
         return dataclasses.replace(self, end_offset=end_offset, segments=segments, ends_early=True)
 
-    def after_leg(self, segments: tuple[Segment, ...]) -> Compact:
-        """The step once a leg of it is live, with its segments as they stand then."""
-        return dataclasses.replace(self, segments=segments, closed=self.closed or self.segments)
+    def for_task(self) -> Compact:
+        """What a task has to know that is given its segments apart: all but the segments.
+
+        The last stays, for it is rewritten whatever it holds. A large log has ten thousand, for each of many tasks.
+        """
+        return dataclasses.replace(self, segments=self.segments[-1:])
 
     def must_rewrite(self, segment: Segment) -> bool:
         """Whether a segment is rewritten even if nothing in it changes.

@@ -52,7 +52,7 @@ class InLegs:
                     return self._verified(replace(outcome, earlier=tuple(earlier)))
                 self._commit(self._verified(outcome))
                 earlier.append(outcome)
-                standing = standing.ended_at(outcome.step.end_offset).after_leg(outcome.segments_after)
+                standing = replace(standing.ended_at(outcome.step.end_offset), segments=outcome.segments_after)
                 self._standing[name] = standing
         raise InvariantViolated(f"{name}: a clean in legs has no last one; nothing is lost, please report this")
 

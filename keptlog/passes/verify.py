@@ -10,6 +10,7 @@ whether the log contradicts itself, and each guarantee leaves something to see:
     G3  every offset lies where the table says that its segment lies, and between log start and log end.
     G4  the dirty section is as it was appended: consecutive offsets, no delete horizon. Were a record of it touched,
         one or the other would show, and a value changed in place breaks the checksum of G1.
+        What a clean in legs has begun with and not ended (ADR 47) has lost records, and is left out.
         A log that is ingested has the gaps of its source, so that there a record that went is only seen by G1's count.
     G5  in the clean section every tombstone has its delete horizon, and nothing else has one: no tombstone may go
         before a horizon that it has. That none went too early was checked by the clean that removed it.
@@ -151,7 +152,7 @@ def verify_log(store: LogStore, log: Log, now_ms: int, *, every_byte: bool = Tru
     assessment, findings, files = assess(log, now_ms), _Findings(), store.files
     for number, segment in enumerate(log.segments):
         with _looking(store, log, segment.path, findings, _OF_SEGMENTS) as look, open_segment(files, segment) as opened:
-            found = _read(opened, assessment.sections.first_dirty_offset, findings)
+            found = _read(opened, _as_appended_from(log, assessment.sections), findings)
             _judge(found, segment, log, assessment.sections, findings)
             look.rest = ("G1",)
             findings.without_checksums += not opened.has_checksums
@@ -219,8 +220,8 @@ def _judge_keys(store: LogStore, log: Log, assessment: Assessment, findings: _Fi
             findings.add("G1", f"offsets {first} and {again} have the same key")
 
 
-def _read(opened: SegmentFile, first_dirty_offset: int, findings: _Findings) -> _Content:
-    """Walk one segment."""
+def _read(opened: SegmentFile, as_appended_from: int, findings: _Findings) -> _Content:
+    """Walk one segment, which is as it was appended from an offset on."""
     found = _Content()
     for row_group in range(len(opened.row_groups)):
         table = opened.read(row_group, ["offset", "delete_horizon"])
@@ -230,7 +231,7 @@ def _read(opened: SegmentFile, first_dirty_offset: int, findings: _Findings) -> 
         found.rises &= offsets[0] > findings.last_offset and bool((offsets[1:] > offsets[:-1]).all())
         found.last_offset = findings.last_offset = int(offsets[-1])
         found.records += table.num_rows
-        is_stamped, is_dirty = table["delete_horizon"].is_valid().to_numpy(), offsets >= first_dirty_offset
+        is_stamped, is_dirty = table["delete_horizon"].is_valid().to_numpy(), offsets >= as_appended_from
         found.stamped += int(is_stamped.sum())
         found.dirty_records += int(is_dirty.sum())
         found.dirty_stamped += int((is_stamped & is_dirty).sum())
@@ -239,6 +240,11 @@ def _read(opened: SegmentFile, first_dirty_offset: int, findings: _Findings) -> 
     findings.records += found.records
     findings.tombstones += found.tombstones
     return found
+
+
+def _as_appended_from(log: Log, sections: Sections) -> int:
+    """Where the dirty section begins, but for what a clean in legs has begun with."""
+    return max(sections.first_dirty_offset, log.cleaning_to or 0)
 
 
 def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, findings: _Findings) -> None:
@@ -253,8 +259,8 @@ def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, find
         findings.add("G3", f"{where} holds offsets {held}, the log is [{log.log_start_offset}, {log.log_end_offset})")
     if segment.last_offset < sections.first_dirty_offset:
         _judge_clean(found, where, findings)
-    elif sections.checkpoint_reset is None:
-        _judge_dirty(found, segment, log, findings, sections.first_dirty_offset)
+    elif sections.checkpoint_reset is None and segment.last_offset >= _as_appended_from(log, sections):
+        _judge_dirty(found, segment, log, findings, _as_appended_from(log, sections))
 
 
 def _judge_clean(found: _Content, where: str, findings: _Findings) -> None:

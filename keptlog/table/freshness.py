@@ -11,7 +11,6 @@ nothing of his landed, nothing is lost, and he may plan again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from pyiceberg.table import Table
 
@@ -114,10 +113,6 @@ def _require_none_came(step: Compact | Drop, log: Log) -> None:
 
 def _require_same_range(step: Compact, log: Log) -> None:
     _require_none_came(step, log)
-    if step.closed:
-        closed = [segment for segment in step.closed if segment.base_offset < step.end_offset]
-        behind = [segment for segment in log.segments if segment.base_offset >= step.end_offset]
-        log = replace(log, segments=(*closed, *behind))
     protected_from = sections_of(log, step.now_ms).first_uncleanable_offset
     if protected_from < step.end_offset:
         raise _stale(step, f"its settings were altered and protect what lies behind offset {protected_from}")

@@ -222,5 +222,6 @@ def _log(
         checkpoint=state.checkpoint,
         uncleanable=state.uncleanable,
         watermarks_path=state.watermarks_path,
+        cleaning_to=state.cleaning_to,
         is_ingested=SOURCE in properties,
     )

@@ -11,6 +11,8 @@ log.p<N>.log-end-offset           the next offset, and with a source the positio
 log.p<N>.leader-epoch             the leader epoch that the source had when the log end was reached, as JSON (ADR 33);
                                   absent where nobody knows
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
+log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47): what lies below is
+                                  closed, and not as it was appended; else absent, empty, or not above the checkpoint
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
 log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
 log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
@@ -65,6 +67,11 @@ def first_dirty_offset(partition: int) -> str:
     return f"log.p{partition}.first-dirty-offset"
 
 
+def cleaning_to(partition: int) -> str:
+    """Name of the property that says how far a clean in legs goes which is not over."""
+    return f"log.p{partition}.cleaning-to"
+
+
 def log_start_offset(partition: int) -> str:
     """Name of the log start offset's property."""
     return f"log.p{partition}.log-start-offset"
@@ -112,6 +119,7 @@ class LogState:
     checkpoint: int | None
     watermarks_path: str | None = None
     uncleanable: Uncleanable | None = None
+    cleaning_to: int | None = None
 
     @classmethod
     def read(cls, topic: str, partition: int, properties: Mapping[str, str]) -> LogState:
@@ -126,6 +134,7 @@ class LogState:
             _number(topic, properties, first_dirty_offset(partition)),
             properties.get(watermarks(partition)) or None,
             _read_mark(topic, properties, uncleanable(partition)),
+            _number(topic, properties, cleaning_to(partition)) if properties.get(cleaning_to(partition)) else None,
         )
 
 

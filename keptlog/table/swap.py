@@ -54,7 +54,7 @@ from keptlog.table.reach import OUT_OF_REACH, one_line
 from keptlog.table.readers import told_of_overruns, with_holds
 from keptlog.table.references import all_references, comparable
 from keptlog.table.staged import discard
-from keptlog.table.state import first_dirty_offset, last_pass, uncleanable, watermarks
+from keptlog.table.state import cleaning_to, first_dirty_offset, last_pass, uncleanable, watermarks
 from keptlog.table.stored_json import to_json
 from keptlog.table.topics import load_topic_table, topic_of
 
@@ -190,6 +190,8 @@ class Swap:
             ends_step = not isinstance(outcome, RewriteResult) or outcome.ends_step
             if isinstance(step, Compact) and ends_step:
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
+            if isinstance(step, Compact) and (not ends_step or cleaning_to(partition) in table.properties):
+                changed[cleaning_to(partition)] = "" if ends_step else str(step.end_offset)
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:

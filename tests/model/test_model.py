@@ -3,12 +3,11 @@
 Two partitions, so that one commit moves several logs. The sizes of segments and the dirty ratio are kept out of it: the
 specification knows neither. Besides the plain passes there are the unplain ones: a clean that is staged and committed
 later, when it may be stale by then; a commit that is sent again; a purge that sweeps what was staged; a restart;
-settings altered while a clean is under way; retention and deletions in between; cleans that fail and leave their mark.
-In some histories the records are not appended but ingested, at a source's offsets with its gaps; and there all records
-of a key may be dropped.
+settings altered while a clean is under way; retention and deletions in between; cleans in legs; cleans that fail and
+leave their mark. In some histories the records are not appended but ingested, at a source's offsets with its gaps; and
+there all records of a key may be dropped.
 
 Which segments are old is asked of the pure rule, for the specification has no segments; what it leads to is compared.
-
 A failure prints its history as a story (``note``) and how to replay it. ``make test`` makes always the same histories,
 ``make soak`` new ones.
 """
@@ -59,6 +58,7 @@ from tests.model.histories import (
     TOPIC,
     as_at_a_source,
 )
+from tests.model.in_legs import CleaningInLegs
 from tests.profiles import examples, is_soak
 
 
@@ -75,7 +75,7 @@ class Staged:
     """How many batches were not cleaned yet when it was planned."""
 
 
-class LogMachine(Dropping, RuleBasedStateMachine):
+class LogMachine(Dropping, CleaningInLegs, RuleBasedStateMachine):
     """Each rule does one thing to the table and to the specification."""
 
     staged: Bundle[Staged] = Bundle("staged")

@@ -12,12 +12,15 @@ import pytest
 from keptlog.engine.jobs import Result, Task
 from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.home import new_id
+from keptlog.log.assessment import assess
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.explain import explain
 from keptlog.log.plan import describe_step
 from keptlog.log.record import NewRecord
 from keptlog.log.steps import Compact, Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.verify import verify_log
 from tests.in_process import InProcessJobs, in_process_engine
 from tests.logs import open_store
 
@@ -87,6 +90,12 @@ class Scene:
     @property
     def segments(self) -> list[tuple[int, int]]:
         return [(each.base_offset, each.last_offset) for each in self.store.logs(TOPIC)[0].segments]
+
+    @property
+    def broken(self) -> list[str]:
+        """What ``verify`` finds."""
+        checks = verify_log(self.store, self.store.logs(TOPIC)[0], self.now_ms)
+        return [each.description for each in checks if not each.passed]
 
     @property
     def commits(self) -> int:
@@ -160,9 +169,11 @@ def test_a_pass_that_is_killed_between_two_legs_has_lost_nothing_and_the_next_go
     with pytest.raises(Killed):
         scene.clean()
     assert (scene.state, scene.checkpoint, scene.commits) == (before, None, leg - 1)
+    assert scene.broken == []
     kept = [segment.path for segment in scene.store.logs(TOPIC)[0].segments][: leg - 1]
     assert not scene.clean().failed
     assert (scene.records, scene.state, scene.checkpoint) == (LEFT, before, 5)
+    assert scene.broken == []
     assert [segment.path for segment in scene.store.logs(TOPIC)[0].segments][: leg - 1] == kept
 
 
@@ -198,7 +209,8 @@ def test_a_minimum_lag_that_is_set_between_two_legs_stops_the_next_one(scene: Sc
     assert [offset for offset, _, _ in scene.records] == [1, 2, 3, 4]
 
 
-def test_segments_that_became_small_in_a_leg_are_no_active_ones_at_the_last(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_segments_that_became_small_in_a_leg_are_no_active_ones_later(tmp_path: Path, is_killed: bool) -> None:
     """The first two are closed because the third does not go with them into one; after the first leg it would."""
     scene = Scene(tmp_path, segment_ms=str(10**12))
     scene.append(*((f"k{n}", Random(n).randbytes(300).hex()) for n in range(40)))
@@ -208,6 +220,12 @@ def test_segments_that_became_small_in_a_leg_are_no_active_ones_at_the_last(tmp_
     [step] = scene.cleaner.plan(now_ms=scene.now_ms, requested=True).steps
     assert isinstance(step, Compact)
     assert (len(step.legs), step.end_offset) == (2, 80)
+    if is_killed:
+        scene.between = {2: scene.kill}
+        with pytest.raises(Killed):
+            scene.clean()
+        rules = explain(assess(scene.store.logs(TOPIC)[0], scene.now_ms)).rules
+        assert "a clean in several commits has begun and is not over: it goes up to offset 80" in rules
     assert not scene.clean().failed
     assert scene.checkpoint == 80
     assert [offset for offset, _, _ in scene.records] == list(range(40, 81))
