@@ -17,7 +17,7 @@ from keptlog.kernels.judged_offsets import Standing
 from keptlog.kernels.key_shuffle import EmitTask, settle
 from keptlog.kernels.offset_map import OffsetMap, map_dirty
 from keptlog.log.groups import groups_to_rewrite
-from keptlog.log.steps import Compact
+from keptlog.log.steps import Compact, in_legs
 from tests.building import Clean, segment
 from tests.engine_story.page import PAGE, Row, blocks
 from tests.engine_story.shown import FILES, write
@@ -42,6 +42,13 @@ def test_the_heaviest_log_goes_to_the_lightest_bundle() -> None:
     bundles = bundled(list(weights), 2, weights.__getitem__)
     task_of = {log: str(number) for number, bundle in enumerate(bundles, start=1) for log in bundle}
     assert [task_of[log] for log in weights] == [row["task"] for row in SHOWN["bundles"]["cut"]]
+
+
+def test_neighbours_fill_a_commit() -> None:
+    rows = SHOWN["legs"]["before"]
+    segments = [segment(number, number, size=int(row["bytes"])) for number, row in enumerate(rows)]
+    legs = [str(number) for number, leg in enumerate(in_legs(segments, 100), start=1) for _ in leg]
+    assert legs == [row["leg"] for row in SHOWN["legs"]["leg"]]
 
 
 def test_each_task_has_a_segment_run_of_the_newest_beside_one_of_the_rest() -> None:
