@@ -64,8 +64,6 @@ def of_segments(home: Path, segments: int, now_ms: int) -> dict[str, float]:
     """Of one log of so many segments, each told as 1 GiB."""
     make_topics(home, 1, Shape(1, segments, appends=10), now_ms, processes=1)
     store, topic = open_store(home), topic_name(0)
-    manifests = list(Path(store.load_table(topic).location().removeprefix("file://")).rglob("metadata/*-m*.avro"))
-    stored_bytes = sum(path.stat().st_size for path in manifests)
 
     def read() -> Compact:
         [log] = LogStore(open_catalog(home), {}, time.sleep, new_id).logs(topic)
@@ -87,7 +85,6 @@ def of_segments(home: Path, segments: int, now_ms: int) -> dict[str, float]:
         "segments": segments,
         "cpu_ms_to_read_and_plan_a_1000_segments": 1e6 * read_s / segments,
         "held_bytes_a_segment": held_bytes / segments,
-        "manifest_bytes_a_segment": stored_bytes / segments,
         "legs": len(large.legs),
         "told_bytes_a_leg": sum(len(pickle.dumps(run)) for run in runs),
         "told_bytes_a_segment_run_if_it_had_all_segments": len(pickle.dumps(replace(runs[0], step=large))),
