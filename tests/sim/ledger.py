@@ -161,7 +161,7 @@ class Ledger(Landed):
         if Known.ACROSS_RECREATE not in self.world.known:
             assert looked_first in {None, identity}, f"{run_id} was begun for another topic of this name"
         if isinstance(intent, Erasing):
-            erase(book, intent, operation, changed, self._appended(book, files))
+            erase(book, intent, operation, [each is not None for each in changed], self._appended(book, files))
         else:
             apply(book, intent, run_id, changed, states)
         book.landed[f"{run_id}/{operation}/{len(book.landed)}"] = snapshot.snapshot_id
