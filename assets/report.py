@@ -104,8 +104,8 @@ def fail_if_any_failed(context: Context, cleaned: Pass, names: Collection[str]) 
     _end_attempts(context, cleaned, names)
     failed = sorted(cleaned.failed)
     context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(failed)})
-    if cleaned.outage:
-        tag_outage(context, cleaned.outage, cleaned.plan.now_ms + cleaned.duration_ms)
+    if cleaned.stopped_by:
+        tag_outage(context, cleaned.stopped_by, cleaned.plan.now_ms + cleaned.duration_ms)
     raise dg.Failure(
         f"{len(failed)} not cleaned, {len(cleaned.committed)} cleaned: "
         + "; ".join(f"{name}: {cleaned.failed[name]}" for name in failed),

@@ -59,20 +59,22 @@ class Apart:
     """Topic-partition to the error."""
     blameless: set[str] = field(default_factory=set)
     """Those of ``failed`` that an outage has stopped."""
-    _outage: KeptlogError | None = None
+    outage: KeptlogError | None = None
+    """What is down for all; null if nothing was seen to be. One log that nobody can do is no outage."""
 
     def rewrite_all(self, steps: Sequence[CleanStep]) -> None:
         """Rewrite these logs; whatever a Spark task dies of, the other logs go on."""
         self._rewrite(steps, is_again=False)
         if len(steps) > 1 and not self.outcomes and not any(isinstance(e, OF_A_LOG) for e in self.failed.values()):
             self.blameless |= self.failed.keys()
+            self.outage = self.outage or next(iter(self.failed.values()), None)
 
     def _rewrite(self, steps: Sequence[CleanStep], *, is_again: bool) -> None:
-        reason = None if self._outage else self._why_not(steps)
+        reason = None if self.outage else self._why_not(steps)
         if reason and not isinstance(reason, OF_A_LOG):
-            self._outage = reason if isinstance(reason, InvalidConfig) else self._seen_outage(steps[0])
-        if self._outage:
-            self._stop(steps, self._outage)
+            self.outage = reason if isinstance(reason, InvalidConfig) else self._seen_outage(steps[0])
+        if self.outage:
+            self._stop(steps, self.outage)
         elif reason:
             self._go_on_apart(steps, reason, is_again=is_again)
 

@@ -71,11 +71,13 @@ class Pass:
     """Topic-partition, or topic if its logs can't even be read, to the error; nothing of it is lost."""
     blameless: frozenset[str] = frozenset()
     """The topic-partitions among ``failed`` that an outage has stopped, and no fault of theirs."""
+    outage: KeptlogError | None = None
+    """What is down for all logs, so that no later stage tries anything; null if nothing was seen to be."""
     duration_ms: int = 0
 
     @property
-    def outage(self) -> KeptlogError | None:
-        """What is down; null if nothing was seen to be."""
+    def stopped_by(self) -> KeptlogError | None:
+        """What has stopped the first of the blameless logs, whether or not it was down for all; null if none was."""
         return self.failed[min(self.blameless)] if self.blameless else None
 
 
@@ -174,7 +176,7 @@ class Cleaner:
         if outage:
             names = [str(step.topic_partition) for step in steps]
             failed = planned.failed | dict.fromkeys(names, outage)
-            return replace(planned, failed=failed, blameless=planned.blameless.union(names))
+            return replace(planned, failed=failed, blameless=planned.blameless.union(names), outage=outage)
         in_legs = InLegs(self.store, self.engine, planned.run_id, progress)
         apart = Apart(
             lambda some: self._rewritten(some, in_legs),
@@ -188,6 +190,7 @@ class Cleaner:
             outcomes=planned.outcomes + tuple(apart.outcomes),
             failed=planned.failed | apart.failed | {name: error for name, error in lost.items() if error},
             blameless=planned.blameless | apart.blameless,
+            outage=apart.outage,
             duration_ms=planned.duration_ms + self.monotonic_ms() - started_ms,
         )
 

@@ -219,6 +219,20 @@ def test_a_log_whose_executors_are_lost_each_time_is_not_marked_and_stops_no_oth
     assert cleaned_topics(done) == ["a", "c"]
 
 
+def test_a_log_whose_executors_are_lost_in_one_stage_does_not_stop_the_next_one(cleaner: Cleaner) -> None:
+    cleaner.store.alter_topic("b", {"delete.retention.ms": "1"})
+    cleaner.store.append("b", [NewRecord(b"k", None, NOW_MS - 8 * DAY_MS, 0)], new_id(), NOW_MS)
+    assert run(cleaner, "b").committed
+    planned = cleaner.begin([], new_id(), now_ms=NOW_MS + DAY_MS)
+    lost = SparkUnavailable("Spark was lost while rewriting: ExecutorLostFailure")
+    compacted = failing(cleaner, killers=["a"], error=lost).stage(planned, [Compact])
+    assert (compacted.blameless, compacted.outage) == ({"a-0"}, None)
+    done = cleaner.commit(cleaner.stage(compacted, [Expire]))
+    assert cleaned_topics(done) == ["b", "c"]
+    assert done.failed == {"a-0": done.stopped_by} == {"a-0": lost}
+    assert marked(cleaner.store) == []
+
+
 def test_a_module_that_workers_lack_costs_one_job_and_marks_no_log(cleaner: Cleaner) -> None:
     outage = Outage()
     done = run(failing(cleaner, outage, error=InvalidConfig("Spark's workers have no module 'pyiceberg'")))
