@@ -43,9 +43,9 @@ _OFFSET = ["partition", "offset"]
 
 def open_peer(setup: Setup) -> SparkSql:
     master = f"local[{setup.cores}]"
-    options = session_settings(master).get("spark.driver.extraJavaOptions", "")
+    options = session_settings(master).get("spark.driver.defaultJavaOptions", "")
     options = options.replace("-XX:+UseSerialGC", "-XX:+UseParallelGC").replace("-XX:TieredStopAtLevel=1", "")
-    session = start_session(master, _HEAP | {"spark.driver.extraJavaOptions": options})
+    session = start_session(master, _HEAP | {"spark.driver.defaultJavaOptions": options})
     return SparkSql(session.newSession(), setup.cores)
 
 

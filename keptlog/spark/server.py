@@ -24,6 +24,7 @@ from pathlib import Path
 import pyspark
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.spark.launch import settings_file
 from keptlog.spark.session import use_this_python
 
 _logger = logging.getLogger(__name__)
@@ -54,27 +55,18 @@ def connect_server(
     if _answers(host, port):
         raise InvalidConfig(f"port {port} is taken, perhaps by another server: choose one with --port")
     use_this_python(settings)
-    process = subprocess.Popen(_command(port, settings), env={**os.environ, TOKEN: token}, stdout=subprocess.DEVNULL)
+    with settings_file(_with_own(settings, port)) as arguments:
+        command = [str(_SUBMIT), *arguments, "--class", _SERVER, "spark-internal"]
+        process = subprocess.Popen(command, env={**os.environ, TOKEN: token}, stdout=subprocess.DEVNULL)
+        try:
+            _wait_until_it_answers(process, host, port, sleep)
+        except BaseException:
+            _end(process)
+            raise
     try:
-        for _ in range(round(_START_SECONDS / _PAUSE_SECONDS)):
-            if process.poll() is not None:
-                raise InvalidConfig(f"Spark's Connect server ended with {process.returncode}: see what it wrote above")
-            if _answers(host, port):
-                _logger.info("Spark's Connect server, process %d, answers at port %d", process.pid, port)
-                break
-            sleep(_PAUSE_SECONDS)
-        else:
-            raise StorageUnavailable(f"Spark's Connect server does not answer after {_START_SECONDS} s; try again")
         yield process
     finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            text = "Spark's Connect server, process %d, does not end within %d s; it is killed"
-            _logger.warning(text, process.pid, _STOP_SECONDS)
-        process.kill()
-        process.wait()
+        _end(process)
 
 
 def remote_of(port: int, session_id: str) -> str:
@@ -82,11 +74,33 @@ def remote_of(port: int, session_id: str) -> str:
     return f"sc://localhost:{port}/;user_id=keptlog;session_id={session_id}"
 
 
-def _command(port: int, settings: Mapping[str, str]) -> list[str]:
+def _with_own(settings: Mapping[str, str], port: int) -> dict[str, str]:
     own = {_ADDRESS: _LOOPBACK, "spark.connect.session.manager.defaultSessionTimeout": "-1"}
-    given = {**own, **settings, "spark.connect.grpc.binding.port": str(port)}
-    options = [option for name, value in given.items() for option in ("--conf", f"{name}={value}")]
-    return [str(_SUBMIT), *options, "--class", _SERVER, "spark-internal"]
+    return {**own, **settings, "spark.connect.grpc.binding.port": str(port)}
+
+
+def _wait_until_it_answers(
+    process: subprocess.Popen[bytes], host: str, port: int, sleep: Callable[[float], None]
+) -> None:
+    for _ in range(round(_START_SECONDS / _PAUSE_SECONDS)):
+        if process.poll() is not None:
+            raise InvalidConfig(f"Spark's Connect server ended with {process.returncode}: see what it wrote above")
+        if _answers(host, port):
+            _logger.info("Spark's Connect server, process %d, answers at port %d", process.pid, port)
+            return
+        sleep(_PAUSE_SECONDS)
+    raise StorageUnavailable(f"Spark's Connect server does not answer after {_START_SECONDS} s; try again")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        text = "Spark's Connect server, process %d, does not end within %d s; it is killed"
+        _logger.warning(text, process.pid, _STOP_SECONDS)
+    process.kill()
+    process.wait()
 
 
 def _answers(host: str, port: int) -> bool:

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.spark.connect import require_greeting, require_server, set_patience, why_refused, without_secrets
 from keptlog.spark.failures import grpc_status
+from keptlog.spark.launch import start_java
 
 _logger = logging.getLogger(__name__)
 
@@ -49,8 +50,9 @@ _LOCAL: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # The JVM only hands out tasks: the serial collector keeps its heap small, and compiling it well costs more than it
-    # saves (5 s of CPU at the first clean). setLogLevel would come too late for most of what is logged.
-    "spark.driver.extraJavaOptions": (
+    # saves (5 s of CPU at the first clean). setLogLevel would come too late for most of what is logged. Whoever gives
+    # spark.driver.extraJavaOptions adds to these.
+    "spark.driver.defaultJavaOptions": (
         f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     ),
     # Workers are forked with their imports done. On a cluster, who knows what is installed there.
@@ -63,7 +65,7 @@ _LOCAL: Mapping[str, str] = {
 
 _CLUSTER: Mapping[str, str] = {
     # What goes wrong in a task is told in one line; the stack traces of its four attempts are in the executors' logs.
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+    "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
     # ``spark.executor.pyspark.memory`` limits a worker's address space, of which Arrow's own allocator takes a gigabyte
     # at once and gives nothing back, so that NumPy has no room beside it.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
@@ -126,6 +128,8 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
     if remote and SparkSession.getActiveSession() is None:
         require_greeting(remote)
     with starting(settings):
+        if not remote:
+            start_java(settings)
         builder: Any = SparkSession.builder
         for name, value in settings.items():
             builder = builder.config(name, value)
