@@ -9,10 +9,13 @@ The address may hold a token (``sc://host:port/;token=…``). What people are to
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import ssl
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -24,7 +27,11 @@ from keptlog.spark.failures import grpc_status
 CONNECT_PORT = 15002
 """Spark's own, where a Connect server's address has none."""
 _CONNECT_SECONDS = 10
+_GLANCE_SECONDS = 2
+_HANDSHAKE_SECONDS = 5
 _HELLO_SECONDS = 20
+_AUTHORITIES = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
+"""Whom gRPC trusts, if not those that came with it."""
 _RETRIES = 6
 _LONGEST_PAUSE_MS = 5_000
 """Pauses of 0.05, 0.2, 0.8, 3.2 and two times 5 s."""
@@ -60,19 +67,72 @@ def require_greeting(master: str) -> None:
     Raises:
         StorageUnavailable: it does not, or not now.
     """
+    # It looks for this when it is imported. What it has to say of a handshake is in the error.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     import grpc  # type: ignore[import-untyped]  # noqa: PLC0415  # local sessions need it not
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
 
     channel: Any = DefaultChannelBuilder(master).toChannel()
+    ready = grpc.channel_ready_future(channel)
     try:
-        grpc.channel_ready_future(channel).result(timeout=_HELLO_SECONDS)
-    except grpc.FutureTimeoutError:
-        raise StorageUnavailable(
-            f"what listens at {place_of(master)} does not answer as a Spark Connect server: see that the address is "
-            f"right, and TLS is as there (use_ssl=true); {_START_AGAIN}"
-        ) from None
+        with suppress(grpc.FutureTimeoutError):
+            ready.result(timeout=_GLANCE_SECONDS)
+            return
+        # What is wrong with TLS does not pass with time, but a server may only be slow.
+        why = why_no_greeting(master)
+        if not why:
+            with suppress(grpc.FutureTimeoutError):
+                ready.result(timeout=_HELLO_SECONDS)
+                return
     finally:
+        ready.cancel()
         channel.close()
+    told = f"what listens at {place_of(master)} does not answer as a Spark Connect server"
+    raise StorageUnavailable(f"{told}: {why or f'see that the address is right; {_START_AGAIN}'}")
+
+
+def why_no_greeting(master: str) -> str | None:
+    """What is wrong with TLS between here and a Connect server; null if it is something else.
+
+    A client speaks TLS if its address says so, and also if it has a token and the server is not at ``localhost``.
+    """
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415  # local sessions need it not
+
+    builder = DefaultChannelBuilder(master)
+    is_told = builder.use_ssl
+    is_spoken_here = is_told or (builder.secure and builder.host != "localhost")
+    refused = _tls_refusal(urlsplit(master), is_trusted=is_spoken_here)
+    if not is_spoken_here:
+        return None if refused else "it speaks TLS: add ;use_ssl=true to the address"
+    if not refused:
+        return None
+    if isinstance(refused, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted ({refused.verify_message}): let {_AUTHORITIES} name a file with the "
+            "certificate of its authority, and the address name the host that it was issued for"
+        )
+    if is_told:
+        return "it speaks no TLS: take use_ssl=true out of the address"
+    return (
+        "it speaks no TLS, and a token goes there only over TLS: let the address name localhost, or put TLS before it"
+    )
+
+
+def _tls_refusal(address: SplitResult, *, is_trusted: bool) -> Exception | None:
+    """What a TLS handshake fails of; its certificate is looked at if it is to be trusted."""
+    context = ssl.create_default_context(cafile=os.environ.get(_AUTHORITIES) if is_trusted else None)
+    context.set_alpn_protocols(["h2"])
+    if not is_trusted:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    host = address.hostname or ""
+    try:
+        with (
+            socket.create_connection((host, _port(address)), timeout=_HANDSHAKE_SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return None
+    except OSError as error:
+        return error
 
 
 def set_patience(session: SparkSession, retries: int = _RETRIES) -> None:
