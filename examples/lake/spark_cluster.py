@@ -10,9 +10,10 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import pyspark
@@ -61,11 +62,11 @@ def spark_cluster(
     memory: str = "2g",
     python: str = sys.executable,
     python_path: Sequence[Path] = (_ROOT,),
-    settings: Mapping[str, str] | None = None,
+    hosts: Sequence[str] = ("127.0.0.1",),
 ) -> Iterator[SparkCluster]:
     """Start a cluster of workers with one core each; all its processes are gone when the block ends.
 
-    ``settings`` are variables of its processes' environment.
+    ``hosts`` are loopback addresses that the workers take in turns: Spark has a task twice at once on two hosts only.
 
     Raises:
         NotInstalled: there is no Java.
@@ -82,15 +83,14 @@ def spark_cluster(
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "PYSPARK_PYTHON": python,
             "PYTHONPATH": ":".join(map(str, python_path)),
-            **(settings or {}),
         }
         port, web_port, *worker_ports = free_ports(2 + workers)
         master = f"spark://127.0.0.1:{port}"
 
-        def process(name: str, arguments: Sequence[str], answers_at: int) -> ServerProcess:
+        def process(name: str, host: str, arguments: Sequence[str], answers_at: int) -> ServerProcess:
             kind = "master.Master" if name == "master" else "worker.Worker"
-            command = [str(_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"]
-            listening = ["--webui-port", str(answers_at)]
+            command = [str(_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}"]
+            listening = ["--host", host, "--webui-port", str(answers_at)]
             return ServerProcess(
                 f"{WHAT}, {name}",
                 [*command, *listening, *arguments],
@@ -100,12 +100,12 @@ def spark_cluster(
             )
 
         with ExitStack() as opened:
-            first = process("master", ["--port", str(port)], web_port)
+            first = process("master", "127.0.0.1", ["--port", str(port)], web_port)
             opened.enter_context(running(first))
             own = ["--cores", "1", "--memory", memory]
             started = [
-                process(f"worker-{number}", [*own, "--work-dir", str(folder / f"worker-{number}"), master], at)
-                for number, at in enumerate(worker_ports)
+                process(f"worker-{number}", host, [*own, "--work-dir", str(folder / f"worker-{number}"), master], at)
+                for number, (host, at) in enumerate(zip(cycle(hosts), worker_ports, strict=False))
             ]
             for each in started:
                 opened.enter_context(running(each))

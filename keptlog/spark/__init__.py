@@ -6,6 +6,7 @@
     packed.py          keptlog's own code as one file, for workers that don't have it
     readiness.py       before the first task: the code goes along, and what workers have is compared
     launch.py          its settings on their way to Java, past every command line
+    waiting.py         a job that nobody works on: said so, and given up
     failures.py        what Spark tells in sixty lines, in one
     jobs.py            keeps the protocol ``keptlog.engine.jobs.Jobs``: task numbers in, lines of JSON out
     shuffle.py         the one query in which rows are keys: the shuffle of keys beyond memory

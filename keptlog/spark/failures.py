@@ -29,6 +29,8 @@ _LOST = re.compile(
     r"|stopped SparkContext|INVALID_HANDLE\.SESSION[^\n]*|Answer from Java side is empty"
     r"|Error while sending or receiving)"
 )
+_JAVA_SAID = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
+"""The second line of what Py4J tells."""
 _OUT_OF_MEMORY = re.compile(r"memory|oom", re.IGNORECASE)
 """What a container's watchdog says of a lost executor that used more than it was given: that may be the log."""
 _NO_CONNECTION = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError", "EOFError")
@@ -52,7 +54,7 @@ def as_keptlog_error(error: BaseException, doing: str) -> KeptlogError:
     if lost:
         return SparkUnavailable(f"Spark was lost while {doing}: {lost}; nothing was committed, try again")
     found = _PYTHON_ERROR.search(text)
-    return _of_a_task(found.group(1).strip() if found else first_line(error), doing)
+    return _of_a_task(found.group(1).strip() if found else in_one_line(error), doing)
 
 
 def grpc_status(error: BaseException) -> tuple[str, str] | None:
@@ -62,6 +64,12 @@ def grpc_status(error: BaseException) -> tuple[str, str] | None:
         return None
     found = _DETAILS.search(str(error))
     return str(getattr(code(), "name", code())), found.group(1) if found else first_line(error)
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says; of one that came from Java what was said there, without the name of its class."""
+    found = _JAVA_SAID.search(str(error))
+    return found.group(1).strip() if found else first_line(error)
 
 
 def _of_a_task(reason: str, doing: str) -> KeptlogError:

@@ -34,6 +34,7 @@ from keptlog.spark.connect import is_connect, set_patience
 from keptlog.spark.failures import as_keptlog_error
 from keptlog.spark.readiness import make_ready
 from keptlog.spark.shuffle import shuffled
+from keptlog.spark.waiting import collected
 from keptlog.spark.worker import Batches, in_a_task, numbers_in
 from keptlog.storage.files import Files
 from keptlog.storage.throttle import Throttle, ThrottledFiles
@@ -112,7 +113,7 @@ class SparkJobs:
 
     def _collect(self, frame: DataFrame, doing: str) -> list[Any]:
         try:
-            return frame.collect()
+            return collected(frame, doing)
         except Exception as error:
             told = as_keptlog_error(error, doing)
             if isinstance(told, SparkUnavailable) and is_connect(self.session):
@@ -145,4 +146,5 @@ def parallelism(session: SparkSession) -> int:
         return int(session.sparkContext.defaultParallelism)
     except PySparkException:
         # Spark Connect has no context; it cuts a range into as many parts as its default parallelism.
-        return len(set(session.range(_PROBED_TASKS).select(sql.spark_partition_id()).collect()))
+        parts = session.range(_PROBED_TASKS).select(sql.spark_partition_id())
+        return len(set(collected(parts, "counting its cores")))

@@ -30,6 +30,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.spark.connect import is_connect
 from keptlog.spark.failures import as_keptlog_error
 from keptlog.spark.packed import archive_name, fingerprint, write_archive
+from keptlog.spark.waiting import collected
 
 MODULES = ("pyarrow", "numpy")
 """What every task imports, beside Python's own modules and keptlog's."""
@@ -161,7 +162,7 @@ def _seen_by_workers(session: SparkSession, needed: Sequence[str]) -> list[dict[
         return told[0]
 
     asked = sql.udf(look, "string", useArrow=False)
-    rows = session.range(0, _ROWS).select(asked("id").alias("told")).collect()
+    rows = collected(session.range(0, _ROWS).select(asked("id").alias("told")), _DOING)
     return [json.loads(each) for each in sorted({row.told for row in rows if row.told})]
 
 

@@ -21,10 +21,11 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.spark.connect import require_greeting, require_server, set_patience, why_refused, without_secrets
-from keptlog.spark.failures import grpc_status
+from keptlog.spark.failures import grpc_status, in_one_line
 from keptlog.spark.launch import start_java
+from keptlog.spark.waiting import is_given_up, patience_seconds
 
 _logger = logging.getLogger(__name__)
 
@@ -82,9 +83,10 @@ def session_settings(master: str | None = None, extra: Mapping[str, str] | None 
     ``master`` wins over one among ``extra``; ``local[*]`` if there is none.
 
     Raises:
-        InvalidConfig: workers are given less memory than they need.
+        InvalidConfig: workers are given less memory than they need, or a time is none.
     """
     given = dict(extra or {})
+    patience_seconds(given)
     masters = [given.pop(name, None) for name in ("spark.remote", "spark.master")]
     master = next((each for each in (master, *masters) if each), "local[*]")
     if master.startswith("sc://"):
@@ -147,7 +149,7 @@ def _forget_dead_session() -> None:
     if session is None:
         return
     try:
-        is_dead = not session.version or session.sparkContext._jsc.sc().isStopped()  # noqa: SLF001  # no other way
+        is_dead = is_given_up(session) or not session.version or session.sparkContext._jsc.sc().isStopped()  # noqa: SLF001  # no other way
     except PySparkException as error:
         # A Connect session has no context.
         is_dead = error.getCondition() not in _NO_CONTEXT
@@ -181,7 +183,7 @@ def starting(settings: Mapping[str, str]) -> Iterator[None]:
                 "Spark could not start Java: install Java 17 or newer, for example with "
                 "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
             ) from error
-        reason = why_refused(error, settings.get("spark.remote")) or (grpc_status(error) or ("", first_line(error)))[1]
+        reason = why_refused(error, settings.get("spark.remote")) or (grpc_status(error) or ("", in_one_line(error)))[1]
         raise StorageUnavailable(f"no Spark session could be started: {without_secrets(reason, settings)}") from error
     session = SparkSession.getActiveSession()
     if session and not before:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
@@ -36,11 +37,16 @@ def python_with(folder: Path, packages: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class ClusterHome:
-    """A home with three topics of one log, of 400 records each with 100 keys; Spark writes down what it does for it."""
+    """A home with three topics of 400 records each with 100 keys; Spark writes down what it does for it.
+
+    The first topic has ``times`` as many records.
+    """
 
     path: Path
     settings: Mapping[str, str]
     environment: Mapping[str, str]
+    partitions: int = 1
+    times: int = 1
 
     def __post_init__(self) -> None:
         self._events.mkdir(parents=True)
@@ -49,10 +55,12 @@ class ClusterHome:
         noted |= {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
         lines = [f"{name} {value}" for name, value in (noted | dict(self.settings)).items()]
         (self.path / "spark.properties").write_text("\n".join(lines))
+        config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
         for topic in TOPICS:
-            self.store.create_topic(topic, 1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
+            self.store.create_topic(topic, self.partitions, config)
+            size = 200 * (self.times if topic == TOPICS[0] else 1)
             for batch in range(2):
-                numbers = range(batch * 200, batch * 200 + 200)
+                numbers = range(batch * size, batch * size + size)
                 records = [NewRecord(b"key-%d" % (number % 100), os.urandom(200), number) for number in numbers]
                 self.store.append(topic, records, new_id(), now_ms=0)
 
@@ -81,7 +89,7 @@ class ClusterHome:
             out, err = process.communicate(timeout=240)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
-    def events(self, kind: str) -> list[dict[str, object]]:
+    def events(self, kind: str) -> list[dict[str, Any]]:
         """What Spark wrote down, of one kind."""
         lines = [line for file in self._events.iterdir() for line in file.read_text().splitlines()]
         return [event for event in map(json.loads, lines) if event["Event"] == kind]
@@ -92,6 +100,16 @@ class ClusterHome:
 
     def checkpoints(self) -> list[int | None]:
         return [log.checkpoint for topic in TOPICS for log in self.store.logs(topic)]
+
+    def files(self) -> set[str]:
+        """The segments that are stored, live or not."""
+        return {f"file://{path}" for topic in TOPICS for path in Path(self.data_location(topic)).rglob("*.parquet")}
+
+    def live_files(self) -> set[str]:
+        return {segment.path for topic in TOPICS for log in self.store.logs(topic) for segment in log.segments}
+
+    def data_location(self, topic: str) -> str:
+        return self.store.data_location(topic).removeprefix("file://")
 
     def offsets(self, topic: str) -> list[int]:
         return [record.offset for _, record in self.store.read(topic)]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from examples.lake.spark_cluster import SparkCluster, spark_cluster
-from tests.spark.clusters import ClusterHome, python_with
+from keptlog.home import wall_clock_ms
+from keptlog.log.segment import total_bytes
+from keptlog.spark.waiting import PATIENCE
+from tests.spark.clusters import TOPICS, ClusterHome, python_with
 
+_DAY_MS = 86_400_000
+_NOISE = re.compile(r"\d\d:\d\d:\d\d Spark |\s+at |Traceback|Caused by")
 TOOLS = ("pyarrow", "numpy")
 
 
@@ -22,7 +29,8 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def cluster(fit: str) -> Iterator[SparkCluster]:
-    with spark_cluster(2, memory="1g", python=fit, python_path=()) as running:
+    hosts = ("127.0.0.1", "127.0.0.2")
+    with spark_cluster(2, memory="1g", python=fit, python_path=(), hosts=hosts) as running:
         yield running
 
 
@@ -70,3 +78,94 @@ def test_a_worker_that_is_killed_in_the_middle_costs_time_and_marks_nothing(
     assert process.returncode == 0, err + out
     assert home.marks() == [None, None, None]
     assert [home.offsets(topic) for topic in ("a", "b", "c")] == [list(range(300, 400))] * 3
+
+
+def test_two_attempts_of_a_task_at_once_double_nothing_and_a_purge_sweeps_what_they_left(
+    cluster: SparkCluster, fit: str, tmp_path: Path
+) -> None:
+    speculating = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.minTaskRuntime": "0",
+    }
+    slowly = on(cluster, fit, KEPTLOG_BROKER_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND="100000")
+    home = ClusterHome(tmp_path, speculating, slowly, times=10)
+    done = home.clean()
+    assert done.returncode == 0, done.stderr
+    started = [task["Task Info"] for task in home.events("SparkListenerTaskStart")]
+    again = [task for task in started if task["Speculative"]]
+    assert again
+    firsts = [task for task in started if task["Index"] == again[-1]["Index"] and not task["Speculative"]]
+    assert firsts[-1]["Host"] != again[-1]["Host"]
+    assert home.offsets("a") == list(range(3900, 4000))
+    assert [home.offsets(topic) for topic in ("b", "c")] == [list(range(300, 400))] * 2
+    assert home.marks() == [None, None, None]
+    for topic in TOPICS:
+        home.store.purge(topic, wall_clock_ms() + _DAY_MS, 0)
+    assert home.files() == home.live_files()
+
+
+def test_workers_that_are_alike_get_as_many_tasks_and_bytes(cluster: SparkCluster, fit: str, tmp_path: Path) -> None:
+    # What a task may read a second bounds it, so that it does not matter how busy this machine is.
+    slowly = on(cluster, fit, KEPTLOG_BROKER_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND="50000")
+    home = ClusterHome(tmp_path, {}, slowly, partitions=8)
+    logs = [log for topic in TOPICS for log in home.store.logs(topic)]
+    done = home.clean()
+    assert done.returncode == 0, done.stderr
+    ended = home.events("SparkListenerTaskEnd")
+    rewriting = [each["Task Info"] for each in ended if each["Stage ID"] == ended[-1]["Stage ID"]]
+    executors = {task["Task ID"]: task["Executor ID"] for task in rewriting}
+    tasks, read_bytes = Counter(executors.values()), Counter[str]()
+    for log in logs:
+        [now] = [
+            each for each in home.store.logs(log.topic_partition.topic) if each.topic_partition == log.topic_partition
+        ]
+        attempt = int(Path(now.segments[0].path).stem.rpartition("-")[2])
+        read_bytes[executors[attempt]] += total_bytes(log.segments)
+    for shares in (tasks, read_bytes):
+        assert len(shares) == 2
+        assert max(shares.values()) < 1.1 * min(shares.values()), (tasks, read_bytes)
+
+
+def test_who_finds_no_executor_is_told_why_and_does_not_wait_for_ever(
+    cluster: SparkCluster, fit: str, tmp_path: Path
+) -> None:
+    home = ClusterHome(tmp_path, {"spark.executor.memory": "64g", PATIENCE: "12s"}, on(cluster, fit))
+    done = home.clean()
+    assert done.returncode == 1
+    waits, gives_up = [line for line in done.stderr.splitlines() if line.startswith("keptlog: ")]
+    assert waits.startswith(
+        "keptlog: Spark has waited for 10 s while looking at Spark's workers: no executor of spark://"
+    )
+    assert "less memory than an executor asks for (spark.executor.memory=64g)" in waits
+    assert "spark.cores.max" in waits
+    assert "Spark was given up while looking at Spark's workers, after 12 s" in gives_up
+    assert home.marks() == [None, None, None]
+
+
+def test_a_cluster_that_is_gone_in_the_middle_and_comes_back_knowing_nothing_is_used_anew(
+    cluster: SparkCluster, fit: str, tmp_path: Path
+) -> None:
+    slowly = on(cluster, fit, KEPTLOG_BROKER_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND="20000")
+    home = ClusterHome(tmp_path, {PATIENCE: "30s"}, slowly)
+    servers = (cluster.master_process, *cluster.workers)
+    with home.start_clean() as process:
+        while len(home.events("SparkListenerJobStart")) < 2 and process.poll() is None:
+            time.sleep(0.2)
+        for server in servers:
+            server.kill()
+        for server in servers:
+            server.start()
+        out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err + out
+    assert "rewriting 3 logs together failed, they are tried apart: Spark was given up while rewriting 3 logs" in err
+    assert_quiet(err)
+    assert home.marks() == [None, None, None]
+    assert [home.offsets(topic) for topic in TOPICS] == [list(range(300, 400))] * 3
+
+
+def assert_quiet(err: str) -> None:
+    """Neither Spark's log nor a stack trace is on the terminal."""
+    assert not [line for line in err.splitlines() if _NOISE.match(line)], err

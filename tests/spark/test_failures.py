@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError, SparkUnavailable, StorageUnavailable
-from keptlog.spark.failures import as_keptlog_error
+from keptlog.spark.failures import as_keptlog_error, in_one_line
 
 _ABORTED = (
     "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in "
@@ -75,3 +75,10 @@ def test_each_failure_has_its_kind_and_one_line(text: str, kind: type[KeptlogErr
 def test_a_java_that_is_gone_is_nobodys_fault() -> None:
     error = as_keptlog_error(ConnectionRefusedError(111, "Connection refused"), "rewriting 3 logs")
     assert type(error) is SparkUnavailable
+
+
+def test_what_java_said_is_told_and_not_that_it_was_called() -> None:
+    said = "All masters are unresponsive! Giving up."
+    called = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+    assert in_one_line(RuntimeError(f"{called}: org.apache.spark.SparkException: {said}\n\tat org.apache")) == said
+    assert in_one_line(RuntimeError("no Java in it")) == "no Java in it"

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.connect import without_secrets
 from keptlog.spark.session import session_settings, start_session
+from keptlog.spark.waiting import PATIENCE, patience_seconds
 
 
 def test_a_session_is_local_and_reachable_from_this_machine_only() -> None:
@@ -79,6 +80,17 @@ def test_too_little_memory_for_a_worker_is_refused_before_spark_starts(given: st
     with pytest.raises(InvalidConfig, match="too little for a worker to load its libraries: give it 768m"):
         session_settings("spark://host:7077", {"spark.executor.pyspark.memory": given})
     session_settings("spark://host:7077", {"spark.executor.pyspark.memory": "1g"})
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("600s", 600), ("90", 90), ("10min", 600), ("2 m", 120), ("1h", 3600)])
+def test_patience_is_a_time_as_spark_writes_it(given: str, seconds: int) -> None:
+    assert patience_seconds({PATIENCE: given}) == seconds
+
+
+@pytest.mark.parametrize("given", ["", "soon", "0s", "-1s", "1.5h"])
+def test_a_patience_that_is_no_time_is_refused_before_spark_starts(given: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{PATIENCE}={given} is no time"):
+        session_settings("spark://host:7077", {PATIENCE: given})
 
 
 def test_no_token_is_in_what_is_told() -> None:

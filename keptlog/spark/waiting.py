@@ -1,0 +1,216 @@
+"""Sees whether anybody works on a Spark job, says so if nobody does, and gives it up if nobody comes.
+
+    a standalone cluster whose cores another application has taken, one whose workers are gone,
+    a master that was started anew and knows nothing of us, a queue, a server that is busy …
+
+Spark waits for all of these without end and without a word. Here it is a warning after ten seconds, and after
+``spark.keptlog.executors.timeout`` (ten minutes) the job is cancelled, with an error that is no log's fault.
+
+A session waits if it has tasks to do and none of them runs, whoever's they are: a job that stands behind another one of
+its own session is left alone. A cluster's driver is asked for that each second; a Connect server tells it with the
+progress of the job. Local sessions are their own executors.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+from weakref import WeakSet
+
+from pyspark.sql import DataFrame, SparkSession
+
+from keptlog.errors import InvalidConfig, SparkUnavailable
+from keptlog.spark.connect import is_connect
+
+_logger = logging.getLogger(__name__)
+
+PATIENCE = "spark.keptlog.executors.timeout"
+DEFAULT_PATIENCE = "10min"
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_LOOK_SECONDS = 1.0
+_TOLD_SECONDS = 10
+_given_up: WeakSet[SparkSession] = WeakSet()
+
+
+def patience_seconds(settings: Mapping[str, str]) -> int:
+    """How long a job waits for somebody who works on it.
+
+    Raises:
+        InvalidConfig: the setting is no time.
+    """
+    text = settings.get(PATIENCE, DEFAULT_PATIENCE)
+    found = re.fullmatch(r"([1-9]\d*)\s*(s|m|min|h|)", text.strip().lower())
+    if not found:
+        raise InvalidConfig(f"{PATIENCE}={text} is no time: give it as Spark's times are given, 600s or 10min")
+    return int(found.group(1)) * _SECONDS[found.group(2)]
+
+
+def collected(frame: DataFrame, doing: str) -> list[Any]:
+    """The rows of a job; ``doing`` says to people what it does.
+
+    Raises:
+        SparkUnavailable: nobody worked on it for too long.
+        Exception: whatever Spark raises.
+    """
+    session = frame.sparkSession
+    if not is_connect(session) and str(session.conf.get("spark.master")).startswith("local"):
+        return frame.collect()
+    with _watching(session, doing):
+        return frame.collect()
+
+
+def is_given_up(session: SparkSession) -> bool:
+    """Whether a job of it was given up, and no other has found anybody to work on it since."""
+    return session in _given_up
+
+
+class _Job(Protocol):
+    """One job, as whoever waits for it sees it; ``tag`` is what it is known by."""
+
+    def begin(self, tag: str) -> None:
+        """Give its tag to what this thread does next."""
+        ...
+
+    def end(self, tag: str) -> None: ...
+
+    def cancel(self, tag: str) -> None:
+        """Called from another thread."""
+        ...
+
+    def is_waiting(self) -> bool:
+        """Whether there are tasks to do, and nobody does any."""
+        ...
+
+    def who_is_missing(self) -> str: ...
+
+
+class _ClusterJob:
+    """Of a driver that is in this process."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._context = session.sparkContext
+        self._memory = session.conf.get("spark.executor.memory", "1g")
+
+    # By the context: a session's tags can be cancelled from their own thread only.
+    def begin(self, tag: str) -> None:
+        self._context.addJobTag(tag)
+
+    def end(self, tag: str) -> None:
+        self._context.removeJobTag(tag)
+
+    def cancel(self, tag: str) -> None:
+        self._context.cancelJobsWithTag(tag)
+
+    def is_waiting(self) -> bool:
+        tracker = self._context.statusTracker()
+        # None while the driver still plans.
+        stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
+        return bool(stages) and not any(stage.numActiveTasks for stage in stages)
+
+    def who_is_missing(self) -> str:
+        return (
+            f"no executor of {self._context.master} does it: its workers may be gone, have less memory than an "
+            f"executor asks for (spark.executor.memory={self._memory}), or be taken by other applications "
+            "(give each of those spark.cores.max)"
+        )
+
+
+class _ConnectJob:
+    """Of a Connect server, which tells every two seconds; one that tells nothing is taken to be at work."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session: Any = session
+        self._is_waiting = False
+        self._ended_tasks = 0
+
+    def begin(self, tag: str) -> None:
+        self._session.addTag(tag)
+        self._session.registerProgressHandler(self)
+
+    def end(self, tag: str) -> None:
+        self._session.removeProgressHandler(self)
+        self._session.removeTag(tag)
+
+    def cancel(self, tag: str) -> None:
+        self._session.interruptTag(tag)
+
+    def __call__(self, *, stages: Iterable[Any] | None, inflight_tasks: int, done: bool, **_: object) -> None:
+        """As PySpark calls it."""
+        ended_tasks = sum(stage.num_completed_tasks for stage in stages or ())
+        self._is_waiting = not done and not inflight_tasks and ended_tasks == self._ended_tasks
+        self._ended_tasks = ended_tasks
+
+    def is_waiting(self) -> bool:
+        return self._is_waiting
+
+    def who_is_missing(self) -> str:
+        return (
+            f"no executor of the Spark Connect server at {self._session.client.host} does it: its workers may be gone, "
+            "or other jobs have taken its cores"
+        )
+
+
+@contextmanager
+def _watching(session: SparkSession, doing: str) -> Iterator[None]:
+    job: _Job = _ConnectJob(session) if is_connect(session) else _ClusterJob(session)
+    watch = _Watch(session, job, doing)
+    try:
+        job.begin(watch.tag)
+        yield
+    except Exception as error:
+        if watch.given_up:
+            raise SparkUnavailable(watch.given_up) from error
+        raise
+    finally:
+        watch.end()
+        # A Spark that is gone takes no leave.
+        with suppress(Exception):
+            job.end(watch.tag)
+
+
+class _Watch:
+    """Looks at a job from a thread of its own until it has ended."""
+
+    def __init__(self, session: SparkSession, job: _Job, doing: str) -> None:
+        self.tag = f"keptlog-{id(self)}"
+        self.given_up: str | None = None
+        """Why, once it was."""
+        self._session, self._job, self._doing = session, job, doing
+        asked_seconds = patience_seconds({PATIENCE: session.conf.get(PATIENCE, DEFAULT_PATIENCE) or ""})
+        self._patience_seconds = min(asked_seconds, _TOLD_SECONDS) if is_given_up(session) else asked_seconds
+        self._ended = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="keptlog-waiting", daemon=True)
+        self._looking.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._looking.join()
+
+    def _look(self) -> None:
+        idle_seconds = 0
+        while not self._ended.wait(_LOOK_SECONDS):
+            try:
+                idle_seconds = idle_seconds + 1 if self._job.is_waiting() else 0
+                self._act(idle_seconds)
+            except Exception:  # noqa: BLE001  # a Spark that is gone, and whoever waits for the job is told so
+                return
+
+    def _act(self, idle_seconds: int) -> None:
+        if not idle_seconds:
+            _given_up.discard(self._session)
+        if idle_seconds == _TOLD_SECONDS < self._patience_seconds:
+            text = "Spark has waited for %d s while %s: %s; it waits for %d s at most (%s)"
+            missing = self._job.who_is_missing()
+            _logger.warning(text, idle_seconds, self._doing, missing, self._patience_seconds, PATIENCE)
+        if idle_seconds >= self._patience_seconds:
+            if not is_connect(self._session):
+                _given_up.add(self._session)
+            self.given_up = (
+                f"Spark was given up while {self._doing}, after {self._patience_seconds} s ({PATIENCE}): "
+                f"{self._job.who_is_missing()}; nothing was committed, try again"
+            )
+            self._job.cancel(self.tag)
