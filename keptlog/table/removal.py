@@ -12,8 +12,9 @@
 The complication is a kill in between, after which every file is to be in one receipt, not in two and not in none. Two
 journals may name the same file: after a kill the next purge may write down again what an earlier one had; and of what
 could not be deleted the new journal names what the old one does. So a file belongs to the last journal that names it,
-and journals are settled from the first one on. Whichever of them are left after a kill still name what is theirs. A new
-journal's name begins with that of the one it follows, and therefore comes behind it.
+and journals are settled from the first one on. Whichever of them are left after a kill still name what is theirs; after
+a power loss too, because none goes before it is sure that those before it are gone. A new journal's name begins with
+that of the one it follows, and therefore comes behind it.
 
 A receipt has the id of its journal. One that was written before a kill is written again, in its place.
 """
@@ -159,6 +160,7 @@ class Removal:
             What is gone, by journal.
         """
         gone: dict[str, Journal] = {}
+        dropped = ""  # the folder of a journal that a power loss may bring back
         for path in self._in_order(own):
             left = own[path].only(lambda file: file.path in self._left)
             gone[path] = own[path].only(lambda file: file.path not in self._left)
@@ -167,7 +169,10 @@ class Removal:
             if left.paths:
                 self._write_following(path, left)
             leave_receipt(path, gone[path])
+            if dropped:
+                self.files.make_deletions_durable(dropped)
             self._drop(path)
+            dropped = path.rpartition("/")[0]
         return gone
 
     def _write_following(self, path: str, left: Journal) -> None:
