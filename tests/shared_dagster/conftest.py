@@ -11,7 +11,9 @@ all processes are gone afterwards.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -71,6 +73,16 @@ class SharedDagster:
 
     def instance(self) -> dg.DagsterInstance:
         return dg.DagsterInstance.from_config(str(self.folder))
+
+    def query(self, text: str, **variables: object) -> Any:
+        """Ask the webserver's GraphQL, as the UI does."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(connection):
+            body = json.dumps({"query": text, "variables": variables})
+            connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
+            answer = json.load(connection.getresponse())
+        assert "errors" not in answer, answer["errors"]
+        return answer["data"]
 
     def start(self, name: str, *command: str, location: str | None = None) -> None:
         environment = {**os.environ, "DAGSTER_HOME": str(self.folder), "PYTHONPATH": str(ROOT)}
@@ -226,12 +238,10 @@ def cleaned(shared: SharedDagster) -> SharedDagster:
     return shared
 
 
-def append(home: Home, *records: tuple[str, str | None]) -> None:
-    """Append key-value pairs to ``users`` as one segment that has left the active one by its age."""
+def append(home: Home, *records: tuple[str, str | None], topic: str = "users") -> None:
+    """Append key-value pairs as one segment that has left the active one by its age."""
     now_ms = wall_clock_ms()
-    home.append(
-        "users", [NewRecord(k.encode(), v.encode() if v else None, now_ms - 2 * HOUR_MS, 0) for k, v in records]
-    )
+    home.append(topic, [NewRecord(k.encode(), v.encode() if v else None, now_ms - 2 * HOUR_MS, 0) for k, v in records])
 
 
 def _write_settings(folder: Path, database: Postgres) -> None:

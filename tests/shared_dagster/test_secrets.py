@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
-from typing import Any
 
 import pytest
 
@@ -57,18 +54,8 @@ def test_nothing_on_the_page_of_resources(cleaned: SharedDagster, location: str)
     text = """query ($where: RepositorySelector!) {allTopLevelResourceDetailsOrError(repositorySelector: $where) {
         ... on ResourceDetailsList {results {name configuredValues {key value type}}}}}"""
     where = {"repositoryLocationName": location, "repositoryName": "__repository__"}
-    answer = query(cleaned, text, where=where)
+    answer = cleaned.query(text, where=where)
 
     shown = json.dumps(answer)
     assert "log_store" in shown
     assert found_in(shown, SECRETS) == []
-
-
-def query(shared: SharedDagster, text: str, **variables: object) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", shared.port, timeout=30)
-    with contextlib.closing(connection):
-        body = json.dumps({"query": text, "variables": variables})
-        connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
-        answer = json.load(connection.getresponse())
-    assert "errors" not in answer, answer["errors"]
-    return answer["data"]

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from collections.abc import Iterator
 
-from tests.shared_dagster.conftest import LOCATIONS, SharedDagster, runs_of
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_run_for_test
+
+from tests.shared_dagster.conftest import HOUR_MS, LOCATIONS, SharedDagster, append, runs_of
+
+SENSOR = "dirty_ratio_sensor"
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
-def test_the_sensors_of_each_location_have_its_own_log_cleaned_in_a_process_of_its_own(
-    cleaned: SharedDagster, location: str
-) -> None:
+def test_the_sensors_of_each_location_have_its_own_log_cleaned(cleaned: SharedDagster, location: str) -> None:
     with cleaned.opened(location) as home:
         assert [(record.offset, record.value) for _, record in home.read("users")] == [(1, b"1"), (2, b"2")]
     with cleaned.instance() as instance:
         run = runs_of(instance, location, "clean_logs")[-1]
         assert run.tags["keptlog/topic_partitions"] == "users-0"
-        pids = {each.message for each in instance.all_logs(run.run_id) if "Executing steps in process" in each.message}
-        assert len(pids) <= 1
+
+
+def test_each_run_has_a_process_of_its_own(cleaned: SharedDagster) -> None:
+    with cleaned.instance() as instance:
+        pids = [pids_of(instance, runs_of(instance, location, "clean_logs")[-1]) for location in LOCATIONS]
+
+    assert [len(each) for each in pids] == [1, 1]
+    assert not pids[0] & pids[1]
+    assert not {process.pid for process in cleaned.processes.values()} & (pids[0] | pids[1])
+
+
+def pids_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> set[int]:
+    """The processes in which a run executed its steps."""
+    messages = [entry.message for entry in instance.all_logs(run.run_id)]
+    found = [re.search(r"Executing steps in process \(pid: (\d+)\)", message) for message in messages]
+    return {int(each[1]) for each in found if each}
 
 
 def test_each_home_has_a_pool_of_its_own_size(cleaned: SharedDagster) -> None:
@@ -48,3 +67,61 @@ def test_no_tick_has_failed_and_no_run_was_asked_for_twice(cleaned: SharedDagste
             ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id)
             assert not [tick.error for tick in ticks if tick.error]
         assert [len(runs_of(instance, location, "clean_logs")) for location in LOCATIONS] == [1, 1]
+
+
+@pytest.fixture
+def both_due(cleaned: SharedDagster) -> Iterator[SharedDagster]:
+    """A topic that is due in both homes, and sensors that nobody but the test lets tick."""
+    for location in LOCATIONS:
+        turn(cleaned, location, is_on=False)
+        with cleaned.opened(location) as home:
+            home.create_topic("orders", 1, {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)})
+            append(home, ("a", "1"), ("a", "2"), topic="orders")
+    yield cleaned
+    for location in LOCATIONS:
+        with cleaned.opened(location) as home:
+            home.delete_topic("orders")
+        turn(cleaned, location, is_on=True)
+
+
+def test_a_clean_that_is_under_way_in_one_location_keeps_nothing_waiting_in_the_other(both_due: SharedDagster) -> None:
+    with both_due.instance() as instance:
+        tags = {".dagster/repository": "__repository__@lake"}
+        run = create_run_for_test(instance, job_name="clean_logs", status=dg.DagsterRunStatus.NOT_STARTED, tags=tags)
+        try:
+            assert (asked(both_due, "lake"), asked(both_due, "disk")) == ("orders-0 is being cleaned", "orders-0")
+        finally:
+            instance.delete_run(run.run_id)
+
+        assert asked(both_due, "lake") == "orders-0"
+
+
+def asked(shared: SharedDagster, location: str) -> str:
+    """The topic-partitions that a tick in the code server asks a run for, or the first reason why it asks for none."""
+    text = """mutation ($sensor: SensorSelector!) {sensorDryRun(selectorData: $sensor, cursor: null) {
+        ... on DryRunInstigationTick {evaluationResult {
+            skipReason error {message} runRequests {tags {key value}}}}
+        ... on PythonError {message}}}"""
+    told = shared.query(text, sensor=selector(location))["sensorDryRun"]
+    assert "evaluationResult" in told, told
+    result = told["evaluationResult"]
+    assert not result["error"], result["error"]
+    requests = [{tag["key"]: tag["value"] for tag in each["tags"]} for each in result["runRequests"] or ()]
+    return requests[0]["keptlog/topic_partitions"] if requests else result["skipReason"].partition(";")[0]
+
+
+def turn(shared: SharedDagster, location: str, *, is_on: bool) -> None:
+    """Turn a location's sensor on or off, as in the UI."""
+    text = """query ($sensor: SensorSelector!) {sensorOrError(sensorSelector: $sensor) {
+        ... on Sensor {id}}}"""
+    sensor_id = shared.query(text, sensor=selector(location))["sensorOrError"]["id"]
+    if is_on:
+        start = "mutation ($sensor: SensorSelector!) {startSensor(sensorSelector: $sensor) {__typename}}"
+        told = shared.query(start, sensor=selector(location))["startSensor"]
+    else:
+        told = shared.query("mutation ($id: String!) {stopSensor(id: $id) {__typename}}", id=sensor_id)["stopSensor"]
+    assert told["__typename"] in {"Sensor", "StopSensorMutationResult"}, told
+
+
+def selector(location: str) -> dict[str, str]:
+    return {"repositoryLocationName": location, "repositoryName": "__repository__", "sensorName": SENSOR}
