@@ -21,7 +21,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -65,6 +65,7 @@ from keptlog.storage.throttle import Throttle
 from keptlog.table.append import AppendResult
 from keptlog.table.cache import TopicCache
 from keptlog.table.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.chosen import ChosenTopics, whole
 from keptlog.table.drafts import Seal
 from keptlog.table.purge_memory import PurgeMemory
 from keptlog.table.receipt_chain import ReceiptChain
@@ -98,6 +99,10 @@ class Home:
     """What is below: segments, snapshots, sources, purges."""
     receipts: Receipts
     """What was deleted for good, signed and in one chain: ``list``, ``show``, ``verify``, ``export``."""
+
+    def only(self, patterns: Sequence[str]) -> Home:
+        """The same home with those topics alone whose names fit a pattern (``crm.*``); it knows no others."""
+        return replace(self, store=ChosenTopics(self.store, patterns))
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
@@ -283,7 +288,7 @@ class Home:
     @property
     def holdings_here(self) -> Holdings:
         """What lies on this machine and may be of any topic: folders of Sparks that are gone, what looks remembered."""
-        held = (*left_folders(), *TopicCache(self.path).outdated(self.store.metadata_locations()))
+        held = (*left_folders(), *TopicCache(self.path).outdated(whole(self.store).metadata_locations()))
         return Holdings("", Terms(0, self.broker.keptlog_purge_interval_ms), held)
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_topics
+from keptlog.table.chosen import whole
 from keptlog.table.deletion import Deletion, TopicDeletion
 from keptlog.table.purge_memory import PurgeMemory
 from keptlog.table.purge_receipt import PurgeReceipt
@@ -84,7 +85,7 @@ class Purger:
             known = self.store.topics()
         leaving = self.store.being_deleted()
         if self.memory and not named:
-            self.memory.forget_others({*known, *leaving}, now_ms)
+            self.memory.forget_others(self._there({*known, *leaving}), now_ms)
         require_topics(named, {*known, *leaving})
 
         def carry_out(topic: str) -> _Outcome:
@@ -105,6 +106,11 @@ class Purger:
         done = side_by_side(carry_out, to_do, self.at_once)
         done |= {topic: _Outcome(receipt) for topic, receipt in idle.items()}
         return _result(done if named else dict(sorted(done.items())), idle)
+
+    def _there(self, known: set[str]) -> set[str]:
+        """All topics there are, ``known`` among them, also those that are none of ours to purge."""
+        of_all = whole(self.store)
+        return known if of_all is self.store else {*of_all.topics(), *of_all.being_deleted()}
 
     def _purge(self, topic: str, now_ms: int, orphan_grace_ms: int, outcome: _Outcome) -> None:
         if self.memory:
