@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keptlog.log.config import TopicConfig
 from keptlog.log.setting import LONG_MAX
@@ -19,16 +19,21 @@ class AssetSource:
 
 @dataclass(frozen=True, slots=True)
 class AssetTopic:
-    """One topic."""
+    """One topic. Of one that is in no asset graph yet, only the name is known."""
 
     name: str
-    partitions: int
-    location: str
+    partitions: int = 1
+    location: str = ""
     """The folder of its table."""
-    settings: Mapping[str, str | float]
+    settings: Mapping[str, str | float] = field(default_factory=dict)
     """Those that say when it is cleaned, under Kafka's names."""
-    source: AssetSource | None
+    source: AssetSource | None = None
     """Null if it has none, or one that nobody goes back to by himself, such as a log directory."""
+    description: str = ""
+    """What is told of it to people, and stored with it."""
+    owners: tuple[str, ...] = ()
+    group: str = ""
+    """In which it is shown; found when all topics are known."""
 
 
 def shown_settings(config: TopicConfig) -> dict[str, str | float]:

@@ -13,32 +13,34 @@ from collections.abc import Iterable, Mapping
 import dagster as dg
 from dagster._core.events import AssetMaterializationPlannedData
 
-from keptlog.dagster.assets.names import clean_key
-from keptlog.dagster.assets.outage import Context
+from keptlog.dagster.assets.mount import Run
 from keptlog.log.topic_partition import TopicPartition
 
 
-def begin_attempts(context: Context, names: Iterable[TopicPartition]) -> None:
+def begin_attempts(run: Run, names: Iterable[TopicPartition]) -> None:
     """Say that this run is about to clean these logs, or has found them broken."""
+    context = run.context
     for name in names:
-        planned = AssetMaterializationPlannedData(clean_key(name.topic), partition=str(name))
+        planned = AssetMaterializationPlannedData(run.keys.clean(name.topic), partition=str(name))
         event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, context.op.name, planned)
         context.instance.report_dagster_event(event, context.run.run_id)
 
 
-def end_attempts(context: Context, reasons: Mapping[TopicPartition, str]) -> None:
+def end_attempts(run: Run, reasons: Mapping[TopicPartition, str]) -> None:
     """Say of logs that nothing was to be done to them, and why: a run that fails because of others is not theirs."""
     for name, reason in reasons.items():
-        context.log_event(dg.AssetMaterialization(clean_key(name.topic), partition=str(name), description=reason))
+        told = dg.AssetMaterialization(run.keys.clean(name.topic), partition=str(name), description=reason)
+        run.context.log_event(told)
 
 
-def failed_attempts(instance: dg.DagsterInstance, topic: str) -> set[str]:
+def failed_attempts(run: Run, topic: str) -> set[str]:
     """The topic-partitions whose last attempt was that of a run that has failed."""
+    instance, key = run.context.instance, run.keys.clean(topic)
     storage = instance.event_log_storage
-    left = storage.get_latest_asset_partition_materialization_attempts_without_materializations(clean_key(topic))
+    left = storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
     if not left:
         return set()
     run_ids = sorted({run_id for run_id, _ in left.values()})
     filters = dg.RunsFilter(run_ids=run_ids, statuses=[dg.DagsterRunStatus.FAILURE])
-    failed = {run.run_id for run in instance.get_runs(filters)}
+    failed = {each.run_id for each in instance.get_runs(filters)}
     return {name for name, (run_id, _) in left.items() if run_id in failed}

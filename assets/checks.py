@@ -23,7 +23,7 @@ from keptlog.dagster.assets.last_results import (
     merged,
 )
 from keptlog.dagster.assets.markdown import as_markdown
-from keptlog.dagster.assets.names import clean_key
+from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
@@ -82,9 +82,8 @@ class _Seen:
     """Why some could not be looked at: no result, but no pass either."""
 
 
-def check_specs(topic: str) -> list[dg.AssetCheckSpec]:
-    """What a topic's clean section is checked for."""
-    key = clean_key(topic)
+def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
+    """What a clean section is checked for; ``key`` is its own."""
     return [
         dg.AssetCheckSpec(_name(check), asset=key, description=check.description) for check in (*_OF_LOGS, _CLEANED)
     ]
@@ -107,28 +106,25 @@ def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, ever
     return replace(looked, found={**looked.found, **found}, reasons={**reasons, **looked.reasons})
 
 
-def check_results(
-    instance: dg.DagsterInstance, store: LogStore, looked: TopicFindings
-) -> Iterator[dg.AssetCheckResult]:
+def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResult]:
     """A result for each check that something was learnt for."""
-    topic = _described(store, looked.topic)
+    topic = _described(run.log_store.store, looked.topic)
     for check in _OF_LOGS:
         found = [(number, each) for number, results in looked.found.items() for each in results]
         of_check = {number: each for number, each in found if each.name == check.name}
-        yield from _result(instance, looked.topic, topic, check, _seen(looked, of_check))
+        yield from _result(run, looked.topic, topic, check, _seen(looked, of_check))
     cleaned = {number: LastResult(looked.now_ms, reason) for number, reason in looked.reasons.items()}
-    yield from _result(instance, looked.topic, topic, _CLEANED, _Seen(cleaned))
+    yield from _result(run, looked.topic, topic, _CLEANED, _Seen(cleaned))
 
 
-def gone_results(
-    instance: dg.DagsterInstance, store: LogStore, topic: str, now_ms: int
-) -> Iterator[dg.AssetCheckResult]:
+def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckResult]:
     """G8 of all logs of a topic, after something was deleted from its storage, or should have been."""
+    store = run.log_store.store
     described = _described(store, topic)
     if described:
         gone = check_gone(store, topic, list(range(described.partitions)), now_ms)
         found = {number: [result] for number, result in gone.items()}
-        yield from check_results(instance, store, TopicFindings(topic, now_ms, found))
+        yield from check_results(run, TopicFindings(topic, now_ms, found))
 
 
 def as_evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
@@ -174,13 +170,11 @@ def _seen(looked: TopicFindings, found: Mapping[int, CheckResult]) -> _Seen:
     return _Seen(results, rows, unseen)
 
 
-def _result(
-    instance: dg.DagsterInstance, name: str, topic: Topic | None, check: Check, seen: _Seen
-) -> Iterator[dg.AssetCheckResult]:
+def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen) -> Iterator[dg.AssetCheckResult]:
     if not (seen.results or seen.unseen):
         return
-    key = dg.AssetCheckKey(clean_key(name), _name(check))
-    before = last_results(instance, key, topic.id if topic else None)
+    key = dg.AssetCheckKey(run.keys.clean(name), _name(check))
+    before = last_results(run.context.instance, key, topic.id if topic else None)
     now = merged(before, seen.results, topic.partitions if topic else None)
     broken = {number: each for number, each in now.items() if each.problem is not None}
     metadata: Metadata = {"checked": len(seen.results), "broken": len(broken), TABLE: as_table(now)}

@@ -16,9 +16,10 @@ import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.markdown import as_markdown
+from keptlog.dagster.assets.mount import Mount, MountCall, Run
+from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
-from keptlog.dagster.assets.outage import Context, telling_outages
-from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted
@@ -28,8 +29,7 @@ from keptlog.log.open_erasures import ErasureNeed, OpenErasures
 from keptlog.passes.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
 
-ERASURES_KEY = dg.AssetKey(["erasures"])
-DEADLINE_CHECK = dg.AssetCheckKey(ERASURES_KEY, "erasure_deadline")
+DEADLINE_CHECK = "erasure_deadline"
 ROWS = 200
 TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
@@ -62,26 +62,28 @@ class ErasureNews:
         return {name: first_line(error) for name, error in reasons.items()}
 
 
-def erasures_asset() -> dg.AssetsDefinition:
+def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
     """The asset; materialized by hand it looks how far all erasures are."""
 
     @dg.asset(
-        key=ERASURES_KEY,
-        group_name="keptlog",
+        key=mount.keys.erasures,
+        group_name=mount.group,
+        required_resource_keys=mount.needs("log_store", "clock"),
         description="What was asked to be erased, how far it is, and by when it is to be done. No key is shown.",
         check_specs=[
             dg.AssetCheckSpec(
-                DEADLINE_CHECK.name, asset=ERASURES_KEY, description="No erasure is open behind its deadline."
+                DEADLINE_CHECK, asset=mount.keys.erasures, description="No erasure is open behind its deadline."
             )
         ],
     )
     def erasures(
-        context: dg.AssetExecutionContext, log_store: LogStoreResource, clock: ClockResource
+        context: dg.AssetExecutionContext,
     ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster reads the annotation
-        now_ms = clock.read_ms()
+        run = MountCall(mount, context)
+        now_ms = run.now_ms()
         with telling_outages(context, now_ms):
-            news = look_at_erasures(log_store, now_ms)
-        return dg.MaterializeResult(metadata=request_numbers(news), check_results=[deadline_result(news)])
+            news = look_at_erasures(run.log_store, now_ms)
+        return dg.MaterializeResult(metadata=request_numbers(news), check_results=[deadline_result(run.keys, news)])
 
     return erasures
 
@@ -111,34 +113,36 @@ def look_at_erasures(
     )
 
 
-def tell_erasures(context: Context, news: ErasureNews, more: Metadata | None = None) -> None:
+def tell_erasures(run: Run, news: ErasureNews, more: Metadata | None = None) -> None:
     """Let a run materialize the asset."""
-    context.log_event(dg.AssetMaterialization(ERASURES_KEY, metadata={**(more or {}), **request_numbers(news)}))
-    context.log_event(as_evaluation(deadline_result(news)))  # type: ignore[arg-type]  # it takes them, undeclared
+    numbers = {**(more or {}), **request_numbers(news)}
+    run.context.log_event(dg.AssetMaterialization(run.keys.erasures, metadata=numbers))
+    run.context.log_event(as_evaluation(deadline_result(run.keys, news)))  # type: ignore[arg-type]  # it takes them, undeclared
 
 
-def bring_erasures_on(context: Context, look: Callable[[], ErasureNews | None], more: Metadata | None = None) -> None:
+def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Metadata | None = None) -> None:
     """Let a run look how far erasures are once it has done its work. What fails here is no failure of the run."""
+    context = run.context
     try:
         news = look()
         if news is None:
             return
         for topic, why in news.failed.items():
             context.log.warning("%s: not known how far its erasures are: %s", topic, first_line(why))
-        tell_erasures(context, news, more)
+        tell_erasures(run, news, more)
     except KeptlogError as error:
         context.log.warning("not known how far erasures are: %s", first_line(error))
     except Exception as error:  # noqa: BLE001  # the work is done; the text may be of anything, and have a key in it
         context.log.warning("not known how far erasures are: stopped at a %s; report it", type(error).__name__)
 
 
-def erasures_observation(news: ErasureNews) -> dg.AssetObservation:
+def erasures_observation(keys: AssetKeys, news: ErasureNews) -> dg.AssetObservation:
     """The asset as far as it is known without reading a file."""
     still_open = sorted(news.still_open.items(), key=lambda each: _urgency(*each))
     rows = [_topic_row(topic, each, news.seen.now_ms) for topic, each in still_open[:ROWS]]
     more = len(still_open) - len(rows)
     table = _markdown(_TOPIC_COLUMNS, rows, f"{counted(more, 'more topic')}" if more else "")
-    return dg.AssetObservation(ERASURES_KEY, metadata={"topics": table, **_numbers(news)})
+    return dg.AssetObservation(keys.erasures, metadata={"topics": table, **_numbers(news)})
 
 
 def request_numbers(news: ErasureNews) -> Metadata:
@@ -152,7 +156,7 @@ def request_numbers(news: ErasureNews) -> Metadata:
     return {"requests": table, **_numbers(news)}
 
 
-def deadline_result(news: ErasureNews) -> dg.AssetCheckResult:
+def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
     """Whether an erasure is overdue, as far as topics could be looked at."""
     overdue = overdue_lines(news)
     unseen = [f"{name}: {why}" for name, why in news.unseen.items()]
@@ -163,8 +167,8 @@ def deadline_result(news: ErasureNews) -> dg.AssetCheckResult:
         each.earliest_deadline_ms for each in news.still_open.values() if each.earliest_deadline_ms is not None
     ]
     return dg.AssetCheckResult(
-        asset_key=ERASURES_KEY,
-        check_name=DEADLINE_CHECK.name,
+        asset_key=keys.erasures,
+        check_name=DEADLINE_CHECK,
         passed=not overdue and not unseen,
         severity=dg.AssetCheckSeverity.ERROR if overdue else dg.AssetCheckSeverity.WARN,
         description=as_markdown("; ".join(told)) or None,

@@ -15,16 +15,17 @@ from collections.abc import Collection, Mapping
 
 import dagster as dg
 
-from keptlog.dagster.assets.names import dirty_key, source_key
+from keptlog.dagster.assets.mount import Run
+from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage
 from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError
 from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.lag import LogLag
 from keptlog.ingest.plans import IngestPlans
 from keptlog.ingest.result import IngestResult, Intake
 from keptlog.log.counted import counted
-from keptlog.log.source import SourceLog
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.store import LogStore
 
@@ -33,7 +34,7 @@ FAILED_AT_TAG = "keptlog/ingest_failed_at"
 _NAMES_IN_LINE = 3
 
 
-def run_ingest(context: Context, ingest: Ingest, plans: IngestPlans, now_ms: int) -> None:
+def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> None:
     """Ingest what is planned, whatever its source, and report it.
 
     Raises:
@@ -41,19 +42,20 @@ def run_ingest(context: Context, ingest: Ingest, plans: IngestPlans, now_ms: int
         InvalidConfig: nobody has said where the source is.
         StorageUnavailable: Spark can't be started, or fails; nothing was committed.
     """
+    context = run.context
     for topic in plans.topics:
         for name, reason in topic.left_out.items():
             context.log.info("%s: %s is left out: %s", topic.plan.topic, name, reason)
     result = ingest.carry_out(plans, run_id_of(context), context.log.info)
     lag = _lag_afterwards(ingest, plans, result)
     for intake in result.committed:
-        context.log_event(ingest_materialization(intake, lag.get(intake.topic_partition)))
+        context.log_event(ingest_materialization(run.keys, intake, lag.get(intake.topic_partition)))
     _fail_if_any_failed(context, ingest.store, result, now_ms)
     records = sum(each.records for each in result.committed)
     context.log.info("%s into %s", counted(records, "record"), counted(len(result.committed), "topic-partition"))
 
 
-def ingest_materialization(intake: Intake, consumer_lag: int | None) -> dg.AssetMaterialization:
+def ingest_materialization(keys: AssetKeys, intake: Intake, consumer_lag: int | None) -> dg.AssetMaterialization:
     """What one topic-partition got; ``consumer_lag`` in offsets afterwards, null if nobody could tell."""
     name, read = intake.topic_partition, intake.range
     numbers: Metadata = {
@@ -70,14 +72,13 @@ def ingest_materialization(intake: Intake, consumer_lag: int | None) -> dg.Asset
         f"{counted(intake.records, 'record')} ingested, of offsets {read.from_offset} to {read.end_offset - 1}"
     )
     return dg.AssetMaterialization(
-        dirty_key(name.topic), description=description, partition=str(name), metadata=numbers
+        keys.dirty(name.topic), description=description, partition=str(name), metadata=numbers
     )
 
 
-def source_observation(
-    name: TopicPartition, position: int | None, log: SourceLog | None, stopped: str | None
-) -> dg.AssetObservation:
+def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag) -> dg.AssetObservation:
     """A topic-partition at its source, and how far behind the one here is."""
+    stopped, position, log = lag
     numbers: Metadata = {}
     if position is not None:
         numbers["position"] = position
@@ -88,7 +89,7 @@ def source_observation(
     if stopped:
         numbers["stopped"] = stopped
     return dg.AssetObservation(
-        source_key(name.topic),
+        keys.source(name.topic),
         partition=str(name),
         description=f"stopped: {stopped}" if stopped else None,
         metadata=numbers,

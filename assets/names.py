@@ -1,8 +1,9 @@
 """What a topic is called in Dagster.
 
 Asset keys and partition keys take a topic's name as it is: ``[topic, "clean"]``, ``<topic>-<N>``. Op and group names
-allow letters, digits and ``_`` only, while Kafka's topics are full of dots and hyphens. These become ``_``; where that
-gives two topics of a code location one name, such as ``a-b`` and ``a_b``, the one that had to change gets a suffix.
+allow letters, digits and ``_`` only, while Kafka's topics are full of dots and hyphens. In groups a dot is a step down:
+``crm.users`` is the group ``users`` in the group ``crm``. All else becomes ``_``; where that gives two topics of a code
+location one name, such as ``a-b`` and ``a_b``, the one that had to change gets a suffix.
 """
 
 from __future__ import annotations
@@ -10,31 +11,66 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import dagster as dg
 
-
-def source_key(topic: str) -> dg.AssetKey:
-    """The asset for a topic of a broker that a topic here is ingested from; ``topic`` is its name here."""
-    return dg.AssetKey([topic, "source"])
+from keptlog.dagster.assets.translator import DagsterKeptlogTranslator, Section
 
 
-def dirty_key(topic: str) -> dg.AssetKey:
-    """The asset for what was appended or ingested to a topic and not cleaned yet."""
-    return dg.AssetKey([topic, "dirty"])
+@dataclass(frozen=True)
+class AssetKeys:
+    """The asset keys of a home. There is no other way to one, so that all events of a topic reach the same assets."""
 
+    prefix: tuple[str, ...] = ()
+    translator: DagsterKeptlogTranslator = field(default_factory=DagsterKeptlogTranslator)
 
-def clean_key(topic: str) -> dg.AssetKey:
-    """The asset for a topic's clean section."""
-    return dg.AssetKey([topic, "clean"])
+    def of(self, topic: str, section: Section) -> dg.AssetKey:
+        """One of a topic's assets."""
+        return self.translator.get_asset_key(topic, section).with_prefix(self.prefix)
+
+    def source(self, topic: str) -> dg.AssetKey:
+        """The topic of a broker that a topic here is ingested from; ``topic`` is its name here."""
+        return self.of(topic, Section.SOURCE)
+
+    def dirty(self, topic: str) -> dg.AssetKey:
+        """What was appended or ingested to a topic and not cleaned yet."""
+        return self.of(topic, Section.DIRTY)
+
+    def clean(self, topic: str) -> dg.AssetKey:
+        """A topic's clean section."""
+        return self.of(topic, Section.CLEAN)
+
+    @property
+    def erasures(self) -> dg.AssetKey:
+        """What was asked to be erased."""
+        return self.notice("erasures")
+
+    def notice(self, *path: str) -> dg.AssetKey:
+        """What is no topic's section."""
+        return dg.AssetKey([*self.prefix, *path])
 
 
 def names_of(topics: Iterable[str]) -> dict[str, str]:
     """A name of letters, digits and ``_`` for each topic, no two the same."""
-    readable = {topic: re.sub(r"[^A-Za-z0-9_]", "_", topic) for topic in topics}
+    return _distinct({topic: _readable(topic) for topic in topics})
+
+
+def groups_of(texts: Iterable[str], prefix: Sequence[str]) -> dict[str, str]:
+    """A group for each text, no two the same: in the groups of a prefix, and a step down at each of its dots."""
+    steps = [_readable(part) for part in prefix]
+    groups = _distinct({text: ".".join(map(_readable, text.split("."))) for text in set(texts)})
+    return {text: "/".join([*steps, *(step for step in group.split(".") if step)]) for text, group in groups.items()}
+
+
+def _distinct(readable: Mapping[str, str]) -> dict[str, str]:
     uses = Counter(readable.values())
     return {
-        topic: name if name == topic or uses[name] == 1 else f"{name}_{hashlib.sha256(topic.encode()).hexdigest()[:12]}"
-        for topic, name in readable.items()
+        text: name if name == text or uses[name] == 1 else f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        for text, name in readable.items()
     }
+
+
+def _readable(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)

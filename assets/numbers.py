@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from keptlog.dagster.assets.names import clean_key, dirty_key
+from keptlog.dagster.assets.names import AssetKeys
 from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
 from keptlog.log.holder import Holdings
@@ -22,17 +22,22 @@ from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Pass
+from keptlog.passes.observer import Overview, record_count
 
 Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]
 
 
 def materializations(
-    cleaned: Pass, after: Mapping[str, Assessment], metrics: Mapping[TopicPartition, CleanerMetrics]
+    keys: AssetKeys,
+    cleaned: Pass,
+    after: Overview,
+    metrics: Mapping[TopicPartition, CleanerMetrics],
 ) -> Iterator[dg.AssetMaterialization]:
     """One for each new segment, then one for the topic-partition; ``after`` holds the logs as they are now."""
+    by_name = {str(each.log.topic_partition): each for each in after.assessments}
     for outcome in cleaned.committed:
         name = str(outcome.step.topic_partition)
-        key = clean_key(outcome.step.topic_partition.topic)
+        key = keys.clean(outcome.step.topic_partition.topic)
         for segment in outcome.added:
             yield dg.AssetMaterialization(
                 key, description=f"new segment of {name}", partition=name, metadata=_segment_numbers(segment)
@@ -41,12 +46,13 @@ def materializations(
             key,
             description=_sentence(outcome),
             partition=name,
-            metadata=_clean_numbers(outcome, after.get(name), cleaned.duration_ms)
-            | kafka_metrics(metrics.get(outcome.step.topic_partition)),
+            metadata=_clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
+            | kafka_metrics(metrics.get(outcome.step.topic_partition))
+            | _row_counts(by_name.get(name), after),
         )
 
 
-def retention_observation(step: Retain) -> dg.AssetObservation:
+def retention_observation(keys: AssetKeys, step: Retain) -> dg.AssetObservation:
     """What retention removed from a log."""
     numbers: Metadata = {
         "segments_removed": len(step.segments),
@@ -57,7 +63,7 @@ def retention_observation(step: Retain) -> dg.AssetObservation:
     name = str(step.topic_partition)
     description = f"retention removed {counted(len(step.segments), 'old segment')}"
     return dg.AssetObservation(
-        clean_key(step.topic_partition.topic), partition=name, description=description, metadata=numbers
+        keys.clean(step.topic_partition.topic), partition=name, description=description, metadata=numbers
     )
 
 
@@ -68,7 +74,10 @@ def kafka_metrics(metrics: CleanerMetrics | None) -> Metadata:
 
 
 def dirty_observation(
-    assessment: Assessment, metrics: CleanerMetrics | None = None, holdings: Holdings | None = None
+    keys: AssetKeys,
+    assessment: Assessment,
+    metrics: CleanerMetrics | None = None,
+    holdings: Holdings | None = None,
 ) -> dg.AssetObservation:
     """The dirty section of a log as it is now, and what holds superseded bytes of its topic."""
     log, sections = assessment.log, assessment.sections
@@ -86,7 +95,7 @@ def dirty_observation(
     if log.uncleanable:
         numbers["uncleanable"] = log.uncleanable.told(assessment.now_ms)
     return dg.AssetObservation(
-        dirty_key(log.topic_partition.topic),
+        keys.dirty(log.topic_partition.topic),
         partition=str(log.topic_partition),
         metadata=numbers,
         tags={"dagster/data_version": assessment.dirty_version},
@@ -139,6 +148,14 @@ def _clean_numbers(outcome: RewriteResult, after: Assessment | None, duration_ms
         "run_duration_ms": duration_ms,
     }
     return numbers | (_lag(after) if after else {})
+
+
+def _row_counts(assessment: Assessment | None, after: Overview) -> Metadata:
+    """Under Dagster's own names: rows of the whole table and of this topic-partition, of all sections."""
+    if assessment is None:
+        return {}
+    rows, of_partition = after.record_counts[assessment.log.topic_partition.topic], record_count([assessment.log])
+    return {"dagster/row_count": rows, "dagster/partition_row_count": of_partition}
 
 
 def _segment_numbers(segment: Segment) -> Metadata:

@@ -7,7 +7,7 @@ landed has been told, and names every log that failed: others of the same run ar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import dagster as dg
@@ -16,10 +16,10 @@ from keptlog.dagster.assets.attempts import end_attempts
 from keptlog.dagster.assets.checks import TopicFindings, check_results, look_at
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.last_results import WHOLE_TOPIC
+from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
-from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.errors import CommitStateUnknown, StalePlan
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -56,19 +56,17 @@ def names_to_check(cleaned: Pass) -> list[str]:
     return [name for name in names if name in landed or (name in cleaned.failed and name not in cleaned.blameless)]
 
 
-def report_numbers(context: Context, cleaned: Pass, after: Overview) -> None:
+def report_numbers(run: Run, cleaned: Pass, after: Overview) -> None:
     """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
     now_ms = cleaned.plan.now_ms + cleaned.duration_ms
     metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
-    by_name = {str(each.log.topic_partition): each for each in after.assessments}
-    for materialization in materializations(cleaned, by_name, metrics):
-        context.log_event(materialization)
+    for materialization in materializations(run.keys, cleaned, after, metrics):
+        run.context.log_event(materialization)
 
 
-def checks_after(
-    instance: dg.DagsterInstance, store: LogStore, cleaned: Pass, after: Overview
-) -> Iterator[dg.AssetCheckResult]:
+def checks_after(run: Run, cleaned: Pass, after: Overview) -> Iterator[dg.AssetCheckResult]:
     """Read the logs ``after`` back and check them: of each topic that the pass touched, what it has learnt of it."""
+    store = run.log_store.store
     topics = store.topics()
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in after.logs:
@@ -81,17 +79,17 @@ def checks_after(
     for topic in sorted({*logs, *failed}):
         looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic])
         # The clean has just written the values; the job that verifies reads every byte.
-        yield from check_results(instance, store, look_at(store, looked, logs[topic], every_byte=False))
+        yield from check_results(run, look_at(store, looked, logs[topic], every_byte=False))
 
 
-def erasures_after(context: Context, log_store: LogStoreResource, after: Overview, now_ms: int) -> None:
+def erasures_after(run: Run, after: Overview, now_ms: int) -> None:
     """See how far the erasures are of topics that a clean has changed."""
     topics = [topic for topic, each in after.erasures.items() if each.count]
     if topics:
-        bring_erasures_on(context, lambda: look_at_erasures(log_store, now_ms, topics))
+        bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, topics))
 
 
-def fail_if_any_failed(context: Context, cleaned: Pass, names: Collection[str]) -> None:
+def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str]) -> None:
     """End the run as failed if a log was not cleaned, so that it is seen and tried again.
 
     ``names`` are the topic-partitions that Dagster expects to be cleaned.
@@ -101,7 +99,8 @@ def fail_if_any_failed(context: Context, cleaned: Pass, names: Collection[str]) 
     """
     if not cleaned.failed:
         return
-    _end_attempts(context, cleaned, names)
+    context = run.context
+    _end_attempts(run, cleaned, names)
     failed = sorted(cleaned.failed)
     context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(failed)})
     if cleaned.stopped_by:
@@ -114,15 +113,26 @@ def fail_if_any_failed(context: Context, cleaned: Pass, names: Collection[str]) 
     )
 
 
-def _end_attempts(context: Context, cleaned: Pass, names: Collection[str]) -> None:
+def _end_attempts(run: Run, cleaned: Pass, names: Collection[str]) -> None:
     """Of the logs that the run was about to clean, and that had nothing to be cleaned."""
     landed = set(cleaned_names(cleaned))
     reasons = {name: cleaned.plan.left_alone.get(name, "nothing had to be changed") for name in names}
     whole = {name: why for name, why in reasons.items() if name not in landed and name not in cleaned.failed}
-    end_attempts(context, {TopicPartition.parse(name): why for name, why in whole.items()})
+    end_attempts(run, {TopicPartition.parse(name): why for name, why in whole.items()})
 
 
 def topic_and_partition(name: str, topics: Collection[str]) -> tuple[str, int]:
     """Topic and partition; ``WHOLE_TOPIC`` where the name is a topic's."""
     topic, _, partition = name.rpartition("-")
     return (topic, int(partition)) if topic in topics and partition.isdecimal() else (name, WHOLE_TOPIC)
+
+
+def fail_if_any(failed: Mapping[str, KeptlogError], what: str) -> None:
+    """End the run as failed, after all that was done has been told.
+
+    Raises:
+        Failure: naming each log or topic and its reason.
+    """
+    if failed:
+        reasons = "; ".join(f"{name}: {error}" for name, error in sorted(failed.items()))
+        raise dg.Failure(f"{len(failed)} {what}: {reasons}", allow_retries=False)

@@ -37,7 +37,7 @@ import keptlog.dagster.resources.log_store as log_store_module
 from benchmarks.machine import described
 from benchmarks.many_topics import Shape, add_segments, make_topics, topic_name
 from benchmarks.report import FULL_ROUNDS, keep
-from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
+from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import spark_resource
@@ -95,6 +95,8 @@ def tick(folder: Path, arguments: Arguments) -> dict[str, object]:
     make_topics(home, arguments.topics, Shape(arguments.partitions, SEGMENTS, 2), now_ms)
     ticks = cursor_bytes = 0
     log_store = LogStoreResource(home=str(home))
+    dirty_ratio_sensor = build_defs(log_store).get_repository_def().get_sensor_def("dirty_ratio_sensor")
+    _restart()
     with dg.instance_for_test() as instance:
 
         def one(cursor: str | None) -> str | None:
@@ -107,9 +109,7 @@ def tick(folder: Path, arguments: Arguments) -> dict[str, object]:
                     "spark": spark_resource(),
                 },
             )
-            result = dirty_ratio_sensor(context)
-            assert isinstance(result, dg.SensorResult)
-            return result.cursor
+            return dirty_ratio_sensor.evaluate_tick(context).cursor
 
         while not ticks or log_store.observer.look(now_ms).behind:
             ticks += 1

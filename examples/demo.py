@@ -23,7 +23,7 @@ import dagster as dg
 from examples.generated_history import generate_repository
 from examples.git_history import commit_count, git_history, git_tree, is_shallow
 from examples.telling import DAY_MS, Telling, chapter, demo_home, say, where_to_look
-from keptlog.dagster.orchestration.sensors import SENSORS
+from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import Home, new_id
 from keptlog.log.iso_time import iso_time
@@ -56,7 +56,7 @@ def tell(repository: Path, home: Home, instance: dg.DagsterInstance) -> bool:
     records = list(git_history(repository))
     tombstones = sum(record.value is None for record in records)
     newest_ms = max(record.timestamp_ms for record in records)
-    demo = Demo(home, instance, TOPIC, max(newest_ms, time.time_ns() // 1_000_000) + DAY_MS, SENSORS)
+    demo = Demo(home, instance, TOPIC, max(newest_ms, time.time_ns() // 1_000_000) + DAY_MS, CLEAN_SENSORS)
     demo.begin()
     commits = commit_count(repository)
     say(f"{commits:,} commits are {len(records):,} records, {tombstones:,} of them tombstones (deleted files)")

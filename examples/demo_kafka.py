@@ -32,8 +32,8 @@ from examples.profiles_telling import PARTITIONS, ProfilesTelling
 from examples.telling import DAY_MS, chapter, demo_home, say, where_to_look
 from examples.to_the_end import add_records, exit_code_of, warm_spark
 from examples.user_profiles import user_profiles
-from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
-from keptlog.dagster.orchestration.sensors import SENSORS
+from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR
+from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
 from keptlog.errors import StorageUnavailable
 from keptlog.home import Home
 from keptlog.log.iso_time import iso_time
@@ -65,7 +65,7 @@ class Demo(ProfilesTelling):
 
 def tell(broker: KafkaBroker, home: Home, instance: dg.DagsterInstance, count: int) -> bool:
     """Tell the story of so many records; says whether all that was to be proved is."""
-    demo = Demo(home, instance, TOPIC, time.time_ns() // 1_000_000, [ingest_lag_sensor, *SENSORS])
+    demo = Demo(home, instance, TOPIC, time.time_ns() // 1_000_000, [INGEST_LAG_SENSOR, *CLEAN_SENSORS])
     demo.begin()
     records = user_profiles(count, PARTITIONS)
     proofs: list[bool] = []
@@ -85,11 +85,11 @@ def tell(broker: KafkaBroker, home: Home, instance: dg.DagsterInstance, count: i
 
     chapter("4. The evening. The rest is produced; from now on the sensors do all of it by themselves")
     demo.produce(broker, records)
-    demo.sensors = [ingest_lag_sensor]
+    demo.sensors = [INGEST_LAG_SENSOR]
     demo.tick()
     proofs.append(demo.is_as_produced())
     demo.show()
-    demo.sensors = [ingest_lag_sensor, *SENSORS]
+    demo.sensors = [INGEST_LAG_SENSOR, *CLEAN_SENSORS]
     demo.tick()
     demo.show()
 

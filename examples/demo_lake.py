@@ -41,7 +41,7 @@ from examples.profiles_telling import PARTITIONS, ProfilesTelling
 from examples.telling import DAY_MS, chapter, demo_home, say
 from examples.to_the_end import add_records, exit_code_of, warm_spark
 from examples.user_profiles import user_profiles
-from keptlog.dagster.orchestration.sensors import SENSORS
+from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
 from keptlog.home import Home, new_id, spark_session
 from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.log.iso_time import iso_time
@@ -141,7 +141,7 @@ class Demo(ProfilesTelling):
 
 def tell(lake: Lake, home: Home, instance: dg.DagsterInstance, count: int) -> bool:
     """Tell the story of so many records; says whether all that was to be proved is."""
-    demo = Demo(home, instance, TOPIC, time.time_ns() // 1_000_000 + DAY_MS, SENSORS)
+    demo = Demo(home, instance, TOPIC, time.time_ns() // 1_000_000 + DAY_MS, CLEAN_SENSORS)
     records = user_profiles(count, PARTITIONS)
     home.store.create_topic(TOPIC, PARTITIONS, SETTINGS)
     proofs: list[bool] = []

@@ -21,7 +21,6 @@ from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.dagster.resources.spark import spark_resource
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
 from keptlog.log.counted import counted
@@ -42,7 +41,8 @@ class Telling:
     instance: dg.DagsterInstance
     topic: str
     now_ms: int
-    sensors: Sequence[dg.SensorDefinition]
+    sensors: Sequence[str]
+    """Those that tick, by their names."""
     requested: list[str] = field(default_factory=list)
     """The sensors that asked for a run so far, in their order."""
 
@@ -63,11 +63,10 @@ class Telling:
     def tick(self) -> int:
         """Evaluate the sensors as the daemon would, and carry out the runs they ask for; gives their number."""
         before = len(self.requested)
-        for sensor in self.sensors:
+        definitions = build_defs(self._log_store, self._resources)
+        for sensor in map(definitions.get_repository_def().get_sensor_def, self.sensors):
             with dg.build_sensor_context(
-                instance=self.instance,
-                resources={"log_store": self._log_store, "spark": spark_resource(), **self._resources},
-                sensor_name=sensor.name,
+                instance=self.instance, resources=definitions.resources, sensor_name=sensor.name
             ) as context:
                 data = sensor.evaluate_tick(context)
             for event in data.asset_events:
@@ -115,7 +114,7 @@ class Telling:
 
     @property
     def _resources(self) -> dict[str, Any]:
-        kafka = KafkaResource(log_store=self._log_store, min_lag=1, max_wait_ms=0)
+        kafka = KafkaResource(min_lag=1, max_wait_ms=0)
         return {"clock": ClockResource(now_ms=self.now_ms), "kafka": kafka}
 
     def _stored_bytes(self) -> int:

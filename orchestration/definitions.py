@@ -1,58 +1,178 @@
 """All that Dagster loads: assets of each topic and one of erasures, jobs, sensors, schedules, and what they need.
 
+``build_defs`` makes them for a home, or for some of its topics, for a project to merge with its own: all that has a
+name may have a prefix, and nothing is set for the whole code location. ``defs`` is what ``workspace.yaml`` loads: the
+topics of one home, without prefixes, in a code location of their own.
+
 The topics are read when the code location is loaded, so a new topic's assets appear after a reload; its logs are
 cleaned before that, because jobs and sensors work on the store (``docs/dagster.md``). A home that is empty or can't be
 reached must not break loading: the asset graph then holds one asset that says so, and the sensors go on trying. Nor
 must a topic that can't be read, such as one that a newer keptlog has written: one asset in its place says why.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
 
 import dagster as dg
 
-from keptlog.dagster.orchestration.erase_job import erase, verify_erasures
-from keptlog.dagster.orchestration.erasure_sensor import erasure_sensor
-from keptlog.dagster.orchestration.ingest_job import ingest_kafka
-from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
-from keptlog.dagster.orchestration.jobs import clean_logs, purge, retention
-from keptlog.dagster.orchestration.schedules import SCHEDULES
-from keptlog.dagster.orchestration.sensors import SENSORS
+from keptlog.dagster.assets.mount import RESOURCES, Mount, Owners, by_name, by_prefix
+from keptlog.dagster.assets.names import AssetKeys
+from keptlog.dagster.assets.translator import DagsterKeptlogTranslator
+from keptlog.dagster.orchestration.automation import Automation, Intervals
+from keptlog.dagster.orchestration.clean_job import PASSES
+from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure_sensor
+from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR, ingest_lag_sensor
+from keptlog.dagster.orchestration.jobs import HomeJobs
+from keptlog.dagster.orchestration.schedules import SCHEDULES, schedules
+from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS, clean_sensors
 from keptlog.dagster.orchestration.topic_assets import seen_topics, topic_assets
-from keptlog.dagster.orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
-from keptlog.dagster.orchestration.verify_job import verify
+from keptlog.dagster.orchestration.upkeep import (
+    FAILED_RUN_SENSOR,
+    RETENTION_SENSOR,
+    failed_run_sensor,
+    retention_interval_seconds,
+    retention_sensor,
+)
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.dagster.resources.spark import spark_resource
+from keptlog.dagster.resources.spark import SparkResource
+from keptlog.errors import InvalidConfig
+
+SENSORS = (*CLEAN_SENSORS, RETENTION_SENSOR, FAILED_RUN_SENSOR, INGEST_LAG_SENSOR, ERASURE_SENSOR)
+"""Their names, without a prefix."""
+_GROUP_BY: Mapping[str, Callable[[str], str]] = {"name": by_name, "prefix": by_prefix}
 
 
-def build_defs(log_store: LogStoreResource | None = None, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
-    """The definitions over a home; ``resources`` (``clock``, ``spark`` …) go over those that are built here."""
-    log_store = log_store or LogStoreResource()
+class MountOptions(TypedDict, total=False):
+    """How a home is shown in a Dagster, and when it starts runs."""
+
+    topics: str | Sequence[str]
+    """Patterns of the topics that these definitions look after, such as ``crm.*``; all if it is left out."""
+    key_prefix: str | Sequence[str]
+    """Goes before all asset keys."""
+    name_prefix: str
+    """Goes before the names of jobs, ops, sensors, schedules, resources and the pool: ``crm`` makes ``crm_purge``."""
+    translator: DagsterKeptlogTranslator
+    """What decides over the assets in the end."""
+    group_by: Literal["name", "prefix"] | Callable[[str], str]
+    """A topic's group, in which a dot is a step down. By its whole name, or by what stands before the last dot."""
+    owners: Owners
+    """Of all topics, or by patterns of their names."""
+    intervals: Intervals
+    """By sensor the seconds between two ticks, by schedule its cron expression; names without a prefix."""
+    sensors_on: bool | Collection[str]
+    """Which sensors and schedules run from the start: all, none, or these; names without a prefix."""
+
+
+def build_defs(
+    home: str | Path | LogStoreResource | None = None,
+    resources: Mapping[str, Any] | None = None,
+    **shown: Unpack[MountOptions],
+) -> dg.Definitions:
+    """The definitions over a home: ``KEPTLOG_HOME`` or ``./.keptlog`` if none is given.
+
+    ``resources`` (``log_store``, ``spark``, ``clock``, ``kafka``) take the place of those that are made here, wherever
+    one is used. They are given without a prefix.
+
+    Raises:
+        InvalidConfig: something that is given is unknown, or does not fit together.
+    """
+    bound = _resources(home, resources or {}, shown.get("topics", ()))
+    mount, log_store = _mount(shown), bound["log_store"]
+    automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"))
     return dg.Definitions(
-        assets=topic_assets(seen_topics(log_store), log_store.path),
-        jobs=[clean_logs, retention, purge, verify, ingest_kafka, erase, verify_erasures],
-        sensors=[
-            *SENSORS,
-            retention_sensor(retention_interval_seconds(log_store)),
-            failed_run_sensor,
-            ingest_lag_sensor,
-            erasure_sensor,
-        ],
-        schedules=SCHEDULES,
-        executor=dg.in_process_executor,
-        resources={
-            "log_store": log_store,
-            "spark": spark_resource(),
-            "clock": ClockResource(),
-            "kafka": KafkaResource(log_store=log_store),
-            **(resources or {}),
-        },
+        assets=topic_assets(mount, seen_topics(log_store), log_store.told),
+        jobs=automation.jobs.all,
+        sensors=sensors_of(automation, retention_interval_seconds(log_store)),
+        schedules=schedules(automation),
+        resources={mount.name(name): each for name, each in {**bound, **_fixed(log_store)}.items()},
     )
+
+
+def sensors_of(automation: Automation, retention_seconds: int) -> list[dg.SensorDefinition]:
+    """All sensors of a home."""
+    return [
+        *clean_sensors(automation),
+        retention_sensor(automation, retention_seconds),
+        failed_run_sensor(automation),
+        ingest_lag_sensor(automation),
+        erasure_sensor(automation),
+    ]
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """What ``workspace.yaml`` loads; a function, so that importing this module opens nothing."""
-    return build_defs()
+    """What ``workspace.yaml`` loads; a function, so that importing this module opens nothing.
+
+    Nothing else is in this code location, so materializations run in the process of their run as well: several of them
+    then share one Spark.
+    """
+    return dg.Definitions.merge(build_defs(), dg.Definitions(executor=dg.in_process_executor))
+
+
+def _mount(shown: MountOptions) -> Mount:
+    known = sorted(MountOptions.__annotations__)
+    _require_known("build_defs", shown, known)
+    names = [*SENSORS, *SCHEDULES]
+    _require_known("intervals", shown.get("intervals", ()), names)
+    on = shown.get("sensors_on")
+    _require_known("sensors_on", on if isinstance(on, Collection) else (), names)
+    prefix = shown.get("name_prefix", "")
+    if not re.fullmatch(r"[A-Za-z0-9_]*", prefix):
+        raise InvalidConfig(f"name_prefix={prefix!r}: Dagster's names have letters, digits and _ only")
+    group_by = shown.get("group_by", "name")
+    if isinstance(group_by, str):
+        _require_known("group_by", [group_by], list(_GROUP_BY))
+        group_by = _GROUP_BY[group_by]
+    return Mount(
+        f"{prefix.rstrip('_')}_" if prefix else "",
+        AssetKeys(_listed(shown.get("key_prefix", ())), shown.get("translator") or DagsterKeptlogTranslator()),
+        group_by,
+        shown.get("owners", ()),
+    )
+
+
+def _resources(
+    home: str | Path | LogStoreResource | None, given: Mapping[str, Any], topics: str | Sequence[str]
+) -> dict[str, Any]:
+    """All that the home's runs and ticks work with, by its names without a prefix."""
+    _require_known("resources", given, RESOURCES)
+    if home is not None and "log_store" in given:
+        raise InvalidConfig("home and resources['log_store'] are both given, and each is a home: give one of the two")
+    log_store = given.get("log_store", home)
+    if not isinstance(log_store, LogStoreResource):
+        log_store = LogStoreResource(home=None if log_store is None else _text(log_store), topics=list(_listed(topics)))
+    elif topics:
+        raise InvalidConfig("topics and a log_store are both given: say LogStoreResource(home=…, topics=[…])")
+    made = {"spark": SparkResource(), "clock": ClockResource(), "kafka": KafkaResource()}
+    return {"log_store": log_store, **made, **{name: each for name, each in given.items() if name != "log_store"}}
+
+
+def _fixed(log_store: LogStoreResource) -> dict[str, dg.ResourceDefinition | dg.FilesystemIOManager]:
+    """What no run's configuration changes: a run of one home that works on another would be seen by neither."""
+    home = dg.ResourceDefinition.hardcoded_resource(log_store, f"The topics in {log_store.told}")
+    return {"log_store": home, PASSES: dg.FilesystemIOManager()}
+
+
+def _text(home: str | Path) -> str:
+    # A variable of the environment (dg.EnvVar) is a text that does not tell its value.
+    return home if isinstance(home, str) else str(home)
+
+
+def _listed(texts: str | Sequence[str]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else tuple(texts)
+
+
+def _require_known(where: str, names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a name that nothing has; raises InvalidConfig."""
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            meant = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
+            raise InvalidConfig(f"{where} knows no {name!r}: {meant}")

@@ -9,18 +9,17 @@ The same run, tried again, asks for nothing twice: a request has the id of the r
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
 from dagster._config import ConfigScalar, ConfigScalarKind
-from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
+from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import Metadata
-from keptlog.dagster.assets.outage import telling_outages
-from keptlog.dagster.resources.clock import ClockResource
-from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.dagster.resources.spark import session_of
+from keptlog.dagster.assets.outage import Context, telling_outages
+from keptlog.dagster.orchestration.in_flight import ERASE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureState
@@ -70,15 +69,32 @@ _ERASE_CONFIG = {
 }
 
 
-@dg.op(
-    config_schema=_ERASE_CONFIG,
-    description="Ask that no record of the keys is anywhere in the topics from the deadline on.",
-)
-def ask_for_erasure(
-    context: dg.OpExecutionContext, log_store: LogStoreResource, spark: LazyPySparkResource, clock: ClockResource
-) -> None:
-    now_ms, config = clock.read_ms(), context.op_config
-    eraser = log_store.eraser(session_of(spark))
+def erase_job(mount: Mount) -> dg.JobDefinition:
+    """``erase`` of a home."""
+
+    @dg.op(
+        name=mount.name("ask_for_erasure"),
+        config_schema=_ERASE_CONFIG,
+        required_resource_keys=mount.needs("log_store", "spark", "clock"),
+        description="Ask that no record of the keys is anywhere in the topics from the deadline on.",
+    )
+    def ask_for_erasure(context: dg.OpExecutionContext) -> None:
+        _ask_for_erasure(MountCall(mount, context), context.op_config)
+
+    @dg.job(
+        name=mount.name(ERASE_JOB_NAME),
+        executor_def=dg.in_process_executor,
+        description="Erase keys, given by their keyed hashes, from topics by a deadline.",
+    )
+    def erase() -> None:
+        ask_for_erasure.alias("ask_for_erasure")()
+
+    return erase
+
+
+def _ask_for_erasure(run: Run, config: Mapping[str, Any]) -> None:
+    context, now_ms = run.context, run.now_ms()
+    eraser = run.log_store.eraser(run.session)
     with telling_outages(context, now_ms, (StorageUnavailable,)):
         try:
             request = ErasureRequest(
@@ -98,37 +114,42 @@ def ask_for_erasure(
             raise dg.Failure(f"nothing was asked for: {first_line(error)}", allow_retries=False) from error
     _tell_result(context, result)
     more: Metadata = {"request": request.id, "keys": proposal.key_count}
-    bring_erasures_on(context, lambda: look_at_erasures(log_store, now_ms, result.erasures), more)
+    bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, result.erasures), more)
     _fail_if_any(result.failed, "not asked for, or not done here")
-
-
-@dg.job(
-    executor_def=dg.in_process_executor,
-    description="Erase keys, given by their keyed hashes, from topics by a deadline.",
-)
-def erase() -> None:
-    ask_for_erasure()
 
 
 class VerifyErasuresConfig(dg.Config):
     """Which erasures to verify."""
 
-    ids: list[str] = Field(default_factory=list)
-    """Requests; all that are deleted if empty."""
-    topics: list[str] = Field(default_factory=list)
-    """Topics in which to verify them; all if empty."""
+    ids: list[str] = Field(default=[], description="Requests to verify; all that are deleted if empty.")
+    topics: list[str] = Field(default=[], description="Topics in which to verify them; all if empty.")
 
 
-@dg.op(description="Look every file through for the keys, on Spark, and end the erasures of which nothing is left.")
-def verify_deleted(
-    context: dg.OpExecutionContext,
-    config: VerifyErasuresConfig,
-    log_store: LogStoreResource,
-    spark: LazyPySparkResource,
-    clock: ClockResource,
-) -> None:
-    now_ms = clock.read_ms()
-    eraser = log_store.eraser(session_of(spark))
+def verify_erasures_job(mount: Mount) -> dg.JobDefinition:
+    """``verify_erasures`` of a home."""
+
+    @dg.op(
+        name=mount.name("verify_deleted"),
+        required_resource_keys=mount.needs("log_store", "spark", "clock"),
+        description="Look every file through for the keys, on Spark, and end the erasures of which nothing is left.",
+    )
+    def verify_deleted(context: dg.OpExecutionContext, config: VerifyErasuresConfig) -> None:
+        _verify_deleted(MountCall(mount, context), config)
+
+    @dg.job(
+        name=mount.name(VERIFY_ERASURES_JOB_NAME),
+        executor_def=dg.in_process_executor,
+        description="Prove of erasures that are deleted that nothing is left: those that are named, or all.",
+    )
+    def verify_erasures() -> None:
+        verify_deleted.alias("verify_deleted")()
+
+    return verify_erasures
+
+
+def _verify_deleted(run: Run, config: VerifyErasuresConfig) -> None:
+    context, now_ms = run.context, run.now_ms()
+    eraser = run.log_store.eraser(run.session)
     with telling_outages(context, now_ms, (StorageUnavailable,)):
         try:
             found = eraser.verify(config.ids, config.topics, now_ms=now_ms, progress=context.log.info)
@@ -141,20 +162,12 @@ def verify_deleted(
     for row in meant:
         _tell_verification(context, row)
     more: Metadata = {"verified": len(verified)}
-    bring_erasures_on(context, lambda: look_at_erasures(log_store, now_ms, known=found), more)
+    bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, known=found), more)
     left = {f"{row.id} in {row.topic}": row for row in meant if row.erasure.state is ErasureState.DELETED}
     _fail_if_any({**found.failed, **_as_errors(left)}, "not verified")
 
 
-@dg.job(
-    executor_def=dg.in_process_executor,
-    description="Prove of erasures that are deleted that nothing is left: those that are named, or all.",
-)
-def verify_erasures() -> None:
-    verify_deleted()
-
-
-def _tell_proposal(context: dg.OpExecutionContext, proposal: ErasureProposal) -> None:
+def _tell_proposal(context: Context, proposal: ErasureProposal) -> None:
     context.log.info("request %s: %s", proposal.request.id, counted(proposal.key_count, "key"))
     for topic, each in proposal.topics.items():
         if each.is_repeated:
@@ -167,7 +180,7 @@ def _tell_proposal(context: dg.OpExecutionContext, proposal: ErasureProposal) ->
             context.log.warning("%s: %s", topic, hindrance)
 
 
-def _tell_result(context: dg.OpExecutionContext, result: ErasureResult) -> None:
+def _tell_result(context: Context, result: ErasureResult) -> None:
     for topic, erasure in result.erasures.items():
         again = " before" if topic in result.repeated else ""
         context.log.info("%s: asked for%s, %s", topic, again, erasure.state)
@@ -175,7 +188,7 @@ def _tell_result(context: dg.OpExecutionContext, result: ErasureResult) -> None:
         context.log.error("%s: %s", topic, first_line(error))
 
 
-def _tell_verification(context: dg.OpExecutionContext, row: ErasureRow) -> None:
+def _tell_verification(context: Context, row: ErasureRow) -> None:
     if row.erasure.is_open and row.erasure.state is not ErasureState.DELETED:
         context.log.info("%s in %s: only %s, not verified yet", row.id, row.topic, row.erasure.state)
     elif row.erasure.is_open:

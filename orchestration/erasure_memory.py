@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from keptlog.dagster.orchestration.erasure_needs import KnownNeeds, PassLengths
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.open_erasures import OpenErasures
 from keptlog.passes.observer import Overview
-from keptlog.table.store import LogStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,6 @@ class QuietTick:
 class ErasureMemory:
     """Of one home."""
 
-    store: LogStore
     looked: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Topic to the metadata location at which it was looked how far its erasures are, and when."""
     failed: dict[str, KeptlogError] = field(default_factory=dict)
@@ -54,13 +51,6 @@ class ErasureMemory:
         return known[1]
 
 
-_memories: dict[Path, ErasureMemory] = {}
-
-
 def erasure_memory_of(log_store: LogStoreResource) -> ErasureMemory:
-    """That of a home, one in a process; a home that was opened anew begins anew."""
-    store = log_store.store
-    memory = _memories.get(log_store.path)
-    if memory is None or memory.store is not store:
-        memory = _memories[log_store.path] = ErasureMemory(store)
-    return memory
+    """That of a home, one in a process."""
+    return log_store.remembered(ErasureMemory, lambda _: ErasureMemory())

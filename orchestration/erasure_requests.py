@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import dagster as dg
 
+from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.orchestration.erasure_needs import TopicNeed
 from keptlog.dagster.orchestration.in_flight import (
     JOB_NAME,
@@ -66,6 +68,7 @@ class _Job:
     """What is known of a job's runs."""
 
     name: str
+    mount: Mount
     busy: InFlight
     outages: Outages
     lately: Mapping[str, Mapping[str, int]]
@@ -77,7 +80,7 @@ class _Job:
         states: list[str] = []
         for each in wanted:
             again_ms = self._again_ms(each)
-            if self.busy.everything or each.name in self.busy.names or each.topic in self.busy.names:
+            if self.busy.includes_name(each.name, each.topic):
                 asked.reasons.append(f"{each.name} is being {_DOING[self.name]}")
             elif seen.now_ms < again_ms:
                 asked.reasons.append(
@@ -88,7 +91,8 @@ class _Job:
                 names.append(each.name)
                 states.append(f"{seen.locations[each.topic]}#{stopped}#{self._asked_ms(each)}")
         if names:
-            asked.requests.append(_request(self.name, names[:LOGS_PER_RUN], states[:LOGS_PER_RUN], seen.now_ms))
+            names, states = names[:LOGS_PER_RUN], states[:LOGS_PER_RUN]
+            asked.requests.append(_request(self.mount, self.name, names, states, seen.now_ms))
 
     def _asked_ms(self, wanted: _Wanted) -> int | None:
         return self.lately.get(self.name, {}).get(wanted.name)
@@ -113,25 +117,26 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
     lately = _asked_lately(own) if wanted else {}
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
-        job = _Job(job_name, _in_flight(own, job_name), _outages(own, job_name, seen.now_ms), lately)
+        busy, outages = _in_flight(own, job_name), _outages(own, job_name, seen.now_ms)
+        job = _Job(job_name, own.mount, busy, outages, lately)
         job.ask(asked, list(by_name.values()), seen)
     return asked
 
 
-def look_request(topics: Sequence[str], seen: Overview) -> dg.RunRequest:
+def look_request(mount: Mount, topics: Sequence[str], seen: Overview) -> dg.RunRequest:
     """A run that looks how far the erasures of large topics are, and verifies those that are deleted."""
     states = [seen.locations[topic] for topic in topics]
-    return _request(VERIFY_ERASURES_JOB_NAME, topics, states, seen.now_ms)
+    return _request(mount, VERIFY_ERASURES_JOB_NAME, topics, states, seen.now_ms)
 
 
-def _request(job_name: str, names: Sequence[str], states: Sequence[str], now_ms: int) -> dg.RunRequest:
+def _request(mount: Mount, job_name: str, names: Sequence[str], states: Sequence[str], now_ms: int) -> dg.RunRequest:
     named = {
         JOB_NAME: {"plan": {"config": {"logs": list(names), "requested": True}}},
         PURGE_JOB_NAME: {"delete_retired_files": {"config": {"topics": list(names)}}},
         VERIFY_ERASURES_JOB_NAME: {"verify_deleted": {"config": {"topics": list(names)}}},
     }
     return dg.RunRequest(
-        job_name=job_name,
+        job_name=mount.name(job_name),
         run_key=f"{job_name}:{run_key(TRIGGER, names, states, now_ms)}",
         run_config={"ops": named[job_name]},
         tags={
@@ -150,7 +155,8 @@ def _in_flight(own: OwnRuns, job_name: str) -> InFlight:
 
 
 def _outages(own: OwnRuns, job_name: str, now_ms: int) -> Outages:
-    return recent_outages(own, job_name, stopped_logs if job_name == JOB_NAME else configured_topics, now_ms)
+    named_by = stopped_logs if job_name == JOB_NAME else partial(configured_topics, job_name=job_name)
+    return recent_outages(own, job_name, named_by, now_ms)
 
 
 def _asked_lately(own: OwnRuns) -> Mapping[str, Mapping[str, int]]:
@@ -158,6 +164,8 @@ def _asked_lately(own: OwnRuns) -> Mapping[str, Mapping[str, int]]:
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
         asked_ms = int(run.tags.get(ASKED_TAG, "0"))
-        for name in configured_logs(run) if run.job_name == JOB_NAME else configured_topics(run):
-            found[run.job_name][name] = max(asked_ms, found[run.job_name].get(name, 0))
+        job_name = next((each for each in _AGAIN_MS if own.is_of(run, each)), None)
+        if job_name:
+            named = configured_logs(run) if job_name == JOB_NAME else configured_topics(run, job_name)
+            found[job_name] |= {name: max(asked_ms, found[job_name].get(name, 0)) for name in named}
     return found

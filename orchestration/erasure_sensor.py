@@ -19,20 +19,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.erasures import ErasureNews, deadline_result, erasures_observation, overdue_lines
-from keptlog.dagster.orchestration.erase_job import verify_erasures
+from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
 from keptlog.dagster.orchestration.erasure_requests import ErasureRuns, look_request, requests_for
-from keptlog.dagster.orchestration.jobs import clean_logs, purge
+from keptlog.dagster.orchestration.in_flight import JOB_NAME, PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
-from keptlog.dagster.resources.clock import ClockResource
-from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.dagster.resources.spark import why_spark_is_down
 from keptlog.errors import KeptlogError, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.broker import CLEANER_DISABLED
@@ -41,6 +38,7 @@ from keptlog.log.open_erasures import ErasureNeed, OpenErasures
 from keptlog.log.segment import total_bytes
 from keptlog.passes.observer import Overview
 
+ERASURE_SENSOR = "erasure_sensor"
 LOOKING_MS = 5_000
 """For looks at single topics, in each tick."""
 LOOK_AGAIN_MS = 600_000
@@ -60,8 +58,7 @@ _CLEANS = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}
 class _Tick:
     """What one tick works with."""
 
-    context: dg.SensorEvaluationContext
-    log_store: LogStoreResource
+    mounted: Tick
     memory: ErasureMemory
     seen: Overview
 
@@ -70,32 +67,42 @@ class _Tick:
         return {topic: each for topic, each in self.seen.erasures.items() if each.count}
 
 
-@dg.sensor(
-    name="erasure_sensor",
-    jobs=[clean_logs, purge, verify_erasures],
-    description="Asks for cleans, purges and verifications early enough that every erasure is done by its deadline.",
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-)
-def erasure_sensor(
-    context: dg.SensorEvaluationContext, log_store: LogStoreResource, clock: ClockResource, spark: LazyPySparkResource
-) -> dg.SensorResult:
-    now_ms, memory = clock.read_ms(), erasure_memory_of(log_store)
-    tick = _Tick(context, log_store, memory, log_store.observer.look(now_ms))
+def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
+    """The sensor of a home."""
+    mount, jobs = automation.mount, automation.jobs
+
+    @dg.sensor(
+        name=mount.name(ERASURE_SENSOR),
+        jobs=[jobs.clean_logs, jobs.purge, jobs.verify_erasures],
+        description="Asks for cleans, purges and verifications in time for every erasure to be done by its deadline.",
+        minimum_interval_seconds=automation.seconds(ERASURE_SENSOR),
+        default_status=automation.sensor_status(ERASURE_SENSOR),
+        required_resource_keys=mount.needs("log_store", "clock", "spark"),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _evaluated(MountCall(mount, context))
+
+    return sensor
+
+
+def _evaluated(mounted: Tick) -> dg.SensorResult:
+    context, log_store = mounted.context, mounted.log_store
+    now_ms, memory = mounted.now_ms(), erasure_memory_of(log_store)
+    tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
     if memory.quiet and memory.quiet.still_holds(tick.seen, context.cursor):
         return dg.SensorResult(skip_reason=memory.quiet.reason, cursor=memory.quiet.cursor)
     is_any, large = _looked(tick)
     if is_any:
-        tick = _Tick(context, log_store, memory, log_store.observer.look(now_ms))
+        tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
     seen, still_open = tick.seen, tick.still_open
     news = ErasureNews(seen, failed={topic: why for topic, why in memory.failed.items() if topic in still_open})
     for line in _some([*overdue_lines(news), *_failure_lines(news)]):
         context.log.error("%s", line)
     needs = memory.needs.of(seen, still_open, _lengths(tick)) if still_open else []
-    asked = _asked(tick, needs, spark)
+    asked = _asked(tick, needs)
     if large:
-        asked.requests.append(look_request(large, seen))
-    events, cursor = _events(news, memory, context.cursor)
+        asked.requests.append(look_request(mounted.mount, large, seen))
+    events, cursor = _events(mounted, news, memory)
     reason = None if asked.requests else _why_nothing(tick, needs, asked.reasons)
     until_ms = _quiet_until_ms(tick, needs)
     memory.quiet = QuietTick(seen.locations, now_ms, until_ms, cursor, reason) if reason and until_ms else None
@@ -119,20 +126,20 @@ def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
     return min(moments) if min(moments) > seen.now_ms else None
 
 
-def _asked(tick: _Tick, needs: Sequence[TopicNeed], spark: LazyPySparkResource) -> ErasureRuns:
+def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
     """The runs to ask for, and why not the others."""
-    broker, wanted, reasons = tick.log_store.broker, ripe(needs, tick.seen), []
+    broker, wanted, reasons = tick.mounted.log_store.broker, ripe(needs, tick.seen), []
     if not broker.log_cleaner_enable and any(each.need in _CLEANS for each in needs):
         reasons.append(CLEANER_DISABLED)
         wanted = [each for each in wanted if each.need not in _CLEANS]
     needs_spark = [each for each in wanted if each.logs or each.need is ErasureNeed.VERIFICATION]
-    spark_is_down = why_spark_is_down(spark) if needs_spark else None
+    spark_is_down = tick.mounted.why_spark_is_down() if needs_spark else None
     if spark_is_down:
         reasons.append(f"{spark_is_down}; until then {counted(len(needs_spark), 'topic')} will wait")
         wanted = [each for each in wanted if each not in needs_spark]
-    asked = requests_for(OwnRuns.of_tick(tick.context), wanted, tick.seen)
-    if any(request.job_name == clean_logs.name for request in asked.requests):
-        set_pool_size(tick.context.instance, broker.log_cleaner_threads)
+    asked = requests_for(OwnRuns.of_tick(tick.mounted), wanted, tick.seen)
+    if any(request.job_name == tick.mounted.mount.name(JOB_NAME) for request in asked.requests):
+        set_pool_size(tick.mounted, broker.log_cleaner_threads)
     return ErasureRuns(asked.requests, [*reasons, *asked.reasons])
 
 
@@ -161,7 +168,7 @@ def _looked(tick: _Tick) -> tuple[bool, list[str]]:
 def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:
     """See how far the erasures of a topic are; why that can't be known, if it can't."""
     try:
-        return tick.log_store.eraser().advance([topic], now_ms=tick.seen.now_ms).failed
+        return tick.mounted.log_store.eraser().advance([topic], now_ms=tick.seen.now_ms).failed
     except KeptlogError as error:
         return {topic: error}
 
@@ -183,8 +190,8 @@ def _lengths(tick: _Tick) -> PassLengths:
     """How long the last purge and the last verification took; asked of Dagster now and then."""
     known, now_ms = tick.memory.lengths, tick.seen.now_ms
     if known is None or not known.asked_ms <= now_ms < known.asked_ms + _LENGTHS_MS:
-        own = OwnRuns.of_tick(tick.context)
-        known = PassLengths(now_ms, _last_ms(own, purge.name), _last_ms(own, verify_erasures.name))
+        own = OwnRuns.of_tick(tick.mounted)
+        known = PassLengths(now_ms, _last_ms(own, PURGE_JOB_NAME), _last_ms(own, VERIFY_ERASURES_JOB_NAME))
         tick.memory.lengths = known
     return known
 
@@ -225,15 +232,16 @@ def _some(lines: Sequence[str]) -> list[str]:
 
 
 def _events(
-    news: ErasureNews, memory: ErasureMemory, cursor: str | None
+    tick: Tick, news: ErasureNews, memory: ErasureMemory
 ) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation], str]:
     """An observation and a check where something has changed, and the cursor after it: a digest of what was told."""
+    cursor = tick.context.cursor
     if news.seen.behind or (not news.still_open and not cursor):
         return [], cursor or ""
     digest = _digest(news, memory)
     if digest == cursor:
         return [], digest
-    return [erasures_observation(news), as_evaluation(deadline_result(news))], digest
+    return [erasures_observation(tick.keys, news), as_evaluation(deadline_result(tick.keys, news))], digest
 
 
 def _digest(news: ErasureNews, memory: ErasureMemory) -> str:

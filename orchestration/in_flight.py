@@ -5,13 +5,13 @@ An ingest and a clean of one topic do not wait for each other; the commit sorts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 
-from keptlog.dagster.assets.names import clean_key, dirty_key
 from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.segment import Log
@@ -19,6 +19,9 @@ from keptlog.log.segment import Log
 JOB_NAME = "clean_logs"
 INGEST_JOB_NAME = "ingest_kafka"
 PURGE_JOB_NAME = "purge"
+RETENTION_JOB_NAME = "retention"
+VERIFY_JOB_NAME = "verify"
+ERASE_JOB_NAME = "erase"
 VERIFY_ERASURES_JOB_NAME = "verify_erasures"
 _TOPIC_OPS = {PURGE_JOB_NAME: "delete_retired_files", VERIFY_ERASURES_JOB_NAME: "verify_deleted"}
 """The op of each job that works on whole topics, which has them in its configuration."""
@@ -33,56 +36,63 @@ _UNDER_WAY = [
 ]
 
 
+_ALL = ""
+
+
 @dataclass(frozen=True)
 class InFlight:
     """Logs and whole topics that are being worked on, or everything that is due."""
 
     names: frozenset[str]
     everything: bool
+    materialized: Mapping[dg.AssetKey, frozenset[str]] = field(default_factory=dict)
+    """By asset, the topic-partitions that are being materialized; no name stands for all of them."""
+    key_of: Callable[[str], dg.AssetKey] | None = None
+    """A topic's asset whose materialization works on its logs."""
 
     def includes_topic(self, topic: str) -> bool:
         """Whether a run works on all of the topic, or may."""
-        return self.everything or topic in self.names
+        return self.everything or topic in self.names or _ALL in self._materialized_of(topic)
+
+    def includes_any_of(self, topic: str) -> bool:
+        """Whether a run works on the topic or on some of it, as far as assets tell."""
+        return self.includes_topic(topic) or bool(self._materialized_of(topic))
 
     def includes(self, log: Log) -> bool:
         """Whether a run cleans this log, or may."""
-        name, topic = str(log.topic_partition), log.topic_partition.topic
-        return self.everything or name in self.names or topic in self.names
+        return self.includes_name(str(log.topic_partition), log.topic_partition.topic)
+
+    def includes_name(self, name: str, topic: str) -> bool:
+        """Whether a run works on this topic-partition of a topic, or may."""
+        return self.includes_topic(topic) or name in self.names or name in self._materialized_of(topic)
+
+    def _materialized_of(self, topic: str) -> frozenset[str]:
+        return self.materialized.get(self.key_of(topic), frozenset()) if self.key_of else frozenset()
 
 
 def logs_in_flight(own: OwnRuns) -> InFlight:
     """What is being cleaned now, by the job and by materializations."""
-    return _named_by(own.runs(*_UNDER_WAY))
+    runs = own.runs(*_UNDER_WAY)
+    cleans = [configured_logs(run) for run in runs if own.is_of(run, JOB_NAME)]
+    return _in_flight(cleans, runs, own.mount.keys.clean)
 
 
 def ingests_in_flight(own: OwnRuns) -> InFlight:
     """What topics are being ingested now, by the job and by materializations."""
-    names: set[str] = set()
-    everything = False
-    for run in own.runs(*_UNDER_WAY):
-        if run.job_name == INGEST_JOB_NAME:
-            topics = ingested_topics(run)
-            everything = everything or not topics
-            names |= topics
-        names |= {key.path[0] for key in run.asset_selection or () if key == dirty_key(key.path[0])}
-    return InFlight(frozenset(names), everything)
+    runs = own.runs(*_UNDER_WAY)
+    ingests = [ingested_topics(run) for run in runs if own.is_of(run, INGEST_JOB_NAME)]
+    return _in_flight(ingests, runs, own.mount.keys.dirty)
 
 
 def topics_in_flight(own: OwnRuns, job_name: str) -> InFlight:
     """What topics a job that works on whole topics, ``purge`` or ``verify_erasures``, is working on now."""
-    names: set[str] = set()
-    everything = False
-    for run in own.runs(*_UNDER_WAY, job_name=job_name):
-        topics = configured_topics(run)
-        everything = everything or not topics
-        names.update(topics)
-    return InFlight(frozenset(names), everything)
+    return _in_flight([configured_topics(run, job_name) for run in own.runs(*_UNDER_WAY, job_name=job_name)])
 
 
-def configured_topics(run: dg.DagsterRun) -> list[str]:
+def configured_topics(run: dg.DagsterRun, job_name: str) -> list[str]:
     """The topics that a run of such a job works on; all if there are none."""
     config: Any = run.run_config
-    return list(config.get("ops", {}).get(_TOPIC_OPS[run.job_name], {}).get("config", {}).get("topics", []))
+    return list(config.get("ops", {}).get(_TOPIC_OPS[job_name], {}).get("config", {}).get("topics", []))
 
 
 def configured_logs(run: dg.DagsterRun) -> list[str]:
@@ -118,16 +128,17 @@ def ingested_topics(run: dg.DagsterRun) -> set[str]:
     return topics | {name.rpartition("-")[0] for name in config.get("topic_partitions") or ()}
 
 
-def _named_by(runs: Iterable[dg.DagsterRun]) -> InFlight:
-    names: set[str] = set()
-    everything = False
-    for run in runs:
-        if run.job_name == JOB_NAME:
-            logs = configured_logs(run)
-            everything = everything or not logs
-            names.update(logs)
+def _in_flight(
+    named: Iterable[Iterable[str]],
+    materializing: Iterable[dg.DagsterRun] = (),
+    key_of: Callable[[str], dg.AssetKey] | None = None,
+) -> InFlight:
+    """What runs of a job have named, no name being everything, and what others are materializing."""
+    each_named = [frozenset(names) for names in named]
+    materialized: dict[dg.AssetKey, frozenset[str]] = defaultdict(frozenset)
+    for run in materializing:
         for key in run.asset_selection or ():
-            topic = key.path[0]
-            if key == clean_key(topic):
-                names.add(run.tags.get("dagster/partition") or topic)
-    return InFlight(frozenset(names), everything)
+            materialized[key] |= {run.tags.get("dagster/partition") or _ALL}
+    return InFlight(
+        frozenset[str]().union(*each_named), any(not names for names in each_named), dict(materialized), key_of
+    )

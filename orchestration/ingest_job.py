@@ -6,14 +6,12 @@ are stored, so that is what a retry does.
 """
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from keptlog.dagster.assets.ingest_report import run_ingest
+from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
-from keptlog.dagster.resources.clock import ClockResource
-from keptlog.dagster.resources.kafka import KafkaResource
-from keptlog.dagster.resources.spark import session_of
+from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.log.config import TopicConfig
@@ -24,46 +22,65 @@ from keptlog.table.store import LogStore
 class IngestConfig(dg.Config):
     """What to ingest; nothing at all means every topic that remembers a broker."""
 
-    topics: list[str] = Field(default_factory=list)
-    """Topics: those that are here already by their names here, new ones by their names at the broker."""
-    topic_partitions: list[str] = Field(default_factory=list)
-    """Some topic-partitions (``orders-0``) of topics that are here already."""
-    bootstrap: str | None = None
-    """Brokers to ask first, ``HOST:PORT``; a topic remembers them."""
-    into: str | None = None
-    """The topic here, if one is named and it is to have another name than at the broker."""
-    config: dict[str, str] = Field(default_factory=dict)
-    """Settings of topics that don't exist yet; ``cleanup.policy=compact`` without any."""
-    broker_config: bool = False
-    """Create topics with the settings that they have at the broker."""
-    skip_lost: bool = False
-    """Go on where a log begins now, if records before that are gone."""
+    topics: list[str] = Field(
+        default=[],
+        description="Topics: those that are here already by their names here, new ones by their names at the broker. "
+        "If nothing is named, all that remember a broker.",
+    )
+    topic_partitions: list[str] = Field(
+        default=[], description="Some topic-partitions (orders-0) of topics that are here already, instead of topics."
+    )
+    bootstrap: str = Field(
+        default="", description="Brokers to ask first, HOST:PORT; a topic remembers them, so only new ones need it."
+    )
+    into: str = Field(
+        default="", description="The topic here, if one is named and it is to have another name than at the broker."
+    )
+    config: dict[str, str] = Field(
+        default={}, description="Settings of topics that don't exist yet; cleanup.policy=compact without any."
+    )
+    broker_config: bool = Field(default=False, description="Create topics with the settings that they have there.")
+    skip_lost: bool = Field(
+        default=False, description="Go on where a log begins now, if records before that are gone at the broker."
+    )
 
 
-@dg.op(
-    name="ingest",
-    description="Read what is new at the brokers on Spark, one commit a topic; fail if some of it did not come in.",
-)
-def ingest(
-    context: dg.OpExecutionContext,
-    config: IngestConfig,
-    kafka: KafkaResource,
-    spark: LazyPySparkResource,
-    clock: ClockResource,
-) -> None:
-    now_ms = clock.read_ms()
-    with telling_outages(context, now_ms, (StorageUnavailable,)):
+def ingest_job(mount: Mount) -> dg.JobDefinition:
+    """``ingest_kafka`` of a home."""
+
+    @dg.op(
+        name=mount.name("ingest"),
+        required_resource_keys=mount.needs("log_store", "kafka", "spark", "clock"),
+        description="Read what is new at the brokers on Spark, one commit a topic; fail if some of it did not come in.",
+    )
+    def ingest(context: dg.OpExecutionContext, config: IngestConfig) -> None:
+        _ingest(MountCall(mount, context), config)
+
+    @dg.job(
+        name=mount.name(INGEST_JOB_NAME),
+        executor_def=dg.in_process_executor,
+        description="Ingest topics of Kafka brokers: those that are named, or all that come from one.",
+    )
+    def ingest_kafka() -> None:
+        ingest.alias("ingest")()
+
+    return ingest_kafka
+
+
+def _ingest(run: Run, config: IngestConfig) -> None:
+    now_ms = run.now_ms()
+    with telling_outages(run.context, now_ms, (StorageUnavailable,)):
         only = {TopicPartition.parse(name) for name in config.topic_partitions}
         source = KafkaBrokers(
-            kafka.settings,
-            _topics(config, only, kafka.log_store.store),
-            config.bootstrap,
+            run.kafka.settings(run.log_store),
+            _topics(config, only, run.log_store.store),
+            config.bootstrap or None,
             _topic_settings(config),
             with_broker_config=config.broker_config,
         )
-        ingest = kafka.log_store.ingest(session_of(spark))
+        ingest = run.log_store.ingest(run.session)
         plans = ingest.plan(source, skip_lost=config.skip_lost)
-        run_ingest(context, ingest, plans.only(only) if only else plans, now_ms)
+        run_ingest(run, ingest, plans.only(only) if only else plans, now_ms)
 
 
 def _topics(config: IngestConfig, only: set[TopicPartition], store: LogStore) -> dict[str, str]:
@@ -74,7 +91,7 @@ def _topics(config: IngestConfig, only: set[TopicPartition], store: LogStore) ->
     """
     if config.topics and only:
         raise InvalidConfig("topics and topic_partitions are both given: give one of the two")
-    if config.into is not None:
+    if config.into:
         if len(config.topics) != 1:
             raise InvalidConfig(f"into ({config.into}) takes one topic: name it in topics")
         return {valid_topic_name(config.into): config.topics[0]}
@@ -89,11 +106,3 @@ def _topic_settings(config: IngestConfig) -> dict[str, str]:
     """The settings of new topics, refused before a broker is asked if they are wrong."""
     TopicConfig.of(config.config)
     return config.config
-
-
-@dg.job(
-    executor_def=dg.in_process_executor,
-    description="Ingest topics of Kafka brokers: those that are named, or all that come from one.",
-)
-def ingest_kafka() -> None:
-    ingest()

@@ -15,18 +15,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.assets.ingest_report import by_reason, source_observation
+from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import IngestFailures, recent_failures
-from keptlog.dagster.orchestration.ingest_job import ingest_kafka
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
-from keptlog.dagster.resources.clock import ClockResource
-from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.lag import lag_memory_of
-from keptlog.dagster.resources.spark import why_spark_is_down
 from keptlog.errors import InvalidConfig
 from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
 from keptlog.log.counted import counted
@@ -34,6 +31,7 @@ from keptlog.log.iso_time import next_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import backoff_of
 
+INGEST_LAG_SENSOR = "ingest_lag_sensor"
 TRIGGER = "consumer_lag"
 _TOLD = 5
 """Reasons of one kind that a tick tells; there may be thousands."""
@@ -53,37 +51,45 @@ class LagDecision:
     """Why others are not."""
 
 
-@dg.sensor(
-    name="ingest_lag_sensor",
-    job=ingest_kafka,
-    description="Ingests topics that are behind their Kafka brokers, and says what is stopped and why.",
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-)
-def ingest_lag_sensor(
-    context: dg.SensorEvaluationContext, kafka: KafkaResource, clock: ClockResource, spark: LazyPySparkResource
-) -> dg.SensorResult:
-    memory = lag_memory_of(kafka.log_store)
+def ingest_lag_sensor(automation: Automation) -> dg.SensorDefinition:
+    """The sensor of a home."""
+    mount = automation.mount
+
+    @dg.sensor(
+        name=mount.name(INGEST_LAG_SENSOR),
+        job=automation.jobs.ingest_kafka,
+        description="Ingests topics that are behind their Kafka brokers, and says what is stopped and why.",
+        minimum_interval_seconds=automation.seconds(INGEST_LAG_SENSOR),
+        default_status=automation.sensor_status(INGEST_LAG_SENSOR),
+        required_resource_keys=mount.needs("log_store", "kafka", "clock", "spark"),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _tick(MountCall(mount, context))
+
+    return sensor
+
+
+def _tick(tick: Tick) -> dg.SensorResult:
+    kafka, log_store = tick.kafka, tick.log_store
+    memory = lag_memory_of(log_store)
     if not memory.scanner.sources():
         return dg.SensorResult(skip_reason=NO_SOURCE)
     try:
-        settings, threshold = kafka.settings, kafka.threshold
+        settings, threshold = kafka.settings(log_store), kafka.threshold
     except InvalidConfig as error:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
-    scan = memory.scanner.scan(settings, clock.read_ms())
-    own = OwnRuns.of_tick(context)
-    failures = recent_failures(own, backoff_of(kafka.log_store.broker), scan.now_ms)
+    scan = memory.scanner.scan(settings, tick.now_ms())
+    own = OwnRuns.of_tick(tick)
+    failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms)
     decision = decide(scan, threshold, ingests_in_flight(own), failures)
-    spark_is_down = why_spark_is_down(spark) if decision.requested else None
+    spark_is_down = tick.why_spark_is_down() if decision.requested else None
     request = [_request(decision, scan, failures)] if decision.requested and not spark_is_down else []
     for reason in decision.reasons if request else ():
-        context.log.info(reason)
+        tick.context.log.info(reason)
     return dg.SensorResult(
         run_requests=request,
         skip_reason=None if request else "; ".join([*([spark_is_down] if spark_is_down else []), *decision.reasons]),
-        asset_events=[
-            source_observation(name, lag.position, lag.log, lag.stopped) for name, lag in memory.news.of(scan)
-        ],
+        asset_events=[source_observation(tick.keys, name, lag) for name, lag in memory.news.of(scan)],
     )
 
 
@@ -95,7 +101,7 @@ def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures
     for topic in scan.topics:
         why_waits = _why_it_waits(topic, threshold, in_flight, scan.now_ms)
         left_to_wait += [why_waits] if why_waits else []
-        if in_flight.includes_topic(topic.topic):
+        if in_flight.includes_any_of(topic.topic):
             continue
         due = topic.behind if topic.lag and not why_waits else []
         for name in [*due, *topic.stopped]:
@@ -112,7 +118,7 @@ def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures
 
 def _why_it_waits(topic: TopicLag, threshold: LagThreshold, in_flight: InFlight, now_ms: int) -> str | None:
     """Why nothing that is behind is asked for; null if it is asked for, or nothing is behind."""
-    if in_flight.includes_topic(topic.topic):
+    if in_flight.includes_any_of(topic.topic):
         return f"{topic.topic} is being ingested"
     due_ms = threshold.due_ms(topic)
     if topic.lag and now_ms < due_ms:

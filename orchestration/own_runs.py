@@ -1,40 +1,45 @@
-"""The runs of this code location. A Dagster may be shared: others have jobs and topics of the same names.
+"""The runs of a mount. A Dagster may be shared, and a code location too: others have jobs and topics of the same names.
 
-Dagster stores with each run where its job was defined, as ``<repository>@<code location>``. What is asked for, what is
-under way and what has failed is read from runs of our own place only; a tick or run that does not know its place, as in
-a test, sees all.
+Dagster stores with each run where its job was defined, as ``<repository>@<code location>``; in one place, jobs and
+assets have different names. So what is asked for, what is under way and what has failed is read from runs of our own
+place, of jobs that are called as our mount calls them. A tick or run that does not know its place, as in a test, sees
+all places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import dagster as dg
+
+from keptlog.dagster.assets.mount import Mount, Run, Tick
 
 _PLACE_TAG = ".dagster/repository"
 
 
 @dataclass(frozen=True)
 class OwnRuns:
-    """What an instance knows of our runs."""
+    """What an instance knows of our runs. Jobs are called here as without a prefix."""
 
     instance: dg.DagsterInstance
     place: str | None = None
     """``<repository>@<code location>``; null if that is not known."""
+    mount: Mount = field(default_factory=Mount)
 
     @classmethod
-    def of_tick(cls, context: dg.SensorEvaluationContext) -> OwnRuns:
-        """Those of the code location whose sensor ticks."""
+    def of_tick(cls, tick: Tick) -> OwnRuns:
+        """Those of the mount whose sensor ticks."""
+        context = tick.context
         origin = context.code_location_origin
         place = f"{context.repository_name}@{origin.location_name}" if origin and context.repository_name else None
-        return cls(context.instance, place)
+        return cls(context.instance, place, tick.mount)
 
     @classmethod
-    def of_run(cls, context: dg.OpExecutionContext) -> OwnRuns:
-        """Those of the code location whose run this is."""
-        origin = context.run.remote_job_origin
-        return cls(context.instance, origin.repository_origin.get_label() if origin else None)
+    def of_run(cls, run: Run) -> OwnRuns:
+        """Those of the mount whose run this is."""
+        origin = run.context.run.remote_job_origin
+        return cls(run.context.instance, origin.repository_origin.get_label() if origin else None, run.mount)
 
     def records(
         self,
@@ -43,9 +48,10 @@ class OwnRuns:
         tags: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> Sequence[dg.RunRecord]:
-        """Runs with what is known of their times, newest first."""
+        """Runs with what is known of their times, newest first: of one job, or of all, ours and others."""
         place = {_PLACE_TAG: self.place} if self.place else {}
-        filters = dg.RunsFilter(job_name=job_name, statuses=list(statuses), tags={**(tags or {}), **place})
+        name = None if job_name is None else self.mount.name(job_name)
+        filters = dg.RunsFilter(job_name=name, statuses=list(statuses), tags={**(tags or {}), **place})
         return self.instance.get_run_records(filters, limit=limit)
 
     def runs(
@@ -57,3 +63,7 @@ class OwnRuns:
     ) -> list[dg.DagsterRun]:
         """Runs, newest first."""
         return [each.dagster_run for each in self.records(*statuses, job_name=job_name, tags=tags, limit=limit)]
+
+    def is_of(self, run: dg.DagsterRun, job_name: str) -> bool:
+        """Whether it is a run of this job of ours."""
+        return run.job_name == self.mount.name(job_name)

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
+from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.orchestration.in_flight import JOB_NAME, logs_in_flight, stopped_logs
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.resources.pool import POOL
 from keptlog.log.assessment import Assessment, Trigger
 
 LOGS_PER_RUN = 100
@@ -85,13 +85,13 @@ def _names_of(assessment: Assessment) -> tuple[str, str]:
     return str(name), name.topic
 
 
-def set_pool_size(instance: dg.DagsterInstance, threads: int) -> None:
+def set_pool_size(tick: Tick, threads: int) -> None:
     """Let as many cleans run at once as ``log.cleaner.threads`` says."""
-    storage = instance.event_log_storage
+    storage, pool = tick.context.instance.event_log_storage, tick.mount.pool
     if storage.supports_global_concurrency_limits:
-        sizes = {pool.name: pool.limit for pool in storage.get_pool_limits()}
-        if sizes.get(POOL) != threads:
-            storage.set_concurrency_slots(POOL, threads)
+        sizes = {each.name: each.limit for each in storage.get_pool_limits()}
+        if sizes.get(pool) != threads:
+            storage.set_concurrency_slots(pool, threads)
 
 
 def run_key(trigger: str, names: Sequence[str], states: Sequence[str], now_ms: int) -> str:

@@ -1,51 +1,58 @@
 """What the clock alone starts, beside what sensors do: one deletes, one reads all logs back, two are off."""
 
+from __future__ import annotations
+
 import dagster as dg
 
-from keptlog.dagster.orchestration.ingest_job import ingest_kafka
-from keptlog.dagster.orchestration.jobs import clean_logs, purge
+from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
-from keptlog.dagster.orchestration.verify_job import verify
 
-purge_schedule = dg.ScheduleDefinition(
-    name="purge_schedule",
-    job=purge,
-    cron_schedule="*/10 * * * *",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Deletes replaced files: at most file.delete.delay.ms plus ten minutes after a clean they are gone.",
-)
+PURGE_SCHEDULE = "purge_schedule"
+VERIFY_SCHEDULE = "verify_schedule"
+FULL_CLEAN_SCHEDULE = "full_clean_schedule"
+INGEST_SCHEDULE = "ingest_schedule"
+SCHEDULES = (PURGE_SCHEDULE, VERIFY_SCHEDULE, FULL_CLEAN_SCHEDULE, INGEST_SCHEDULE)
 
-verify_schedule = dg.ScheduleDefinition(
-    name="verify_schedule",
-    job=verify,
-    cron_schedule="0 4 * * *",
-    tags={TRIGGER_TAG: "schedule"},
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
-        "Reads all logs back every night and checks the guarantees: what breaks in a log that nobody changes is seen "
-        "here and nowhere else. Turn it off where reading everything once a day costs too much."
-    ),
-)
 
-full_clean_schedule = dg.ScheduleDefinition(
-    name="full_clean_schedule",
-    job=clean_logs,
-    cron_schedule="0 3 * * *",
-    run_config={"ops": {"plan": {"config": {"requested": True}}}},
-    tags={TRIGGER_TAG: "requested"},
-    default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Cleans whatever is cleanable, due or not. Off until you want logs tighter than their dirty ratio.",
-)
-
-ingest_schedule = dg.ScheduleDefinition(
-    name="ingest_schedule",
-    job=ingest_kafka,
-    cron_schedule="0 * * * *",
-    tags={TRIGGER_TAG: "schedule"},
-    default_status=dg.DefaultScheduleStatus.STOPPED,
-    description=(
-        "Ingests all topics that have a Kafka source, every hour. Off, because ingest_lag_sensor asks for a run as "
-        "soon as there is something to read: turn this on and the sensor off where one run an hour is enough."
-    ),
-)
-SCHEDULES = [purge_schedule, verify_schedule, full_clean_schedule, ingest_schedule]
+def schedules(automation: Automation) -> list[dg.ScheduleDefinition]:
+    """The schedules of a home."""
+    name, jobs = automation.mount.name, automation.jobs
+    purge = dg.ScheduleDefinition(
+        name=name(PURGE_SCHEDULE),
+        job=jobs.purge,
+        cron_schedule=automation.cron(PURGE_SCHEDULE, "*/10 * * * *"),
+        default_status=automation.schedule_status(PURGE_SCHEDULE, is_on=True),
+        description="Deletes replaced files: file.delete.delay.ms after a clean, and the time to the next run of this.",
+    )
+    verify = dg.ScheduleDefinition(
+        name=name(VERIFY_SCHEDULE),
+        job=jobs.verify,
+        cron_schedule=automation.cron(VERIFY_SCHEDULE, "0 4 * * *"),
+        tags={TRIGGER_TAG: "schedule"},
+        default_status=automation.schedule_status(VERIFY_SCHEDULE, is_on=True),
+        description=(
+            "Reads all logs back every night and checks the guarantees: what breaks in a log that nobody changes is "
+            "seen here and nowhere else. Turn it off where reading everything once a day costs too much."
+        ),
+    )
+    full_clean = dg.ScheduleDefinition(
+        name=name(FULL_CLEAN_SCHEDULE),
+        job=jobs.clean_logs,
+        cron_schedule=automation.cron(FULL_CLEAN_SCHEDULE, "0 3 * * *"),
+        run_config={"ops": {"plan": {"config": {"requested": True}}}},
+        tags={TRIGGER_TAG: "requested"},
+        default_status=automation.schedule_status(FULL_CLEAN_SCHEDULE, is_on=False),
+        description="Cleans whatever is cleanable, due or not. Off until you want logs tighter than their dirty ratio.",
+    )
+    ingest = dg.ScheduleDefinition(
+        name=name(INGEST_SCHEDULE),
+        job=jobs.ingest_kafka,
+        cron_schedule=automation.cron(INGEST_SCHEDULE, "0 * * * *"),
+        tags={TRIGGER_TAG: "schedule"},
+        default_status=automation.schedule_status(INGEST_SCHEDULE, is_on=False),
+        description=(
+            "Ingests all topics that have a Kafka source, every hour. Off, because ingest_lag_sensor asks for a run as "
+            "soon as there is something to read: turn this on and the sensor off where one run an hour is enough."
+        ),
+    )
+    return [purge, verify, full_clean, ingest]

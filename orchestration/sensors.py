@@ -17,21 +17,18 @@ import hashlib
 from collections.abc import Mapping
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
 
+from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.numbers import dirty_observation
-from keptlog.dagster.orchestration.jobs import clean_logs
+from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
-from keptlog.dagster.resources.clock import ClockResource
-from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.dagster.resources.spark import why_spark_is_down
 from keptlog.log.assessment import Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
-from keptlog.passes.observer import Observer, Overview
+from keptlog.passes.observer import Overview
 
 OBSERVATIONS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""
@@ -46,45 +43,63 @@ _NONE_IS_DUE = {
 }
 
 
-def clean_sensor(trigger: Trigger, description: str) -> dg.SensorDefinition:
+_DESCRIPTIONS = {
+    Trigger.MAX_COMPACTION_LAG: (
+        "Cleans logs with a record that stayed uncompacted for longer than max.compaction.lag.ms, the latest first."
+    ),
+    Trigger.DIRTY_RATIO: "Cleans logs whose dirty ratio is above min.cleanable.dirty.ratio, the dirtiest first.",
+    Trigger.TOMBSTONE_EXPIRY: (
+        "Removes tombstones whose delete horizon has passed, also from logs that nobody writes to any more."
+    ),
+}
+CLEAN_SENSORS = tuple(f"{trigger.value}_sensor" for trigger in _DESCRIPTIONS)
+"""Their names."""
+
+
+def clean_sensors(automation: Automation) -> list[dg.SensorDefinition]:
+    """The sensors of a home that ask for cleans."""
+    return [clean_sensor(automation, trigger) for trigger in _DESCRIPTIONS]
+
+
+def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinition:
     """The sensor of one trigger."""
+    mount, name = automation.mount, f"{trigger.value}_sensor"
 
     @dg.sensor(
-        name=f"{trigger.value}_sensor",
-        job=clean_logs,
-        description=description,
-        minimum_interval_seconds=30,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        name=mount.name(name),
+        job=automation.jobs.clean_logs,
+        description=_DESCRIPTIONS[trigger],
+        minimum_interval_seconds=automation.seconds(name),
+        default_status=automation.sensor_status(name),
+        required_resource_keys=mount.needs("log_store", "clock", "spark"),
     )
-    def sensor(
-        context: dg.SensorEvaluationContext,
-        log_store: LogStoreResource,
-        clock: ClockResource,
-        spark: LazyPySparkResource,
-    ) -> dg.SensorResult:
-        observer, broker = log_store.observer, log_store.broker
-        seen = observer.look(clock.read_ms())
-        for topic, error in seen.unreadable.items():
-            context.log.error("%s can't be read: %s", topic, error)
-        due = due_logs(OwnRuns.of_tick(context), seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
-        spark_is_down = why_spark_is_down(spark) if due.requested else None
-        tells = trigger is Trigger.DIRTY_RATIO
-        observations, cursor = _observations(observer, seen, context.cursor) if tells else ([], None)
-        is_asked_for = due.requested and not spark_is_down
-        requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if is_asked_for else []
-        if requests:
-            set_pool_size(context.instance, broker.log_cleaner_threads)
-        reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
-        if spark_is_down:
-            reason = f"{spark_is_down}; until then {counted(len(due.requested), 'log')} will wait"
-        return dg.SensorResult(
-            run_requests=requests,
-            skip_reason=None if requests else reason,
-            asset_events=observations,
-            cursor=cursor,
-        )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _tick(MountCall(mount, context), trigger)
 
     return sensor
+
+
+def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
+    context, broker = tick.context, tick.log_store.broker
+    seen = tick.log_store.observer.look(tick.now_ms())
+    for topic, error in seen.unreadable.items():
+        context.log.error("%s can't be read: %s", topic, error)
+    due = due_logs(OwnRuns.of_tick(tick), seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
+    spark_is_down = tick.why_spark_is_down() if due.requested else None
+    observations, cursor = _observations(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
+    is_asked_for = due.requested and not spark_is_down
+    requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if is_asked_for else []
+    if requests:
+        set_pool_size(tick, broker.log_cleaner_threads)
+    reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
+    if spark_is_down:
+        reason = f"{spark_is_down}; until then {counted(len(due.requested), 'log')} will wait"
+    return dg.SensorResult(
+        run_requests=requests,
+        skip_reason=None if requests else reason,
+        asset_events=observations,
+        cursor=cursor,
+    )
 
 
 def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
@@ -113,12 +128,13 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     return "; ".join(parts)
 
 
-def _observations(observer: Observer, seen: Overview, cursor: str | None) -> tuple[list[dg.AssetObservation], str]:
+def _observations(tick: Tick, seen: Overview) -> tuple[list[dg.AssetObservation], str]:
     """Those of changed dirty sections, and the cursor after them: a digest of what has been told in full.
 
     A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
     can't know before it has read all topics.
     """
+    observer, cursor = tick.log_store.observer, tick.context.cursor
     if seen.behind and not observer.has_reported:
         return [], cursor or ""
     changed, digest = observer.changed_dirty_sections(seen), _digest(seen.locations)
@@ -129,7 +145,12 @@ def _observations(observer: Observer, seen: Overview, cursor: str | None) -> tup
     observer.mark_reported(told)
     metrics = metrics_by_log(told, seen.last_passes, seen.erasures, seen.now_ms)
     return [
-        dirty_observation(each, metrics[each.log.topic_partition], seen.holdings.get(each.log.topic_partition.topic))
+        dirty_observation(
+            tick.keys,
+            each,
+            metrics[each.log.topic_partition],
+            seen.holdings.get(each.log.topic_partition.topic),
+        )
         for each in told
     ], digest if told == changed else cursor or ""
 
@@ -138,18 +159,3 @@ def _digest(locations: Mapping[str, str]) -> str:
     """A few characters that change whenever a topic does."""
     text = "\n".join(f"{topic} {location}" for topic, location in sorted(locations.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-max_compaction_lag_sensor = clean_sensor(
-    Trigger.MAX_COMPACTION_LAG,
-    "Cleans logs with a record that stayed uncompacted for longer than max.compaction.lag.ms, the latest first.",
-)
-dirty_ratio_sensor = clean_sensor(
-    Trigger.DIRTY_RATIO,
-    "Cleans logs whose dirty ratio is above min.cleanable.dirty.ratio, the dirtiest first.",
-)
-tombstone_expiry_sensor = clean_sensor(
-    Trigger.TOMBSTONE_EXPIRY,
-    "Removes tombstones whose delete horizon has passed, also from logs that nobody writes to any more.",
-)
-SENSORS = [max_compaction_lag_sensor, dirty_ratio_sensor, tombstone_expiry_sensor]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import dagster as dg
@@ -24,6 +24,7 @@ from dagster._core.definitions.definitions_load_context import DefinitionsLoadCo
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic, shown_settings
 from keptlog.dagster.assets.erasures import erasures_asset
 from keptlog.dagster.assets.markdown import as_markdown
+from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
 from keptlog.dagster.resources.clock import ClockResource
@@ -37,7 +38,7 @@ from keptlog.table.state import read_source_identity
 
 LOADING_MS = 120_000
 """A code server may take three minutes to start, as Dagster is delivered."""
-_VERSION = 1
+_VERSION = 2
 """Of what is handed to runs; another one when a field of it changes."""
 
 Assets = list[dg.AssetSpec | dg.AssetsDefinition]
@@ -59,7 +60,7 @@ class Seen:
 def seen_topics(log_store: LogStoreResource) -> Seen:
     """What is to be shown: in a run what its code server has seen, else what is there now."""
     context = DefinitionsLoadContext.get()
-    name = f"keptlog {log_store.path}"
+    name = f"keptlog {log_store.identity}"
     seen = None
     if context.load_type is DefinitionsLoadType.RECONSTRUCTION:
         seen = _from_json(context.reconstruction_metadata.get(name))
@@ -68,26 +69,28 @@ def seen_topics(log_store: LogStoreResource) -> Seen:
     return seen
 
 
-def topic_assets(seen: Seen, home: object) -> Assets:
+def topic_assets(mount: Mount, seen: Seen, home: object) -> Assets:
     """The sections of every topic and their sources, or one asset that says why there are none."""
     if seen.unreachable:
         why = as_markdown(seen.unreachable)
-        return [_notice(["home_unreachable"], f"{home} can't be read: {why}. Reload when it is back.")]
+        return [_notice(mount, ["home_unreachable"], f"{home} can't be read: {why}. Reload when it is back.")]
     notices: Assets = [
-        _notice([topic, "unreadable"], f"{topic} can't be read: {as_markdown(why)}. Reload when that is mended.")
+        _notice(mount, [topic, "unreadable"], f"{topic} can't be read: {as_markdown(why)}. Reload when that is mended.")
         for topic, why in seen.unreadable.items()
     ]
     if seen.unread:
         told = f"{counted(seen.unread, 'topic')} could not be read in time. Reload to see the rest; sensors clean them."
-        notices.append(_notice(["topics_to_be_read"], told))
+        notices.append(_notice(mount, ["topics_to_be_read"], told))
     if not seen.topics and not notices:
         create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
-        return [_notice(["no_topics_yet"], f"{home} has no topics yet. Create one with {create}, then reload.")]
+        return [_notice(mount, ["no_topics_yet"], f"{home} has no topics yet. Create one with {create}, then reload.")]
     names = names_of(topic.name for topic in seen.topics)
+    groups = mount.groups(names)
+    topics = [replace(topic, group=groups[topic.name]) for topic in seen.topics]
     return [
         *notices,
-        *(each for topic in seen.topics for each in _assets_of(topic, names[topic.name])),
-        erasures_asset(),
+        *(each for topic in topics for each in _assets_of(mount, topic, names[topic.name])),
+        erasures_asset(mount),
     ]
 
 
@@ -118,7 +121,18 @@ def _shown(overview: Overview) -> Seen:
             continue
         asked = AssetSource(source.topic, source.bootstrap) if source and source.bootstrap else None
         location = table_location(overview.locations[name])
-        topics.append(AssetTopic(name, partitions[name], location, shown_settings(config), asked))
+        about = overview.about[name]
+        topics.append(
+            AssetTopic(
+                name,
+                partitions[name],
+                location,
+                shown_settings(config),
+                asked,
+                about.description or "",
+                about.owners,
+            )
+        )
     return Seen(tuple(topics), dict(sorted(unreadable.items())), overview.behind)
 
 
@@ -128,18 +142,25 @@ def _from_json(text: Any) -> Seen | None:
     if stored.pop("version", None) != _VERSION:
         return None
     topics = tuple(
-        AssetTopic(**{**each, "source": AssetSource(**each["source"]) if each["source"] else None})
+        AssetTopic(
+            **{
+                **each,
+                "source": AssetSource(**each["source"]) if each["source"] else None,
+                "owners": tuple(each["owners"]),
+            }
+        )
         for each in stored.pop("topics")
     )
     return Seen(topics, **stored)
 
 
-def _assets_of(topic: AssetTopic, name: str) -> Assets:
+def _assets_of(mount: Mount, topic: AssetTopic, name: str) -> Assets:
+    clean = clean_section(mount, topic, name)
     if topic.source is None:
-        return [dirty_section(topic, name), clean_section(topic, name)]
+        return [dirty_section(mount, topic), clean]
     source = topic.source
-    return [source_section(topic, name, source), ingested_section(topic, name, source), clean_section(topic, name)]
+    return [source_section(mount, topic, source), ingested_section(mount, topic, name, source), clean]
 
 
-def _notice(key: list[str], description: str) -> dg.AssetSpec:
-    return dg.AssetSpec(dg.AssetKey(key), description=description, group_name="keptlog")
+def _notice(mount: Mount, path: list[str], description: str) -> dg.AssetSpec:
+    return dg.AssetSpec(mount.keys.notice(*path), description=description, group_name=mount.group)

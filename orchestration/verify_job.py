@@ -16,10 +16,10 @@ from pydantic import Field
 
 from keptlog.dagster.assets.attempts import begin_attempts, end_attempts, failed_attempts
 from keptlog.dagster.assets.checks import TopicFindings, as_evaluation, check_results, look_at
+from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import topic_and_partition
-from keptlog.dagster.resources.clock import ClockResource
-from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
 from keptlog.log.counted import counted
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -32,15 +32,36 @@ _TOLD = 5
 class VerifyConfig(dg.Config):
     """Which logs to verify."""
 
-    logs: list[str] = Field(default_factory=list)
-    """Topics and topic-partitions (``orders``, ``orders-0``); all if empty."""
+    logs: list[str] = Field(
+        default=[], description="Topics and topic-partitions to verify, such as orders or orders-0; all if empty."
+    )
 
 
-@dg.op(description="Read logs back, check every guarantee on them, and fail if one is broken or can't be read.")
-def verify_logs(
-    context: dg.OpExecutionContext, config: VerifyConfig, log_store: LogStoreResource, clock: ClockResource
-) -> None:
-    now_ms = clock.read_ms()
+def verify_job(mount: Mount) -> dg.JobDefinition:
+    """``verify`` of a home."""
+
+    @dg.op(
+        name=mount.name("verify_logs"),
+        required_resource_keys=mount.needs("log_store", "clock"),
+        description="Read logs back, check every guarantee on them, and fail if one is broken or can't be read.",
+    )
+    def verify_logs(context: dg.OpExecutionContext, config: VerifyConfig) -> None:
+        _verify(MountCall(mount, context), config)
+
+    @dg.job(
+        name=mount.name(VERIFY_JOB_NAME),
+        executor_def=dg.in_process_executor,
+        description="Read logs back and check the guarantees on them: those that are named, or all. Needs no Spark.",
+    )
+    def verify() -> None:
+        verify_logs.alias("verify_logs")()
+
+    return verify
+
+
+def _verify(run: Run, config: VerifyConfig) -> None:
+    context, log_store = run.context, run.log_store
+    now_ms = run.now_ms()
     with telling_outages(context, now_ms):
         store = log_store.store
         named = named_logs(store, config.logs)
@@ -56,9 +77,9 @@ def verify_logs(
     problems = {name: str(error) for name, error in named.unreadable.items()}
     for topic in sorted({*logs, *unreadable}):
         looked = look_at(store, TopicFindings(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
-        for result in check_results(context.instance, store, looked):
+        for result in check_results(run, looked):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
-        _tell_attempts(context, looked)
+        _tell_attempts(run, looked)
         problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
         problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
     here = judged_here(log_store.holdings_here, now_ms)
@@ -67,22 +88,14 @@ def verify_logs(
     _fail_if_any(problems)
 
 
-@dg.job(
-    executor_def=dg.in_process_executor,
-    description="Read logs back and check the guarantees on them: those that are named, or all. Needs no Spark.",
-)
-def verify() -> None:
-    verify_logs()
-
-
-def _tell_attempts(context: dg.OpExecutionContext, looked: TopicFindings) -> None:
+def _tell_attempts(run: Run, looked: TopicFindings) -> None:
     """Let the Partitions tab show what is broken, and what passes again."""
     broken = {TopicPartition(looked.topic, number) for number in looked.broken}
-    begin_attempts(context, sorted(broken, key=str))
+    begin_attempts(run, sorted(broken, key=str))
     whole = {TopicPartition(looked.topic, number) for number in looked.found.keys() - looked.unseen.keys()} - broken
     again = {name for name in whole if looked.reasons.get(name.partition) is None}
-    failed = failed_attempts(context.instance, looked.topic)
-    end_attempts(context, {name: "it passes every check again" for name in again if str(name) in failed})
+    failed = failed_attempts(run, looked.topic)
+    end_attempts(run, {name: "it passes every check again" for name in again if str(name) in failed})
 
 
 def _fail_if_any(problems: Mapping[str, str]) -> None:

@@ -6,12 +6,13 @@ import os
 import time
 
 import dagster as dg
+from pydantic import Field
 
 
 class ClockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Milliseconds since 1970 UTC: the wall clock, unless ``now_ms`` or KEPTLOG_NOW_MS fixes it."""
 
-    now_ms: int | None = None
+    now_ms: int | None = Field(default=None, description="Fixes the clock, in ms since 1970 UTC; for tests and demos.")
 
     def read_ms(self) -> int:
         """The time now."""

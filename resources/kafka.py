@@ -26,13 +26,19 @@ MAX_WAIT_MS = "KEPTLOG_INGEST_MAX_WAIT_MS"
 
 
 class KafkaResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Brokers that topics of ``log_store`` are ingested from."""
+    """Brokers that topics are ingested from. Of which home they are, whoever asks says."""
 
-    log_store: LogStoreResource
-    min_lag: int | None = Field(default=None, ge=1)
-    """How many offsets a topic must be behind before the sensor asks for a run; KEPTLOG_INGEST_MIN_LAG, or 1."""
-    max_wait_ms: int | None = Field(default=None, ge=0)
-    """How long it may be behind by fewer; KEPTLOG_INGEST_MAX_WAIT_MS, or five minutes."""
+    min_lag: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many offsets a topic must be behind before the sensor asks for a run; "
+        "KEPTLOG_INGEST_MIN_LAG, or 1, if it is not given.",
+    )
+    max_wait_ms: int | None = Field(
+        default=None,
+        ge=0,
+        description="How long it may be behind by fewer, in ms; KEPTLOG_INGEST_MAX_WAIT_MS, or five minutes.",
+    )
 
     @property
     def threshold(self) -> LagThreshold:
@@ -42,14 +48,13 @@ class KafkaResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             _number(MAX_WAIT_MS, 300_000, minimum=0) if self.max_wait_ms is None else self.max_wait_ms,
         )
 
-    @property
-    def settings(self) -> ClientSettings:
-        """How brokers are reached, read anew.
+    def settings(self, log_store: LogStoreResource) -> ClientSettings:
+        """How brokers of a home's topics are reached, read anew.
 
         Raises:
             InvalidConfig: a setting is refused, or the file can't be read.
         """
-        return client_settings(self.log_store.path)
+        return client_settings(log_store.path)
 
 
 def _number(variable: str, default: int, *, minimum: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.ingest.lag import LagScanner
@@ -18,13 +17,6 @@ class LagMemory:
     news: LagNews = field(default_factory=LagNews)
 
 
-_memories: dict[Path, LagMemory] = {}
-
-
 def lag_memory_of(log_store: LogStoreResource) -> LagMemory:
-    """That of a home, one in a process; a home that was opened anew begins anew."""
-    store = log_store.store
-    memory = _memories.get(log_store.path)
-    if memory is None or memory.scanner.store is not store:
-        memory = _memories[log_store.path] = LagMemory(LagScanner(store))
-    return memory
+    """That of a home, one in a process."""
+    return log_store.remembered(LagMemory, lambda store: LagMemory(LagScanner(store)))

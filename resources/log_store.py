@@ -1,4 +1,4 @@
-"""The home whose topics a code location looks after.
+"""The home whose topics somebody looks after, or some of its topics.
 
 Opening a catalog costs time and connections, and a sensor ticks for ever in one process; so a process opens each home
 once and keeps it, with what its sensors have seen of the logs. A home that can't be opened is not remembered: the next
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import dagster as dg
+from pydantic import Field
 
 from keptlog.home import Home, monotonic_ms, open_home
 from keptlog.ingest.ingest_pass import Ingest
@@ -31,6 +32,8 @@ from keptlog.table.store import LogStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Memory = TypeVar("Memory")
+
 
 @dataclass(frozen=True)
 class _Opened:
@@ -40,20 +43,36 @@ class _Opened:
     observer: Observer
     folder: int | None
     """The folder's identity when the home was opened; null if there was no folder."""
+    memories: dict[type, object] = field(default_factory=dict)
 
 
-_opened: dict[Path, _Opened] = {}
+_opened: dict[tuple[Path, tuple[str, ...]], _Opened] = {}
 _opening = threading.Lock()
 
 
 class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Topics in a home: ``home``, or KEPTLOG_HOME, or ``./.keptlog``; read when it is used, not when it is defined."""
+    """Topics in a home; where it is, is read when it is used, not when it is defined."""
 
-    home: str | None = None
+    home: str | None = Field(default=None, description="The home: KEPTLOG_HOME, or ./.keptlog, if it is not given.")
+    topics: list[str] = Field(
+        default=[], description="Patterns of the topics that are meant, such as crm.*; all topics if there are none."
+    )
 
     @property
     def path(self) -> Path:
-        return Path(self.home).absolute() if self.home else home_path()
+        """The home's folder, also where it is named by an environment variable (``dg.EnvVar``)."""
+        home = self.home.get_value() if isinstance(self.home, dg.EnvVar) else self.home
+        return Path(home).absolute() if home else home_path()
+
+    @property
+    def identity(self) -> str:
+        """The same for the same topics of the same home."""
+        return f"{self.path} {' '.join(self.topics)}".rstrip()
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        return f"{self.path} ({', '.join(self.topics)})" if self.topics else str(self.path)
 
     @property
     def store(self) -> LogStore:
@@ -103,12 +122,22 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """An ingest into the home's topics; ``session`` is called when there is something to read, not before."""
         return self._open().home.ingest(session)
 
+    def remembered(self, kind: type[Memory], begin: Callable[[LogStore], Memory]) -> Memory:
+        """What this process remembers of these topics; ``begin`` makes it. A home that is opened anew begins anew."""
+        opened = self._open()
+        with _opening:
+            memory = opened.memories.get(kind)
+            if not isinstance(memory, kind):
+                memory = opened.memories[kind] = begin(opened.home.store)
+            return memory
+
     def _open(self) -> _Opened:
-        path = self.path
+        path, topics = self.path, tuple(self.topics)
         with _opening:
             folder = path.stat().st_ino if path.exists() else None
-            opened = _opened.get(path)
+            opened = _opened.get((path, topics))
             if opened is None or opened.folder != folder:
                 home = open_home(path)
-                opened = _opened[path] = _Opened(home, Observer(home.store, monotonic_ms), folder)
+                home = home.only(topics) if topics else home
+                opened = _opened[path, topics] = _Opened(home, Observer(home.store, monotonic_ms), folder)
             return opened

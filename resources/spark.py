@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
@@ -26,13 +26,19 @@ from keptlog.spark.session import session_settings, start_session, starting
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    SessionSource: TypeAlias = Callable[[], SparkSession]
+
 
 class SparkResource(LazyPySparkResource):
     """Spark with keptlog's settings; ``spark_config`` goes over them, and is shown in Dagster."""
 
-    spark_config: dict[str, Any] = Field(default_factory=dict)
-    home: str | None = None
-    """Whose ``spark.properties`` counts; KEPTLOG_HOME, or ``./.keptlog``."""
+    spark_config: dict[str, Any] = Field(
+        default_factory=dict, description="Spark's settings by their names; no secrets, because Dagster shows them."
+    )
+    home: str | None = Field(
+        default=None,
+        description="The home whose spark.properties counts; that of the topics that are cleaned, if it is not given.",
+    )
 
     def settings(self) -> dict[str, str]:
         """All settings of the session, read anew. They may hold secrets.
@@ -61,22 +67,22 @@ def spark_resource(master: str | None = None) -> SparkResource:
     return SparkResource(spark_config={"spark.master": master} if master else {})
 
 
-def why_spark_is_down(spark: LazyPySparkResource) -> str | None:
+def why_spark_is_down(spark: LazyPySparkResource, home: Path) -> str | None:
     """Why the Spark server that runs use can't be reached; null if it answers, or if each run starts its own Spark."""
     try:
-        own = spark if isinstance(spark, SparkResource) else SparkResource(spark_config=spark.spark_config)
-        require_server(own.settings().get("spark.remote"))
+        require_server(_with_home(spark, home).settings().get("spark.remote"))
     except StorageUnavailable as error:
         return str(error)
     return None
 
 
-def session_of(spark: LazyPySparkResource) -> Callable[[], SparkSession]:
-    """The resource's session, as ``LogStoreResource.cleaner`` takes it.
+def session_of(spark: LazyPySparkResource, home: Path) -> SessionSource:
+    """The resource's session, as ``LogStoreResource.cleaner`` takes it; one in a process, as Spark has it.
 
     What a resource of dagster-pyspark's own was given goes over keptlog's settings too.
     """
-    bringer = SparkResource(spark_config=spark.spark_config) if type(spark) is LazyPySparkResource else spark
+    is_plain = type(spark) in {LazyPySparkResource, SparkResource}
+    bringer = _with_home(spark, home) if is_plain else spark
 
     def session() -> SparkSession:
         with starting({}):
@@ -84,6 +90,13 @@ def session_of(spark: LazyPySparkResource) -> Callable[[], SparkSession]:
         return brought
 
     return session
+
+
+def _with_home(spark: LazyPySparkResource, home: Path) -> SparkResource:
+    """The same, with a home's ``spark.properties`` where it has none of its own."""
+    if isinstance(spark, SparkResource) and (spark.home or home == home_path()):
+        return spark
+    return SparkResource(spark_config=spark.spark_config, home=str(home))
 
 
 def _settings(config: Mapping[str, Any], home: Path) -> dict[str, str]:

@@ -1,6 +1,52 @@
 """keptlog in Dagster: ``orchestration`` says when, ``assets`` what is shown, ``resources`` what is opened.
 
+What a project imports has its name here: ``build_defs``, the translator, the resources. It is imported
+when it is asked for, because a module below here is not to import all the others first.
+
 In the repository the three are folders at its root, and links here lead to them; an installed package has them here for
 real. So each has one name everywhere, ``keptlog.dagster.assets``, and none is in the way of a project's own ``assets``
 (ADR 25). Everything here needs ``pip install 'keptlog[dagster]'``; nothing outside of it knows Dagster.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keptlog.dagster.assets.translator import DagsterKeptlogTranslator, KeptlogSectionProps, Section
+    from keptlog.dagster.orchestration.definitions import build_defs
+    from keptlog.dagster.resources.clock import ClockResource
+    from keptlog.dagster.resources.kafka import KafkaResource
+    from keptlog.dagster.resources.log_store import LogStoreResource
+    from keptlog.dagster.resources.spark import SparkResource
+
+__all__ = [
+    "ClockResource",
+    "DagsterKeptlogTranslator",
+    "KafkaResource",
+    "KeptlogSectionProps",
+    "LogStoreResource",
+    "Section",
+    "SparkResource",
+    "build_defs",
+]
+
+_MODULES = {
+    "ClockResource": "resources.clock",
+    "DagsterKeptlogTranslator": "assets.translator",
+    "KafkaResource": "resources.kafka",
+    "KeptlogSectionProps": "assets.translator",
+    "LogStoreResource": "resources.log_store",
+    "Section": "assets.translator",
+    "SparkResource": "resources.spark",
+    "build_defs": "orchestration.definitions",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -86,6 +86,8 @@ class Overview:
     """Topic to where its records come from, as it is stored; appended topics are not in it."""
     about: Mapping[str, About] = field(default_factory=dict)
     """Topic to its description and owners."""
+    record_counts: Mapping[str, int] = field(default_factory=dict)
+    """Topic to how many records it holds, also in logs of it that were not named; an ``Observer`` does not count."""
 
     @property
     def logs(self) -> list[Log]:
@@ -128,7 +130,13 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         holdings={topic: observed.holdings for topic, observed in topics.items()},
         sources={topic: observed.source_json for topic, observed in topics.items() if observed.source_json},
         about={topic: observed.about for topic, observed in topics.items()},
+        record_counts={topic: record_count(observed.logs) for topic, observed in topics.items()},
     )
+
+
+def record_count(logs: Iterable[Log]) -> int:
+    """How many records logs hold."""
+    return sum(segment.record_count for log in logs for segment in log.segments)
 
 
 @dataclass

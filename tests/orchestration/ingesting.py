@@ -12,12 +12,12 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
-from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from tests.in_process_session import InProcessSession
 from tests.mock_broker import MockBroker, mock_broker
 from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.shipped import ingest_lag_sensor
 
 JOB = "ingest_kafka"
 

@@ -99,6 +99,6 @@ def test_topics_that_differ_only_by_dots_hyphens_and_underscores_stand_side_by_s
         assert world.records(topic) == [(1, b"a", b"2")]
 
     groups = {spec.key.path[0]: spec.group_name for spec in world.defs.resolve_all_asset_specs()}
-    assert (groups["a_b"], groups["db.s.t"]) == ("a_b", "db_s_t")
+    assert (groups["a_b"], groups["a.b"], groups["db.s.t"]) == ("a_b", "a/b", "db/s/t")
     del groups["erasures"]
     assert len(set(groups.values())) == 4

@@ -7,10 +7,9 @@ import dagster as dg
 import pytest
 from dagster._core.events import AssetMaterializationPlannedData
 
-from keptlog.dagster.assets.names import clean_key
-from keptlog.dagster.orchestration.schedules import verify_schedule
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import KEYS
 
 GREEN, RED = "MATERIALIZED", "FAILED"
 PARTITIONS = dg.StaticPartitionsDefinition(["users-0", "users-1", "users-2"])
@@ -34,7 +33,7 @@ def dirty(world: World, *partitions: int) -> None:
 
 def tab(world: World) -> list[str | None]:
     """What the Partitions tab shows of the three logs."""
-    found = world.instance.get_status_by_partition(clean_key("users"), PARTITIONS.get_partition_keys(), PARTITIONS)
+    found = world.instance.get_status_by_partition(KEYS.clean("users"), PARTITIONS.get_partition_keys(), PARTITIONS)
     return [status.value if status else None for _, status in sorted((found or {}).items())]
 
 
@@ -42,7 +41,7 @@ def checks(world: World) -> dict[str, tuple[str, str]]:
     """What the asset's page shows of its checks: a color and words."""
     found: dict[str, tuple[str, str]] = {}
     keys = world.defs.resolve_asset_graph().asset_check_keys
-    for key in (each for each in keys if each.asset_key == clean_key("users")):
+    for key in (each for each in keys if each.asset_key == KEYS.clean("users")):
         record = world.instance.get_latest_asset_check_evaluation_record(key)
         if record and record.event and record.status.value in {"SUCCEEDED", "FAILED"}:
             evaluation = record.event.dagster_event and record.event.dagster_event.asset_check_evaluation_data
@@ -55,7 +54,7 @@ def checks(world: World) -> dict[str, tuple[str, str]]:
 
 def last_results(world: World, check: str) -> list[dict[str, Any]]:
     keys = [key for key in world.defs.resolve_asset_graph().asset_check_keys if key.name.startswith(check)]
-    (key,) = [key for key in keys if key.asset_key == clean_key("users")]
+    (key,) = [key for key in keys if key.asset_key == KEYS.clean("users")]
     record = world.instance.get_latest_asset_check_evaluation_record(key)
     assert record
     assert record.event
@@ -73,7 +72,7 @@ def verify(world: World, *logs: str) -> dg.ExecuteInProcessResult:
 def materialize(world: World, names: Iterable[str]) -> dg.ExecuteInProcessResult:
     first, *_, last = names
     job = world.defs.resolve_implicit_global_asset_job_def()
-    return job.get_subset(asset_selection={clean_key("users")}).execute_in_process(
+    return job.get_subset(asset_selection={KEYS.clean("users")}).execute_in_process(
         instance=world.instance,
         raise_on_error=False,
         tags={"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last},
@@ -92,7 +91,7 @@ def test_of_dagster_a_partition_is_failed_if_the_last_word_on_it_is_a_plan_of_a_
 
     @dg.op
     def plans(context: dg.OpExecutionContext) -> None:
-        planned = AssetMaterializationPlannedData(clean_key("users"), partition="users-0")
+        planned = AssetMaterializationPlannedData(KEYS.clean("users"), partition="users-0")
         event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, "plans", planned)
         context.instance.report_dagster_event(event, context.run.run_id)
         if is_failed:
@@ -101,7 +100,7 @@ def test_of_dagster_a_partition_is_failed_if_the_last_word_on_it_is_a_plan_of_a_
     @dg.op
     def materializes(context: dg.OpExecutionContext) -> None:
         for name in materialized_after:
-            context.log_event(dg.AssetMaterialization(clean_key("users"), partition=name))
+            context.log_event(dg.AssetMaterialization(KEYS.clean("users"), partition=name))
 
     @dg.job(executor_def=dg.in_process_executor)
     def first() -> None:
@@ -243,6 +242,6 @@ def test_one_topic_that_cannot_be_read_fails_the_run_that_verifies_and_hides_no_
 
 def test_all_logs_are_verified_every_night_from_the_start(world: World) -> None:
     world.topic("users")
-    schedule = world.defs.get_repository_def().get_schedule_def(verify_schedule.name)
+    schedule = world.defs.get_repository_def().get_schedule_def("verify_schedule")
     assert (schedule.job_name, schedule.cron_schedule) == ("verify", "0 4 * * *")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING

@@ -10,11 +10,8 @@ import dagster as dg
 import pytest
 from dagster_pyspark import LazyPySparkResource
 
-from keptlog.dagster.assets.erasures import DEADLINE_CHECK, ERASURES_KEY
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS, erasure_sensor
+from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.in_flight import JOB_NAME, PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
-from keptlog.dagster.orchestration.jobs import clean_logs
-from keptlog.dagster.orchestration.sensors import max_compaction_lag_sensor
 from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.log.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS
 from keptlog.log.open_erasures import ErasureNeed
@@ -25,6 +22,13 @@ from tests.erasure.world import World as ErasureWorld
 from tests.erasure.world import new_id
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS
+from tests.orchestration.shipped import (
+    DEADLINE_CHECK,
+    ERASURES_KEY,
+    clean_logs,
+    erasure_sensor,
+    max_compaction_lag_sensor,
+)
 
 MINUTE_MS = 60_000
 

@@ -13,10 +13,10 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.dagster.assets.erasures import DEADLINE_CHECK, ERASURES_KEY
 from keptlog.errors import InvalidConfig
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, erase_config, hash_of, run, states
+from tests.orchestration.shipped import DEADLINE_CHECK, ERASURES_KEY
 
 VALUE = "lives in Rotterdam"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from keptlog.dagster.assets.names import clean_key
 from keptlog.dagster.assets.numbers import dirty_observation, held_numbers
 from keptlog.dagster.orchestration.requests import DueLogs
 from keptlog.dagster.orchestration.sensors import why_nothing
@@ -13,6 +12,7 @@ from keptlog.log.assessment import Trigger
 from keptlog.passes.observer import observe
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import KEYS
 from tests.table.foreign import table_of
 
 
@@ -30,7 +30,7 @@ def users(world: World) -> World:
 
 def gone(world: World) -> tuple[bool, str] | None:
     """Whether the check G8 passed last, and what it says."""
-    key = dg.AssetCheckKey(clean_key("users"), "G8_gone_in_time")
+    key = dg.AssetCheckKey(KEYS.clean("users"), "G8_gone_in_time")
     record = world.instance.get_latest_asset_check_evaluation_record(key)
     if not (record and record.event and record.event.dagster_event):
         return None
@@ -65,7 +65,7 @@ def test_g8_is_red_over_a_tag_that_keeps_superseded_bytes_and_green_once_it_is_d
 def test_the_dirty_section_and_the_tick_name_what_holds(users: World) -> None:
     seen = observe(users.store, now_ms=users.now_ms)
     [assessment] = seen.assessments
-    metadata = dirty_observation(assessment, None, seen.holdings["users"]).metadata
+    metadata = dirty_observation(KEYS, assessment, None, seen.holdings["users"]).metadata
     assert "tag audit of users keeps 1 retired segment" in str(metadata["holders"].value)
     assert metadata["held_files_late"].value == metadata["held_files"].value == 1
     assert "held_deadline" in metadata

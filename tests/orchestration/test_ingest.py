@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.dagster.assets.outage import OUTAGE_TAG
-from keptlog.dagster.orchestration.schedules import ingest_schedule
 from keptlog.errors import InvalidConfig
 from keptlog.sources.kafka_broker import topics as broker_topics
 from tests.orchestration.ingesting import IngestWorld, InProcessSpark, ingest_world
@@ -191,6 +190,7 @@ def test_loading_the_definitions_asks_no_broker(here: IngestWorld, monkeypatch: 
 def test_the_schedule_ingests_every_topic_that_has_a_broker(here: IngestWorld) -> None:
     here.produce("users", ("a", "1"))
     here.knows("users", 0)
+    ingest_schedule = here.world.defs.get_schedule_def("ingest_schedule")
     with dg.build_schedule_context(instance=here.world.instance) as context:
         (request,) = ingest_schedule.evaluate_tick(context).run_requests or []
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration.ingest_job import ingest_kafka
-from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
 from keptlog.ingest import lag, lag_news
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import HOUR_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
+from tests.orchestration.shipped import ingest_kafka, ingest_lag_sensor
 
 SECOND_MS = 1000
 MINUTE_MS = 60_000

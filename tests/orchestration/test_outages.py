@@ -13,14 +13,13 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.dagster.orchestration.jobs import clean_logs
-from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
-from keptlog.dagster.orchestration.upkeep import failed_run_sensor, retention_interval_seconds, retention_sensor
+from keptlog.dagster.orchestration.upkeep import retention_interval_seconds
 from keptlog.dagster.resources.spark import spark_resource
 from keptlog.errors import StorageUnavailable
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, World, logs_of
 from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor, retention_sensor
 
 SECOND_MS = 1000
 
@@ -77,7 +76,7 @@ def failed_run_sensor_says(world: World, run_id: str, message: str = "Steps fail
         dagster_run=run,
         resources={"log_store": world.log_store, **world.resources},
     ).for_run_failure()
-    skipped = failed_run_sensor(context)
+    skipped = failed_run_sensor._run_status_sensor_fn(context)
     assert isinstance(skipped, dg.SkipReason)
     return skipped.skip_message or ""
 

@@ -12,8 +12,8 @@ from keptlog.dagster.orchestration import own_runs
 from keptlog.dagster.orchestration.in_flight import logs_in_flight, topics_in_flight
 from keptlog.dagster.orchestration.outages import recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor
 from tests.orchestration.conftest import World, logs_of
+from tests.orchestration.shipped import dirty_ratio_sensor
 
 HERE, THERE = "__repository__@here", "__repository__@there"
 
@@ -29,7 +29,7 @@ def users(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A topic that is due, in a code location called ``here``."""
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
-    of_tick = lambda context: OwnRuns(context.instance, HERE)  # noqa: E731
+    of_tick = lambda tick: OwnRuns(tick.context.instance, HERE)  # noqa: E731
     monkeypatch.setattr(own_runs.OwnRuns, "of_tick", of_tick)
     return world
 

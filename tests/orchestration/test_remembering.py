@@ -8,15 +8,11 @@ from dataclasses import fields
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration.sensors import (
-    OBSERVATIONS_PER_TICK,
-    SENSORS,
-    dirty_ratio_sensor,
-    max_compaction_lag_sensor,
-)
+from keptlog.dagster.orchestration.sensors import OBSERVATIONS_PER_TICK
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.passes.observer import READING_MS
 from tests.orchestration.conftest import HOUR_MS, World, logs_of
+from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor, max_compaction_lag_sensor
 
 
 def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, looked_at: list[str]) -> None:
@@ -24,13 +20,13 @@ def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, looked_
         world.topic(topic, min_cleanable_dirty_ratio="1")
         world.append(topic, ("a", "1"))
     looked_at.clear()
-    for sensor in SENSORS * 3:
+    for sensor in CLEAN_SENSORS * 3:
         world.tick(sensor)
     assert sorted(looked_at) == ["orders", "users"]
 
     looked_at.clear()
     world.store.alter_topic("users", {"delete.retention.ms": "1"})
-    for sensor in SENSORS * 3:
+    for sensor in CLEAN_SENSORS * 3:
         world.tick(sensor)
     assert looked_at == ["users"]
 

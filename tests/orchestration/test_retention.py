@@ -6,10 +6,9 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.orchestration.definitions import build_defs
-from keptlog.dagster.orchestration.jobs import clean_logs
-from keptlog.dagster.orchestration.upkeep import retention_sensor
 from keptlog.dagster.resources.log_store import LogStoreResource
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.shipped import clean_logs, retention_sensor
 
 SENSOR = retention_sensor(300)
 

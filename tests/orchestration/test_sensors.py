@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import keptlog.dagster.orchestration.requests as requests_module
-from keptlog.dagster.orchestration.jobs import clean_logs
-from keptlog.dagster.orchestration.sensors import (
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
+from tests.orchestration.shipped import (
+    clean_logs,
     dirty_ratio_sensor,
+    failed_run_sensor,
     max_compaction_lag_sensor,
     tombstone_expiry_sensor,
 )
-from keptlog.dagster.orchestration.upkeep import failed_run_sensor
-from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
 
 
 def test_a_log_above_its_dirty_ratio_is_requested_by_the_dirty_ratio_sensor_alone(world: World) -> None:
@@ -175,7 +175,7 @@ def died(world: World, request: dg.RunRequest, tags: dict[str, str]) -> str:
         dagster_run=run,
         resources={"log_store": world.log_store, **world.resources},
     ).for_run_failure()
-    skipped = failed_run_sensor(context)
+    skipped = failed_run_sensor._run_status_sensor_fn(context)
     assert isinstance(skipped, dg.SkipReason)
     return skipped.skip_message or ""
 

@@ -10,7 +10,6 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.orchestration.definitions import build_defs
-from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import SparkResource, spark_resource, why_spark_is_down
 from keptlog.errors import InvalidConfig
 from keptlog.spark.session import session_settings
@@ -36,13 +35,13 @@ def test_secrets_are_read_when_a_session_starts_and_are_in_nothing_that_dagster_
 ) -> None:
     monkeypatch.setenv("KEPTLOG_SPARK_MASTER", "sc://127.0.0.1:1/;token=planted")
     (home / "spark.properties").write_text("spark.hadoop.fs.s3a.secret.key=planted")
-    definitions = build_defs(LogStoreResource(home=str(home)))
+    definitions = build_defs(home)
     spark = definitions.resources["spark"]  # type: ignore[index]
     shown = dg.serialize_value(RepositorySnap.from_def(definitions.get_repository_def()))
     assert "spark_config" in shown
     assert "planted" not in shown
     assert spark.settings()["spark.remote"] == "sc://127.0.0.1:1/;token=planted"
-    said = why_spark_is_down(spark)
+    said = why_spark_is_down(spark, home)
     assert said
     assert "no Spark Connect server answers at 127.0.0.1:1" in said
     assert "planted" not in said
@@ -54,7 +53,7 @@ def test_an_address_with_a_token_is_not_taken_into_the_configuration() -> None:
     assert "planted" not in str(error.value)
 
 
-def test_what_dagster_pysparks_own_resource_is_given_goes_over_keptlogs_settings_too() -> None:
-    said = why_spark_is_down(LazyPySparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"}))
+def test_what_dagster_pysparks_own_resource_is_given_goes_over_keptlogs_settings_too(home: Path) -> None:
+    said = why_spark_is_down(LazyPySparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"}), home)
     assert said
     assert "no Spark Connect server answers at 127.0.0.1:1" in said

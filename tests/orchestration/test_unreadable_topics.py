@@ -5,11 +5,15 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration.ingest_sensor import ingest_lag_sensor
-from keptlog.dagster.orchestration.sensors import dirty_ratio_sensor, max_compaction_lag_sensor
-from keptlog.dagster.orchestration.upkeep import retention_interval_seconds, retention_sensor
+from keptlog.dagster.orchestration.upkeep import retention_interval_seconds
 from tests.broken_topics import BREAKAGES, Breakage
 from tests.orchestration.conftest import World, logs_of
+from tests.orchestration.shipped import (
+    dirty_ratio_sensor,
+    ingest_lag_sensor,
+    max_compaction_lag_sensor,
+    retention_sensor,
+)
 
 
 @pytest.fixture(params=BREAKAGES, ids=lambda breakage: breakage.id)

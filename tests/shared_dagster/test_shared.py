@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -104,10 +105,10 @@ def asked(shared: SharedDagster, location: str) -> str:
         ... on PythonError {message}}}"""
     told = shared.query(text, sensor=selector(location))["sensorDryRun"]
     assert "evaluationResult" in told, told
-    result = told["evaluationResult"]
+    result: dict[str, Any] = told["evaluationResult"]
     assert not result["error"], result["error"]
     requests = [{tag["key"]: tag["value"] for tag in each["tags"]} for each in result["runRequests"] or ()]
-    return requests[0]["keptlog/topic_partitions"] if requests else result["skipReason"].partition(";")[0]
+    return str(requests[0]["keptlog/topic_partitions"] if requests else result["skipReason"].partition(";")[0])
 
 
 def turn(shared: SharedDagster, location: str, *, is_on: bool) -> None:

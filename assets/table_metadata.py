@@ -1,0 +1,25 @@
+"""A topic's table under the names that Dagster's metadata has for tables, so that its pages show it as one."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from keptlog.dagster.assets.asset_topic import AssetTopic
+from keptlog.dagster.assets.numbers import Metadata
+from keptlog.storage.schema import SCHEMA
+from keptlog.table.embedded import NAMESPACE
+
+
+def table_metadata(topic: AssetTopic) -> Metadata:
+    """Where the table is, what it is called, and its columns."""
+    columns = [
+        dg.TableColumn(field.name, str(field.type), constraints=dg.TableColumnConstraints(nullable=field.nullable))
+        for field in SCHEMA
+    ]
+    return {
+        "location": dg.MetadataValue.path(topic.location),
+        "dagster/table_name": f"{NAMESPACE}.{topic.name}",
+        "dagster/uri": topic.location,
+        "dagster/storage_kind": "iceberg",
+        "dagster/column_schema": dg.MetadataValue.table_schema(dg.TableSchema(columns)),
+    }

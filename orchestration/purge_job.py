@@ -1,0 +1,115 @@
+"""The job that purges: deletes for good what cleans and retention have replaced, and needs no Spark."""
+
+from collections.abc import Collection, Iterable
+
+import dagster as dg
+from pydantic import Field
+
+from keptlog.dagster.assets.checks import as_evaluation, gone_results
+from keptlog.dagster.assets.erasures import ErasureNews, bring_erasures_on, look_at_erasures
+from keptlog.dagster.assets.mount import Mount, MountCall, Run
+from keptlog.dagster.assets.outage import Context
+from keptlog.dagster.assets.report import fail_if_any
+from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
+from keptlog.log.counted import counted
+from keptlog.log.holder import ORPHAN_GRACE_MS
+from keptlog.log.open_erasures import ErasureNeed
+from keptlog.passes.observer import observe
+from keptlog.table.drafts import Sealing
+from keptlog.table.held import held_lines
+
+
+class PurgeConfig(dg.Config):
+    """What is deleted."""
+
+    topics: list[str] = Field(default=[], description="Topics to purge; all if empty.")
+    orphan_grace_ms: int = Field(
+        default=ORPHAN_GRACE_MS,
+        description="How old, in ms, a file that nothing refers to must be before it is deleted. Crashes leave such "
+        "files behind; younger ones may belong to a run that is under way.",
+    )
+
+
+def purge_job(mount: Mount) -> dg.JobDefinition:
+    """``purge`` of a home."""
+
+    @dg.op(
+        name=mount.name("delete_retired_files"),
+        required_resource_keys=mount.needs("log_store", "clock"),
+        description="Delete files that no snapshot within file.delete.delay.ms refers to.",
+    )
+    def delete_retired_files(context: dg.OpExecutionContext, config: PurgeConfig) -> None:
+        _purge(MountCall(mount, context), config)
+
+    @dg.job(
+        name=mount.name(PURGE_JOB_NAME),
+        executor_def=dg.in_process_executor,
+        description="Delete replaced files from the storage once nobody can still be reading them.",
+    )
+    def purge() -> None:
+        delete_retired_files.alias("delete_retired_files")()
+
+    return purge
+
+
+def _purge(run: Run, config: PurgeConfig) -> None:
+    context, log_store, changed = run.context, run.log_store, set[str]()
+    now_ms = run.now_ms()
+    result = log_store.purger.purge(config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms)
+    for topic, receipt in result.receipts.items():
+        deleted = len(receipt.deleted_files) + len(receipt.deleted_orphans)
+        if deleted or receipt.expired_snapshots:
+            changed.add(topic)
+            expired = counted(len(receipt.expired_snapshots), "snapshot")
+            freed = (topic, expired, counted(deleted, "file"), receipt.deleted_bytes)
+            context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
+        for line in held_lines(receipt.held):
+            context.log.info("%s: still there: %s", topic, line)
+        for left in receipt.not_deleted:
+            context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
+        for what in receipt.unreadable:
+            context.log.warning("%s: could not be read: %s", topic, what)
+        for what in receipt.not_looked_at:
+            context.log.info("%s: not looked at: %s", topic, what)
+        _tell_sealing(context, topic, receipt.sealing)
+    for topic, deletion in result.deletions.items():
+        context.log.info("%s: %s of the deleted topic deleted", topic, counted(len(deletion.deleted_files), "file"))
+        for left in deletion.not_deleted:
+            context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
+        _tell_sealing(context, topic, deletion.sealing)
+    _check_gone(run, changed, now_ms)
+    if result.idle:
+        count = counted(len(result.idle), "topic")
+        context.log.info("%s left alone: nothing was committed, or is due, since the last purge", count)
+    _erasures_after_purge(run, result.receipts.keys() - set(result.idle), changed, now_ms)
+    fail_if_any(result.failed, "not purged")
+
+
+def _check_gone(run: Run, changed: Collection[str], now_ms: int) -> None:
+    """Evaluate G8 of topics from which something was deleted, and of those where something is late."""
+    late = {holder.topic for holder in run.log_store.observer.look(now_ms).late_holders()}
+    for topic in sorted({*changed, *late}):
+        for evaluated in gone_results(run, topic, now_ms):
+            run.context.log_event(as_evaluation(evaluated))  # type: ignore[arg-type]  # it takes them, undeclared
+
+
+def _tell_sealing(context: Context, topic: str, sealing: Sealing) -> None:
+    for receipt_id in sealing.sealed:
+        context.log.info("%s: receipt %s", topic, receipt_id)
+    for receipt_id in sealing.waiting:
+        context.log.warning("%s: receipt %s waits to be sealed: %s", topic, receipt_id, sealing.why)
+
+
+def _erasures_after_purge(run: Run, purged: Iterable[str], changed: set[str], now_ms: int) -> None:
+    """Of the topics that were purged, those whose erasures may be further now."""
+    log_store = run.log_store
+
+    def look() -> ErasureNews | None:
+        names = list(purged)
+        erasures = observe(log_store.store, names, now_ms=now_ms).erasures if names else {}
+        waiting = {topic for topic, each in erasures.items() if each.has(ErasureNeed.PURGE)}
+        changed_open = {topic for topic in changed if topic in erasures and erasures[topic].count}
+        topics = sorted(waiting | changed_open)
+        return look_at_erasures(log_store, now_ms, topics) if topics else None
+
+    bring_erasures_on(run, look)

@@ -1,0 +1,62 @@
+"""The job that retains: removes old segments, and needs no Spark."""
+
+import dagster as dg
+from pydantic import Field
+
+from keptlog.dagster.assets.mount import Mount, MountCall, Run
+from keptlog.dagster.assets.numbers import retention_observation
+from keptlog.dagster.assets.outage import outage_among, tag_outage, telling_outages
+from keptlog.dagster.assets.report import fail_if_any, run_id_of
+from keptlog.dagster.orchestration.in_flight import RETENTION_JOB_NAME, logs_in_flight
+from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.log.plan import describe_step
+from keptlog.passes.names import named_logs
+from keptlog.passes.retain import BEING_CLEANED
+
+
+class RetentionConfig(dg.Config):
+    """Which logs to retain."""
+
+    logs: list[str] = Field(
+        default=[], description="Topics and topic-partitions to retain, such as orders or orders-0; all if empty."
+    )
+
+
+def retention_job(mount: Mount) -> dg.JobDefinition:
+    """``retention`` of a home."""
+
+    @dg.op(
+        name=mount.name("remove_old_segments"),
+        required_resource_keys=mount.needs("log_store", "clock"),
+        description="Remove old segments by log start, retention.bytes and retention.ms, one commit a topic.",
+    )
+    def remove_old_segments(context: dg.OpExecutionContext, config: RetentionConfig) -> None:
+        _retain(MountCall(mount, context), config)
+
+    @dg.job(
+        name=mount.name(RETENTION_JOB_NAME),
+        executor_def=dg.in_process_executor,
+        description="Remove old segments from logs whose cleanup.policy has delete. Needs no Spark.",
+    )
+    def retention() -> None:
+        remove_old_segments.alias("remove_old_segments")()
+
+    return retention
+
+
+def _retain(run: Run, config: RetentionConfig) -> None:
+    context, log_store = run.context, run.log_store
+    busy = logs_in_flight(OwnRuns.of_run(run))
+    run_id, now_ms = run_id_of(context), run.now_ms()
+    with telling_outages(context, now_ms):
+        named = named_logs(log_store.store, config.logs)
+        result = log_store.retainer.retain(named, run_id, now_ms=now_ms, is_busy=busy.includes)
+    for step in result.committed:
+        context.log.info(describe_step(step))
+        context.log_event(retention_observation(run.keys, step))
+    for name, reason in result.plan.left_alone.items():
+        if reason == BEING_CLEANED:
+            context.log.info("%s left alone: %s", name, reason)
+    if outage := outage_among(result.failed, is_any_done=bool(result.committed)):
+        tag_outage(context, outage, now_ms)
+    fail_if_any(result.failed, "not retained")
