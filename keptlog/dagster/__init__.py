@@ -1,6 +1,6 @@
 """keptlog in Dagster: ``orchestration`` says when, ``assets`` what is shown, ``resources`` what is opened.
 
-What a project imports has its name here: ``build_defs``, the translator, the resources. It is imported
+What a project imports has its name here: ``build_defs``, the component, the translator, the resources. It is imported
 when it is asked for, because a module below here is not to import all the others first.
 
 In the repository the three are folders at its root, and links here lead to them; an installed package has them here for
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keptlog.dagster.assets.translator import DagsterKeptlogTranslator, KeptlogSectionProps, Section
+    from keptlog.dagster.orchestration.component import KeptlogComponent
     from keptlog.dagster.orchestration.definitions import build_defs
     from keptlog.dagster.resources.clock import ClockResource
     from keptlog.dagster.resources.kafka import KafkaResource
@@ -23,6 +24,7 @@ __all__ = [
     "ClockResource",
     "DagsterKeptlogTranslator",
     "KafkaResource",
+    "KeptlogComponent",
     "KeptlogSectionProps",
     "LogStoreResource",
     "Section",
@@ -34,6 +36,7 @@ _MODULES = {
     "ClockResource": "resources.clock",
     "DagsterKeptlogTranslator": "assets.translator",
     "KafkaResource": "resources.kafka",
+    "KeptlogComponent": "orchestration.component",
     "KeptlogSectionProps": "assets.translator",
     "LogStoreResource": "resources.log_store",
     "Section": "assets.translator",
