@@ -48,6 +48,36 @@ from resources import WAREHOUSE
 defs = dg.Definitions(assets=[orders], resources={"warehouse": WAREHOUSE})
 """,
 }
+MERGED = """
+import dagster as dg
+from assets.orders import orders
+from keptlog.dagster import build_defs
+
+@dg.op
+def plan() -> int:
+    return 1
+
+@dg.job
+def purge() -> None:
+    plan()
+
+class TablesOnly(dg.IOManager):
+    def handle_output(self, context, obj):
+        raise TypeError(obj)
+
+    def load_input(self, context):
+        raise TypeError(context.name)
+
+defs = dg.Definitions.merge(
+    dg.Definitions(
+        assets=[orders],
+        jobs=[purge],
+        resources={"warehouse": "ours", "spark": "ours", "clock": "ours", "kafka": "ours", "io_manager": TablesOnly()},
+        executor=dg.multiprocess_executor,
+    ),
+    *(build_defs(name, name_prefix=name, key_prefix=name) for name in ("crm", "sales")),
+)
+"""
 LOAD_BOTH = """
 import json
 import dagster as dg
@@ -167,6 +197,30 @@ def test_a_project_with_packages_of_the_same_names_loads_beside_it(python: Path,
     assert [Path(file).parent for file in ours] == [project / name for name in ("assets", "resources", "orchestration")]
     assert all(file.startswith(installed) for file in theirs)
     assert (told["ours"], told["theirs"]) == (["orders"], ["no_topics_yet"])
+
+
+def test_two_homes_merged_into_a_project_of_names_like_ours_load_and_run_by_its_executor(
+    python: Path, project: Path
+) -> None:
+    """A step in a process of its own, with a Spark of its own; what is called the same elsewhere is left alone."""
+    (project / "orchestration" / "merged.py").write_text(MERGED)
+    shutil.copy(ROOT / "dagster.yaml", project)
+    command = python.with_name("keptlog")
+    lines = [json.dumps({"key": "a", "value": str(number)}) for number in range(3)]
+    (project / "users.jsonl").write_text("\n".join(lines))
+    for home in ("crm", "sales"):
+        setting = ("--config", "cleanup.policy=compact", "--config", "segment.ms=1")
+        run(command, "topic", "create", "users", *setting, cwd=project, KEPTLOG_HOME=home)
+        run(command, "append", "users", "--file", "users.jsonl", cwd=project, KEPTLOG_HOME=home)
+
+    dagster, module = (python, "-m", "dagster"), ("-m", "orchestration.merged")
+    place = {"DAGSTER_HOME": str(project), "KEPTLOG_SPARK_MASTER": "local[1]"}
+    selected = ("--select", 'key:"crm/users/clean"', "--partition", "users-0")
+    run(*dagster, "asset", "materialize", *module, *selected, cwd=project, **place)
+    run(*dagster, "job", "execute", *module, "-j", "sales_purge", cwd=project, **place)
+
+    left = [run(command, "read", "users", cwd=project, KEPTLOG_HOME=home) for home in ("crm", "sales")]
+    assert [each.count('"value"') for each in left] == [1, 3]
 
 
 def test_dagster_loads_both_from_one_workspace(python: Path, project: Path) -> None:
