@@ -232,8 +232,14 @@ class Cleaner:
                 failed |= dict.fromkeys(names, error)
                 out_of_reach.update(names if isinstance(error, StorageUnavailable) else ())
         # Where others have landed, catalog and storage are up, and it is something about the topic.
-        blameless = staged.blameless if committed else staged.blameless | out_of_reach
-        return replace(staged, committed=tuple(committed), failed=staged.failed | failed, blameless=blameless)
+        is_outage = bool(out_of_reach) and not committed
+        return replace(
+            staged,
+            committed=tuple(committed),
+            failed=staged.failed | failed,
+            blameless=staged.blameless | (out_of_reach if is_outage else frozenset()),
+            outage=staged.outage or (failed[min(out_of_reach)] if is_outage else None),
+        )
 
     def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> list[str]:
         """Mark these logs, but for those that are not due any more: what a run can't do that died over them.

@@ -273,9 +273,12 @@ def test_a_catalog_that_does_not_take_a_commit_is_no_logs_fault(
         really(store, topic, *arguments)
 
     monkeypatch.setattr(LogStore, "swap", swap)
-    assert run(cleaner).blameless == {"a-0", "b-0", "c-0"}
+    stopped = run(cleaner)
+    assert stopped.blameless == {"a-0", "b-0", "c-0"}
+    assert str(stopped.outage) == "database is locked"
     assert marked(cleaner.store) == []
     refused -= {"a", "c"}
     done = run(cleaner)
+    assert done.outage is None
     assert (list(done.failed), list(done.blameless)) == (["b-0"], [])
     assert marked(cleaner.store) == ["b-0"]
