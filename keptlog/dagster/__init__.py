@@ -33,22 +33,22 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ClockResource": "resources.clock",
-    "DagsterKeptlogTranslator": "assets.translator",
-    "KafkaResource": "resources.kafka",
-    "KeptlogComponent": "orchestration.component",
-    "KeptlogSectionProps": "assets.translator",
-    "LogStoreResource": "resources.log_store",
-    "Section": "assets.translator",
-    "SparkResource": "resources.spark",
-    "build_defs": "orchestration.definitions",
+    "ClockResource": "keptlog.dagster.resources.clock",
+    "DagsterKeptlogTranslator": "keptlog.dagster.assets.translator",
+    "KafkaResource": "keptlog.dagster.resources.kafka",
+    "KeptlogComponent": "keptlog.dagster.orchestration.component",
+    "KeptlogSectionProps": "keptlog.dagster.assets.translator",
+    "LogStoreResource": "keptlog.dagster.resources.log_store",
+    "Section": "keptlog.dagster.assets.translator",
+    "SparkResource": "keptlog.dagster.resources.spark",
+    "build_defs": "keptlog.dagster.orchestration.definitions",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,7 @@ SECRETS = {
 CATALOG = "PYICEBERG_CATALOG__KEPTLOG__"
 HOUR_MS = 3_600_000
 BROKEN = ("clean_logs", "purge")
-SENSORS = {"max_compaction_lag_sensor", "dirty_ratio_sensor", "ingest_sensor"}
+SENSORS = {"max_compaction_lag_sensor", "dirty_ratio_sensor", "ingest_lag_sensor"}
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def said_by(sensor: object, defs: dg.Definitions, instance: dg.DagsterInstance) 
     needed = {name: (defs.resources or {})[name] for name in sensor.required_resource_keys}
     try:
         with dg.build_sensor_context(instance=instance, resources=needed) as context:
-            return str(sensor(context))
+            return str(sensor.evaluate_tick(context))
     except Exception as error:  # noqa: BLE001  # whatever it is: it would be stored
         return repr(error)
 
