@@ -113,7 +113,7 @@ class SparkJobs:
 
     def _collect(self, frame: DataFrame, doing: str) -> list[Any]:
         try:
-            return collected(frame, doing)
+            return collected(self.session, frame, doing)
         except Exception as error:
             told = as_keptlog_error(error, doing)
             if isinstance(told, SparkUnavailable) and is_connect(self.session):
@@ -147,4 +147,4 @@ def parallelism(session: SparkSession) -> int:
     except PySparkException:
         # Spark Connect has no context; it cuts a range into as many parts as its default parallelism.
         parts = session.range(_PROBED_TASKS).select(sql.spark_partition_id())
-        return len(set(collected(parts, "counting its cores")))
+        return len(set(collected(session, parts, "counting its cores")))

@@ -27,10 +27,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from keptlog.errors import InvalidConfig
-from keptlog.spark.connect import is_connect
 from keptlog.spark.failures import as_keptlog_error
 from keptlog.spark.packed import archive_name, fingerprint, write_archive
-from keptlog.spark.waiting import collected
+from keptlog.spark.waiting import collected, is_local
 
 MODULES = ("pyarrow", "numpy")
 """What every task imports, beside Python's own modules and keptlog's."""
@@ -50,7 +49,7 @@ def make_ready(session: SparkSession, modules: Iterable[str] = ()) -> None:
         InvalidConfig: the workers lack something, or have another version of it; says what, where and what to do.
         StorageUnavailable: Spark fails.
     """
-    if not is_connect(session) and str(session.conf.get("spark.master")).startswith("local"):
+    if is_local(session):
         return
     needed = sorted({*MODULES, *modules})
     wanted = " ".join([fingerprint(), *needed])
@@ -162,7 +161,7 @@ def _seen_by_workers(session: SparkSession, needed: Sequence[str]) -> list[dict[
         return told[0]
 
     asked = sql.udf(look, "string", useArrow=False)
-    rows = collected(session.range(0, _ROWS).select(asked("id").alias("told")), _DOING)
+    rows = collected(session, session.range(0, _ROWS).select(asked("id").alias("told")), _DOING)
     return [json.loads(each) for each in sorted({row.told for row in rows if row.told})]
 
 

@@ -49,15 +49,19 @@ def patience_seconds(settings: Mapping[str, str]) -> int:
     return int(found.group(1)) * _SECONDS[found.group(2)]
 
 
-def collected(frame: DataFrame, doing: str) -> list[Any]:
+def is_local(session: SparkSession) -> bool:
+    """Whether its tasks run in processes of this machine that it has started itself."""
+    return not is_connect(session) and str(session.conf.get("spark.master")).startswith("local")
+
+
+def collected(session: SparkSession, frame: DataFrame, doing: str) -> list[Any]:
     """The rows of a job; ``doing`` says to people what it does.
 
     Raises:
         SparkUnavailable: nobody worked on it for too long.
         Exception: whatever Spark raises.
     """
-    session = frame.sparkSession
-    if not is_connect(session) and str(session.conf.get("spark.master")).startswith("local"):
+    if is_local(session):
         return frame.collect()
     with _watching(session, doing):
         return frame.collect()
