@@ -6,10 +6,9 @@ copy of a slow one, and that copy may still write when the run that wanted it ha
 
 from __future__ import annotations
 
-import itertools
 import json
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -32,7 +31,6 @@ class SimulatedJobs(InProcessJobs):
     """The ``Jobs`` of one run in one world."""
 
     world: World = field(kw_only=True)
-    attempts: Iterator[int] = field(kw_only=True)
     late: list[Callable[[], object]] = field(kw_only=True)
     """Copies of tasks that nobody waits for any more."""
 
@@ -61,14 +59,13 @@ class SimulatedJobs(InProcessJobs):
 
     @override
     def _attempt(self, task_id: int) -> Attempt:
-        return Attempt(self.files, self.run_id, task_id, f"a{next(self.attempts)}")
+        return Attempt(self.files, self.run_id, task_id, f"a{next(self.world.attempts)}")
 
 
 def simulated_engine(world: World, files: Files, late: list[Callable[[], object]]) -> Engine:
     """An engine whose tasks meet faults."""
-    attempts = itertools.count()
 
     def start(run_id: str, progress: Progress) -> SimulatedJobs:
-        return SimulatedJobs(files, run_id, progress, "sim", world=world, attempts=attempts, late=late)
+        return SimulatedJobs(files, run_id, progress, "sim", world=world, late=late)
 
     return Engine(start, files, SMALL_CUTS)

@@ -15,6 +15,7 @@ Nothing in here may depend on anything but the seed: no wall clock, no hash of a
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -106,6 +107,8 @@ class World:
     """Nobody else goes on before it has ended."""
     broken: BaseException | None = None
     actions: int = 0
+    attempts: Iterator[int] = field(default_factory=itertools.count)
+    """Of tasks: what runs again under its run id is another application, whose attempts have other names."""
     _seams: int = 0
     _ids: int = 0
     _main: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))

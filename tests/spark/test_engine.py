@@ -130,7 +130,7 @@ def test_many_logs_of_both_kinds_are_rewritten_in_few_tasks_and_come_back_in_ord
     outcomes = engine.rewrite([histories[0].step, expiry, *(history.step for history in histories[1:])])
     assert live_records(outcomes.pop(1)) == old[1:]
     assert [live_records(outcome) for outcome in outcomes] == [history.expected for history in histories]
-    assert engine.said == ["rewriting 13 logs in 8 tasks"]
+    assert engine.said == ["rewriting 13 logs in 2 tasks"]
 
 
 def test_segments_in_which_nothing_changes_stay_as_they_are(engine: Engine) -> None:
