@@ -37,13 +37,13 @@ from keptlog.table.journal import Journal
 from keptlog.table.manifests import FileChange
 from keptlog.table.purge import Purge
 from keptlog.table.purge_receipt import PurgeReceipt
+from keptlog.table.quiet import PurgeTimes
 from keptlog.table.receipt_chain import ATTEMPT
 from keptlog.table.references import References, comparable
 from keptlog.table.removal import Removal
 from keptlog.table.runs import LandedChange
 from keptlog.table.store import LogStore
 from keptlog.table.sweep import Fence
-from keptlog.table.topics import Topic
 from tests.sim.run import play
 from tests.sim.storage import SimulatedFiles, Storage
 
@@ -134,17 +134,9 @@ def grace_ignored() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def delay_ignored() -> Iterator[None]:
+def delay_ignored() -> AbstractContextManager[object]:
     """A purge expires snapshots that were replaced a moment ago."""
-    describe = LogStore.describe_topic
-
-    def without_delay(store: LogStore, name: str) -> Topic:
-        topic = describe(store, name)
-        return dataclasses.replace(topic, config=dataclasses.replace(topic.config, file_delete_delay_ms=0))
-
-    with patch.object(LogStore, "describe_topic", without_delay):
-        yield
+    return patch("keptlog.table.store.PurgeTimes", lambda now_ms, _, *others: PurgeTimes(now_ms, 0, *others))
 
 
 def idempotence_forgotten() -> AbstractContextManager[object]:
