@@ -15,6 +15,7 @@ import contextlib
 import enum
 import http.client
 import json
+import select
 import socket
 import struct
 import threading
@@ -208,6 +209,10 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
         if body or self.command in {"PUT", "POST"}:
             headers["Content-Length"] = str(len(body))
+        if self._behind and select.select([self._behind.sock], [], [], 0)[0]:
+            # The server has closed what was idle for long; a client of its own would have seen that, and asked anew.
+            self._behind.close()
+            self._behind = None
         if self._behind is None:
             place = urlsplit(self.proxy.upstream)
             self._behind = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_TIMEOUT_SECONDS)

@@ -123,7 +123,7 @@ class BucketFiles(TableFiles):
         self._seam("create", path)
         with super().open_output(path) as sink:
             yield sink
-        self._written(path)
+        self._tell_written(path)
 
     @override
     @contextmanager
@@ -134,14 +134,14 @@ class BucketFiles(TableFiles):
 
     @override
     def delete(self, path: str) -> None:
-        self._deleting([path])
+        self._tell_deleting([path])
         super().delete(path)
         self._done(self._seam("deleted", path, _AFTER))
 
     @override
     def delete_many(self, paths: Iterable[str]) -> tuple[Undeleted, ...]:
         paths = list(paths)
-        self._deleting(paths)
+        self._tell_deleting(paths)
         left = super().delete_many(paths)
         self._done(self._seam("deleted", f"{len(paths)} files", _AFTER))
         return left
@@ -156,13 +156,13 @@ class BucketFiles(TableFiles):
         self._seam("list", folder)
         return super().list(folder)
 
-    def _deleting(self, paths: Sequence[str]) -> None:
+    def _tell_deleting(self, paths: Sequence[str]) -> None:
         self._seam("delete", ", ".join(paths))
         for path in paths:
             for watcher in self.storage.watchers:
                 watcher.deleting(path)
 
-    def _written(self, path: str) -> None:
+    def _tell_written(self, path: str) -> None:
         for watcher in self.storage.watchers:
             watcher.written(path)
         self._done(self._seam("written", path, _AFTER))

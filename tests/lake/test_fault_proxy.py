@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import boto3
@@ -100,6 +104,36 @@ def test_a_lost_answer_was_carried_out_and_a_reset_request_was_not(
     assert ("Contents" in s3.client().list_objects_v2(Bucket=name)) == is_there
     proxy.fault = None
     assert ("Contents" in impatient(proxy).list_objects_v2(Bucket=name)) == is_there
+
+
+def test_a_server_that_closes_what_is_idle_is_asked_anew() -> None:
+    closed = threading.Event()
+
+    class Impatient(BaseHTTPRequestHandler):
+        protocol_version, timeout = "HTTP/1.1", 0.05
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def finish(self) -> None:
+            super().finish()
+            self.connection.shutdown(socket.SHUT_RDWR)
+            closed.set()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Impatient) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        with http_proxy(f"http://127.0.0.1:{server.server_address[1]}") as proxy:
+            client = HTTPConnection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+            for _ in range(2):
+                client.request("GET", "/")
+                answer = client.getresponse()
+                answer.read()
+                assert answer.status == 200
+                assert closed.wait(30)
+            client.close()
+        server.shutdown()
 
 
 def test_half_an_answer_is_half_an_answer(s3: S3Server, proxy: HttpProxy) -> None:
