@@ -98,7 +98,7 @@ class Eraser:
                 if proposed.way is ErasureWay.HERE:
                     erasures[topic] = self._dropped(topic, erasures[topic], now_ms, progress)
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
-                failed[topic] = _reason(topic, error)
+                failed[topic] = _reason(topic, error, request.keys)
         repeated = frozenset(topic for topic, each in proposal.topics.items() if each.is_repeated)
         return ErasureResult(request.id, erasures, repeated, failed)
 
@@ -234,12 +234,20 @@ def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
             raise InvalidConfig(f"there is no erasure {each!r}: see keptlog erasure list")
 
 
-def _reason(topic: str, error: Exception) -> KeptlogError:
-    """The error as callers know it; one that nobody has thought of says which topic it was, and no more."""
-    if isinstance(error, KeptlogError):
-        return error
+def _reason(topic: str, error: Exception, keys: Iterable[bytes] = ()) -> KeptlogError:
+    """The error as callers know it, without any of the keys; one that nobody has thought of says just which topic."""
+    told = error if isinstance(error, KeptlogError) else None
     if isinstance(error, OUT_OF_REACH):
-        return unavailable(f"topic {topic}: its erasures can't be looked after", error)
-    # What nobody has thought of may have a key in its text.
-    kind = type(error).__name__
-    return KeptlogError(f"topic {topic}: stopped at a {kind}; ask again with the same id, and report it if it stays")
+        told = unavailable(f"topic {topic}: its erasures can't be looked after", error)
+    # What others have written may quote a key, also where an error of ours repeats it.
+    is_ours = told is error and error.__cause__ is None
+    if told is not None and (is_ours or not _quotes(str(told), keys)):
+        return told
+    kind = KeptlogError if told is None else type(told)
+    again = "ask again with the same id, and report it if it stays"
+    return kind(f"topic {topic}: stopped at a {type(error).__name__}; {again}")
+
+
+def _quotes(text: str, keys: Iterable[bytes]) -> bool:
+    forms = (form for key in keys for form in (key.decode(errors="replace"), repr(key)[2:-1], key.hex()))
+    return any(form and form in text for form in forms)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
+from keptlog.table.reach import reaching
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World
 
 
@@ -62,6 +64,34 @@ def test_an_error_that_nobody_has_thought_of_names_no_key(
     (error,) = world.ask().failed.values()
     assert KEY.decode() not in str(error)
     assert "users" in str(error)
+
+
+@pytest.mark.parametrize("quoted", [KEY.decode(), KEY.hex(), repr(KEY)])
+def test_an_outage_whose_text_quotes_the_key_is_told_without_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, quoted: str
+) -> None:
+    world.create()
+
+    def broken(*_: Any, **__: Any) -> Any:
+        with reaching("topic users can't be committed"):
+            raise OSError(f"refused: {quoted}")
+
+    monkeypatch.setattr("keptlog.table.erasures.Append.append", broken)
+    (error,) = world.ask().failed.values()
+    assert isinstance(error, StorageUnavailable)
+    assert quoted not in str(error)
+    assert "users" in str(error)
+
+
+def test_an_outage_without_a_key_in_its_text_is_told_as_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create()
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise OSError("s3.internal does not answer")
+
+    monkeypatch.setattr("keptlog.table.erasures.Append.append", broken)
+    (error,) = world.ask().failed.values()
+    assert "s3.internal does not answer" in str(error)
 
 
 def test_what_a_request_and_its_answers_show_holds_no_key(world: World) -> None:
