@@ -38,6 +38,7 @@ _FIRST = (
     "lake",
     "tests/examples/test_demo_lake.py",
     "tests/e2e/test_dagster_dev.py",
+    "tests/deploy/test_parts.py",
     "tests/model/test_model.py",
     "tests/model/test_readers.py",
     "tests/model/test_requests.py",

@@ -27,7 +27,12 @@ from keptlog.table.files import TableFiles
 @click.option(
     "--port", type=click.IntRange(1, 65_535), default=CONNECT_PORT, show_default=True, help="On this machine."
 )
-def spark_server(port: int) -> None:
+@click.option(
+    "--session-id",
+    type=click.UUID,
+    help="The session that all share, where the address is written down before there is a server; else a new one.",
+)
+def spark_server(port: int, session_id: uuid.UUID | None) -> None:
     """Run a Spark Connect server until it is stopped (Ctrl-C), and print what others need to use it.
 
     Starting Spark takes a clean ten seconds, and the first rewrite some more; here both are done already. The server
@@ -47,7 +52,11 @@ def spark_server(port: int) -> None:
         # Spark's pages, if somebody turns them on, would else be everybody's who reaches this machine.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     token = os.environ.setdefault(TOKEN, secrets.token_urlsafe(24))
-    remote = remote_of(port, str(uuid.uuid4()))
+    if not token:
+        raise InvalidConfig(
+            f"{TOKEN} is empty, so that anybody could run code here: give it a long text, or unset it"
+        )
+    remote = remote_of(port, str(session_id or uuid.uuid4()))
     for starts in itertools.count(1):
         with connect_server(port, token, time.sleep, settings) as process:
             # In a process of its own: a client that exits takes leave of its server, and waits for one that is gone.

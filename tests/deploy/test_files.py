@@ -1,0 +1,72 @@
+"""What lies in deploy/ fits together: the same commands everywhere, all files there, no password that is known."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.parts import DEPLOY, PARTS, ROOT, services, variables
+
+
+def containers() -> dict[str, Any]:
+    """Of Kubernetes' pod, by name."""
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes/keptlog.yaml").read_text()))
+    [deployment] = [each for each in documents if each["kind"] == "Deployment"]
+    return {each["name"]: each for each in deployment["spec"]["template"]["spec"]["containers"]}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_kubernetes_starts_what_compose_starts(name: str) -> None:
+    service, container = services()[name], containers()[name]
+    assert container["command"] == service["command"]
+    given = {each["name"]: each["value"] for each in container.get("env", ())}
+    assert given == service.get("environment", {})
+    assert {each["mountPath"] for each in container["volumeMounts"]} == {
+        each.partition(":")[2] for each in service["volumes"]
+    }
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_part_is_checked_in_the_same_way(name: str) -> None:
+    probe = containers()[name]["livenessProbe"]
+    checked = services()[name]["healthcheck"]["test"]
+    if "httpGet" in probe:
+        assert probe["httpGet"]["path"] in checked[-1]
+    else:
+        assert ["CMD", *probe["exec"]["command"]] == checked
+
+
+def test_there_are_no_other_parts() -> None:
+    assert set(containers()) == set(PARTS)
+    assert set(services()) == {*PARTS, "pod", "postgres"}
+
+
+def test_client_and_server_of_spark_name_the_same_session() -> None:
+    server = services()["spark"]["command"]
+    session_id, port = server[server.index("--session-id") + 1], server[server.index("--port") + 1]
+    master = services()["code"]["environment"]["KEPTLOG_SPARK_MASTER"]
+    assert master == f"sc://localhost:{port}/;user_id=keptlog;session_id={session_id}"
+
+
+def test_all_that_the_image_is_made_of_is_there() -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    copied = [path for line in re.findall(r"^COPY (?!--)(.*)$", dockerfile, re.MULTILINE) for path in line.split()[:-1]]
+    assert "deploy/workspace.yaml" in copied
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+    [ignored] = [(DEPLOY / "Dockerfile.dockerignore").read_text()]
+    assert [path for path in copied if path.split("/")[0] in ignored.splitlines()] == []
+
+
+def test_the_storage_takes_what_the_example_of_the_variables_has() -> None:
+    asked = set(re.findall(r"\{env: (\w+)\}", (DEPLOY / "storage.yaml").read_text()))
+    known = variables((DEPLOY / "keptlog.env.example").read_text())
+    assert asked <= set(known)
+    assert [name for name, value in known.items() if value and re.search("PASSWORD|TOKEN", name)] == []
+
+
+def test_appending_the_storage_to_the_repositorys_settings_says_nothing_twice() -> None:
+    rest, storage = ((ROOT / "dagster.yaml").read_text(), (DEPLOY / "storage.yaml").read_text())
+    assert not set(yaml.safe_load(rest)) & set(yaml.safe_load(storage))
