@@ -53,9 +53,7 @@ def spark_server(port: int, session_id: uuid.UUID | None) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     token = os.environ.setdefault(TOKEN, secrets.token_urlsafe(24))
     if not token:
-        raise InvalidConfig(
-            f"{TOKEN} is empty, so that anybody could run code here: give it a long text, or unset it"
-        )
+        raise InvalidConfig(f"{TOKEN} is empty, so that anybody could run code here: give it a long text, or unset it")
     remote = remote_of(port, str(session_id or uuid.uuid4()))
     for starts in itertools.count(1):
         with connect_server(port, token, time.sleep, settings) as process:
