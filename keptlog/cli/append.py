@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TypedDict, Unpack
 
 import click
 
@@ -19,6 +20,17 @@ from keptlog.table.append import AppendResult
 
 _SHOWN = ("partition", "position", "first_offset", "last_offset")
 _SUMS = ("records", "skipped", "bytes")
+
+
+class How(TypedDict):
+    """The options that say how files are read."""
+
+    form: str | None
+    columns: Sequence[str]
+    key_fields: str | None
+    tables: str | None
+    rows_only: bool
+    partition: int | None
 
 
 @click.command(short_help="Append the records of files: JSON lines, Parquet or Debezium's change events.")
@@ -47,6 +59,12 @@ _SUMS = ("records", "skipped", "bytes")
 @click.option(
     "--key-field", "key_fields", metavar="NAME[,NAME]", help="Debezium: the key's columns, if events have none."
 )
+@click.option(
+    "--table", "tables", metavar="PATTERN", help="Debezium: take these tables' events (users, 'shop.*') and no others."
+)
+@click.option(
+    "--rows-only", is_flag=True, help="Debezium: leave out heartbeats, schema changes, transaction marks and messages."
+)
 @click.option("--partition", type=click.IntRange(0), help="The partition of records that name none.")
 @click.option("--source-topic", metavar="NAME", help="With offsets: the topic that they are from. TOPIC by default.")
 @click.option("--skip-existing", is_flag=True, help="With offsets: leave out records that are there already.")
@@ -56,16 +74,13 @@ _SUMS = ("records", "skipped", "bytes")
 def append(  # noqa: PLR0913
     topic: str,
     paths: Sequence[str],
-    form: str | None,
-    columns: Sequence[str],
     *,
-    key_fields: str | None,
-    partition: int | None,
     source_topic: str | None,
     skip_existing: bool,
     run_id: str | None,
     as_json: bool,
     quiet: bool,
+    **how: Unpack[How],
 ) -> None:
     """Append the records of files to TOPIC, all of them or none.
 
@@ -83,6 +98,9 @@ def append(  # noqa: PLR0913
     keptlog append users --file changes.jsonl --format debezium
     keptlog append users --file changes.jsonl --format debezium --key-field id
 
+    One topic has the events of one table, because keys of two tables may be equal; --table chooses from several. An
+    update of the key's columns is a tombstone for the old key and a record for the new one.
+
     Records of a Parquet file keep their offsets if the column is named. The topic then comes from the topic that the
     offsets are of, and takes no other records:
 
@@ -91,7 +109,7 @@ def append(  # noqa: PLR0913
 
     With --run-id an append can be repeated: what has landed under that name is told, and not appended again.
     """
-    reading = _reading(form, columns, key_fields, partition)
+    reading = _reading(how)
     keeps_offsets = bool(reading.columns.get("offset"))
     if not keeps_offsets and (source_topic or skip_existing):
         raise InvalidConfig(
@@ -107,18 +125,22 @@ def append(  # noqa: PLR0913
             ingest = FileIngest(store, topic, source, run_id or new_id(), new_id, skip_existing)
             _print_intakes(ingest, ingest.ingest(files), as_json=as_json)
         else:
-            _print_appended(store.append(topic, files.records(), run_id, reading.now_ms), as_json=as_json)
+            _print_appended(
+                store.append(topic, files.records(), run_id, reading.now_ms), files.left_out, as_json=as_json
+            )
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
 
 
-def _reading(form: str | None, columns: Sequence[str], key_fields: str | None, partition: int | None) -> Reading:
+def _reading(how: How) -> Reading:
     return Reading(
         now_ms=clock_ms(),
-        format=Format(form) if form else None,
-        columns=_columns(columns),
-        key_fields=tuple(each.strip() for each in key_fields.split(",")) if key_fields else (),
-        partition=partition,
+        format=Format(how["form"]) if how["form"] else None,
+        columns=_columns(how["columns"]),
+        key_fields=tuple(each.strip() for each in (how["key_fields"] or "").split(",") if each.strip()),
+        tables=how["tables"],
+        rows_only=how["rows_only"],
+        partition=how["partition"],
     )
 
 
@@ -137,8 +159,11 @@ def _refuse_idle(files: FileSet) -> None:
     """Options that would do nothing are a mistake."""
     if files.reading.columns and not any(files.is_parquet(path) for path in files.paths):
         raise InvalidConfig("--column is about Parquet files, and there is none: say --format parquet if there is")
-    if files.reading.key_fields and files.reading.format is not Format.DEBEZIUM:
-        raise InvalidConfig("--key-field is about Debezium's events: say --format debezium too")
+    reading = files.reading
+    given = {"--key-field": reading.key_fields, "--table": reading.tables, "--rows-only": reading.rows_only}
+    idle = [option for option, value in given.items() if value]
+    if idle and reading.format is not Format.DEBEZIUM:
+        raise InvalidConfig(f"{idle[0]} is about Debezium's events: say --format debezium too")
 
 
 def _progress(files: FileSet) -> str:
@@ -146,14 +171,17 @@ def _progress(files: FileSet) -> str:
     return f"read {counted(files.count, 'record')}" + ("" if share is None else f", {share:.0%} of the bytes")
 
 
-def _print_appended(result: AppendResult, *, as_json: bool) -> None:
+def _print_appended(result: AppendResult, left_out: Mapping[str, int], *, as_json: bool) -> None:
     if as_json:
-        print_json({"topic": result.topic, "records": result.records, "bytes": result.bytes} | asdict(result))
+        sums = {"topic": result.topic, "records": result.records, "bytes": result.bytes}
+        print_json(sums | asdict(result) | {"left_out": dict(left_out)})
         return
     appended = f"appended {counted(result.records, 'record')} ({size(result.bytes)}) to {result.topic}"
     click.echo(f"run {result.run_id} has {appended} before; nothing was added now" if result.is_repeated else appended)
     for each in result.partitions:
         click.echo(f"  {result.topic}-{each.partition}: offsets {each.base_offset}..{each.last_offset}")
+    for what, count in sorted(left_out.items()):
+        click.echo(f"  left out: {what}, {count} x")
 
 
 def _print_intakes(ingest: FileIngest, intakes: Sequence[FileIntake], *, as_json: bool) -> None:

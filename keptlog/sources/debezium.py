@@ -14,21 +14,25 @@ The same event is written in many ways, and all of these are taken:
 - only the value, without a key: the key is then made of the columns in ``key_fields``
 - flattened (``ExtractNewRecordState``), if the rows say what happened to them: by ``__deleted`` or ``__op``
 
+All events are of one table, or of those that were chosen (``change_tables``). An update of the key's columns, of an
+event without a key that has the row before, is two records: the old key's tombstone, and the row under its new key.
+
 Key and value are written as Kafka's JsonConverter writes them without schemas: compact JSON, fields in the order in
-which they came. A key that is not an object stays the text that it is. A partition in the line is left aside: the key
-chooses, so that one key is never in two logs.
+which they came, numbers as they were written. A key that is not an object stays the text that it is. A partition in the
+line is left aside: the key chooses, so that one key is never in two logs.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keptlog.errors import InvalidRecord
 from keptlog.log.counted import counted
 from keptlog.log.record import Header, NewRecord
+from keptlog.sources.change_tables import TableChoice, foreign_form
+from keptlog.sources.exact_json import compact, loads
 from keptlog.sources.json_lines import headers_of, kind_of, object_of, whole_number
 
 _DELETED, _OP = "__deleted", "__op"
@@ -36,15 +40,18 @@ _FLAT_TIMES = ("__source_ts_ms", "__ts_ms")
 _REFUSED_OPS = {
     "t": "a truncate deletes rows without naming their keys: append a null for each of them, or leave truncates out "
     "(skipped.operations=t, Debezium's default)",
-    "m": "a message of the database's log is no row: leave such messages out (message.prefix.exclude.list=.*)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What happened to a row: ``image`` is the row, as it is now or, if it is deleted, was before."""
+    """What happened to a row: ``image`` is the row, as it is now or, if it is deleted, was before.
+
+    ``earlier`` is what it was before an update, or as much of it as the database tells; else null.
+    """
 
     image: Any
+    earlier: Any
     is_delete: bool
     times: tuple[Any, ...]
 
@@ -58,11 +65,14 @@ class ChangeEvents:
 
     key_fields: tuple[str, ...]
     now_ms: int
+    choice: TableChoice = field(default_factory=TableChoice)
     _deleted: NewRecord | None = field(default=None)
     """The record before this one, if it is a delete."""
+    _is_left_out: bool = field(default=False)
+    """Whether that was a delete of a table that is not wanted."""
 
-    def record(self, line: bytes) -> NewRecord:
-        """The record of a line.
+    def records(self, line: bytes) -> Sequence[NewRecord]:
+        """The record of a line; none if it is left out, and two if a row has got another key.
 
         Raises:
             InvalidRecord: what is wrong with the line and what would be right.
@@ -70,13 +80,21 @@ class ChangeEvents:
         if line.strip() == b"null":
             return self._second_delete(None, {})
         fields = object_of(line)
-        is_pair = "key" in fields and ("value" in fields or "payload" in fields)
+        is_flat = _OP in fields or _DELETED in fields
+        is_pair = "key" in fields and ("value" in fields or "payload" in fields) and not is_flat
         key = _key_bytes(fields["key"]) if is_pair else None
         value = _payload(fields["value"] if "value" in fields else fields["payload"]) if is_pair else _payload(fields)
         around = fields if is_pair else {}
         if value is None:
             return self._second_delete(key, around)
+        if isinstance(value, dict) and not self.choice.takes(value):
+            self._is_left_out = value.get("op") == "d"
+            self._deleted = NewRecord(key, None, 0) if self._is_left_out else None
+            return ()
+        self._is_left_out = False
         change = _change(value)
+        if key is not None and self.key_fields:
+            raise InvalidRecord("the event has a key of its own, which --key-field would put aside: leave that out")
         record = NewRecord(
             key=self._key_of(change.image) if key is None else key,
             value=None if change.is_delete else _image_bytes(change.image),
@@ -84,19 +102,33 @@ class ChangeEvents:
             headers=_headers(around.get("headers")),
         )
         self._deleted = record if change.is_delete else None
-        return record
+        if key is None and (old_key := self._old_key(change)) not in {None, record.key}:
+            return replace(record, key=old_key, value=None), record
+        return (record,)
 
-    def _second_delete(self, key: bytes | None, around: Mapping[str, Any]) -> NewRecord:
+    def _old_key(self, change: _Change) -> bytes | None:
+        """The key that a row had before an update; null if the event does not tell."""
+        row = _parsed(change.earlier)
+        is_told = isinstance(row, dict) and all(name in row for name in self.key_fields)
+        return _json_bytes({name: row[name] for name in self.key_fields}) if is_told else None
+
+    def _second_delete(self, key: bytes | None, around: Mapping[str, Any]) -> Sequence[NewRecord]:
         """A null value: Debezium's own after a delete, or one that stands alone."""
         before, self._deleted = self._deleted, None
+        is_left_out, self._is_left_out = self._is_left_out, False
         if before and key in {None, before.key}:
-            return before
+            return () if is_left_out else (before,)
+        if self.choice.has_left_out_tables:
+            raise InvalidRecord(
+                "a null that stands alone tells no table, and there are events of several here: split the file by "
+                "tables before (jq), or by topics, which kcat -J writes"
+            )
         if key is None:
             raise InvalidRecord(
                 "a null without a key, and not right after a delete: write the keys too, for example with kcat -J"
             )
         time_ms = self._time_of(around.get("timestamp"), around.get("ts"))
-        return NewRecord(key, None, time_ms, headers=_headers(around.get("headers")))
+        return (NewRecord(key, None, time_ms, headers=_headers(around.get("headers"))),)
 
     def _key_of(self, image: Any) -> bytes | None:
         """A key of the columns in ``key_fields``, as Debezium would make it."""
@@ -128,6 +160,8 @@ def _change(value: Any) -> _Change:
     if _OP in value or _DELETED in value:
         return _flat_change(value)
     op = value.get("op")
+    if op is None and (other := foreign_form(value)):
+        raise InvalidRecord(f"the event is in {other}'s form: have it written in Debezium's, or as JSON lines")
     if op is None:
         raise InvalidRecord(
             f"no change event: it has no op but {', '.join(value) or 'nothing'}; rows that Debezium flattened need "
@@ -142,7 +176,7 @@ def _change(value: Any) -> _Change:
             f"op {op!r} without an after image: let the connector capture whole rows "
             "(MongoDB: capture.mode=change_streams_update_full)"
         )
-    return _Change(image, is_delete, times)
+    return _Change(image, None if is_delete else value.get("before"), is_delete, times)
 
 
 def _flat_change(row: Mapping[str, Any]) -> _Change:
@@ -150,7 +184,7 @@ def _flat_change(row: Mapping[str, Any]) -> _Change:
     times = tuple(_parsed(row.get(name)) for name in _FLAT_TIMES)
     is_delete = str(row.get(_DELETED)).lower() == "true" or (row.get(_OP) is not None and _is_delete(row[_OP]))
     told = {_DELETED, _OP, *_FLAT_TIMES}
-    return _Change({name: value for name, value in row.items() if name not in told}, is_delete, times)
+    return _Change({name: value for name, value in row.items() if name not in told}, None, is_delete, times)
 
 
 def _is_delete(op: Any) -> bool:
@@ -172,7 +206,7 @@ def _parsed(given: Any) -> Any:
     if not isinstance(given, str):
         return given
     try:
-        return json.loads(given)
+        return loads(given)
     except (ValueError, RecursionError):
         return given
 
@@ -192,11 +226,9 @@ def _image_bytes(image: Any) -> bytes:
 
 def _json_bytes(value: Any) -> bytes:
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError:
-        raise InvalidRecord(
-            "a number is too large, or none: JSON has no NaN or Infinity; write it as a string"
-        ) from None
+        text = compact(value)
+    except RecursionError:
+        raise InvalidRecord("not a record: nested too deeply") from None
     return _text_bytes(text)
 
 

@@ -8,7 +8,7 @@ last one, for messages, and how much of all bytes has been read, for those who w
 
 from __future__ import annotations
 
-import gzip
+import logging
 import sys
 import zlib
 from collections import Counter
@@ -16,22 +16,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 from keptlog.errors import InvalidConfig, InvalidRecord
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import has_date, iso_time
 from keptlog.log.record import NewRecord
+from keptlog.sources.change_tables import TableChoice
 from keptlog.sources.debezium import ChangeEvents
 from keptlog.sources.json_lines import from_json
+from keptlog.sources.line_files import lines_of
 from keptlog.sources.parquet import ParquetRows
 from keptlog.sources.place import Place
 
 STDIN = "-"
 REPORT_EVERY = 100_000
 _T = TypeVar("_T")
+_SECONDS = range(10**8, 10**10)
+"""Taken for milliseconds these are days of 1970; as seconds they are 1973 to 2286."""
+_FINER_THAN_MS = 10**14
+"""From here on it is the year 5138 and later; microseconds were so large in 1973 already."""
+_logger = logging.getLogger(__name__)
 
 
 class Format(StrEnum):
@@ -57,6 +65,10 @@ class Reading:
     """Parquet: field of a record to the name of its column."""
     key_fields: tuple[str, ...] = ()
     """Debezium: the columns of the key, for events that come without."""
+    tables: str | None = None
+    """Debezium: a pattern of the tables whose events are taken, the others being left out; null for one table."""
+    rows_only: bool = False
+    """Debezium: leave out heartbeats and what else is no change of a row, instead of refusing them."""
     partition: int | None = None
     """Of records that name none."""
 
@@ -72,6 +84,8 @@ class FileSet:
     place: Place = field(default_factory=Place)
     count: int = 0
     """Records read so far."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """What was not wanted, by what it was."""
     _bytes_before: int = 0
     _bytes_here: Callable[[], float] = field(default=lambda: 0.0)
 
@@ -91,12 +105,17 @@ class FileSet:
             InvalidRecord: what is wrong with the record at ``place``, or with the file.
         """
         parse = self._parser()
+        odd_count, odd_ms = 0, 0
         for path in self.paths:
             records = self._rows(path).records(self.place) if self.is_parquet(path) else self._lines(path, parse)
             for record in self._reading_of(path, records):
                 self._count(1)
+                if record.timestamp_ms in _SECONDS or record.timestamp_ms >= _FINER_THAN_MS:
+                    odd_count, odd_ms = odd_count + 1, odd_ms or record.timestamp_ms
                 has_partition = record.partition is not None or self.reading.partition is None
                 yield record if has_partition else replace(record, partition=self.reading.partition)
+        if odd_count:
+            _warn_of_times(odd_count, self.count, odd_ms)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as batches of ``parquet.ROWS``, for those that keep their offsets; ``place`` is before the batch.
@@ -127,10 +146,12 @@ class FileSet:
             raise InvalidConfig("Parquet can't be read from standard input, its end comes first: name a file")
         return ParquetRows(path, self.reading.columns, self.reading.now_ms)
 
-    def _parser(self) -> Callable[[bytes], NewRecord]:
-        if self.reading.format is Format.DEBEZIUM:
-            return ChangeEvents(self.reading.key_fields, self.reading.now_ms).record
-        return partial(from_json, now_ms=self.reading.now_ms)
+    def _parser(self) -> Callable[[bytes], Sequence[NewRecord]]:
+        reading = self.reading
+        if reading.format is Format.DEBEZIUM:
+            choice = TableChoice(reading.tables, reading.rows_only, self.left_out)
+            return ChangeEvents(reading.key_fields, reading.now_ms, choice).records
+        return lambda line: (from_json(line, now_ms=reading.now_ms),)
 
     def _reading_of(self, path: str, content: Iterator[_T]) -> Iterator[_T]:
         """What is read of one file, with ``place`` and the share going along."""
@@ -145,18 +166,23 @@ class FileSet:
             raise InvalidRecord(f"it can't be read further ({error}); nothing was appended") from None
         self._bytes_before, self._bytes_here = self._bytes_before + size_bytes, lambda: 0.0
 
-    def _lines(self, path: str, parse: Callable[[bytes], NewRecord]) -> Iterator[NewRecord]:
-        """A record for each line that is not blank."""
+    def _lines(self, path: str, parse: Callable[[bytes], Sequence[NewRecord]]) -> Iterator[NewRecord]:
+        """The records of each line that is not blank."""
         self.place.unit = "line"
         with ExitStack() as opened:
             raw = sys.stdin.buffer if path == STDIN else opened.enter_context(Path(path).open("rb"))
             if Path(path).is_file():
                 size_bytes = max(Path(path).stat().st_size, 1)
                 self.place.share = lambda: raw.tell() / size_bytes
-            lines = opened.enter_context(gzip.open(raw)) if path.endswith(".gz") else raw
-            for self.place.number, line in enumerate(lines, start=1):
+            for self.place.number, line in enumerate(lines_of(raw), start=1):
                 if line.strip():
-                    yield parse(line)
+                    yield from parse(line)
+
+
+def _warn_of_times(count: int, of: int, example_ms: int) -> None:
+    when = iso_time(example_ms) if has_date(example_ms) else "after the year 9999"
+    text = "timestamps are milliseconds, and of %s, %d are not likely to be: %d would be %s; were they seconds?"
+    _logger.warning(text, counted(of, "record"), count, example_ms, when)
 
 
 def files_below(paths: Sequence[str]) -> list[str]:

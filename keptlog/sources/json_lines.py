@@ -18,6 +18,8 @@ from typing import Any
 
 from keptlog.errors import InvalidRecord
 from keptlog.log.record import Header, NewRecord, Record
+from keptlog.sources.exact_json import loads
+from keptlog.sources.line_files import why_no_json
 
 _FIELDS = {"key", "key_base64", "value", "value_base64", "timestamp", "partition", "headers"}
 _READ_ONLY = {"offset", "timestamp_type", "delete_horizon"}
@@ -51,19 +53,20 @@ def object_of(line: bytes) -> dict[str, Any]:
         InvalidRecord: the line is something else.
     """
     try:
-        parsed = json.loads(line.decode())
+        parsed = loads(line.decode())
     except UnicodeDecodeError as error:
         raise InvalidRecord(
             f"not UTF-8 at byte {error.start}: put such bytes into key_base64 or value_base64"
         ) from None
     except json.JSONDecodeError as error:
-        raise InvalidRecord(f"not JSON: {error.msg} at column {error.colno}") from None
+        raise InvalidRecord(why_no_json(line.decode(), error)) from None
     except RecursionError:
         raise InvalidRecord("not a record: nested too deeply") from None
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # a number of thousands of digits, NaN, a field that is there twice
         raise InvalidRecord(f"not JSON: {error}") from None
     if not isinstance(parsed, dict):
-        raise InvalidRecord(f"a record is a JSON object, not {kind_of(parsed)}")
+        todo = ": write its elements as lines (jq -c '.[]' FILE)" if isinstance(parsed, list) else ""
+        raise InvalidRecord(f"a record is a JSON object, not {kind_of(parsed)}{todo}")
     return parsed
 
 

@@ -57,6 +57,26 @@ def test_change_events_leave_the_state_of_their_table(keptlog: Run, users: str, 
     ] == [('{"id":1}', '{"id":1,"name":"Ada L."}', 1001)]
 
 
+def test_events_of_a_chosen_table_are_appended_and_what_was_left_out_is_counted(
+    keptlog: Run, users: str, tmp_path: Path
+) -> None:
+    source = {"db": "shop", "table": "users", "ts_ms": 5}
+    event = {"key": {"id": 1}, "value": {"op": "c", "after": {"id": 1, "paid": 0}, "source": source}}
+    other = {"key": {"id": 1}, "value": {"op": "c", "after": {"id": 1}, "source": source | {"table": "orders"}}}
+    path = tmp_path / "changes.jsonl"
+    path.write_text("\n".join(map(json.dumps, (event, other, {"ts_ms": 7}, other))))
+    change = ("append", users, "--file", str(path), "--format", "debezium")
+    assert "line 2: the event is of table shop.orders" in keptlog(*change, "--rows-only").err
+    assert "line 3: a heartbeat is no change of a row" in keptlog(*change, "--table", "users").err
+    assert keptlog("read", users).out == ""
+    told = keptlog(*change, "--table", "users", "--rows-only").out.splitlines()
+    assert told[-2:] == ["  left out: a heartbeat, 1 x", "  left out: an event of shop.orders, 2 x"]
+    assert keptlog(*change, "--table", "users", "--rows-only", "--json").json["left_out"] == {
+        "a heartbeat": 1,
+        "an event of shop.orders": 2,
+    }
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -114,6 +134,8 @@ def test_progress_goes_to_stderr_unless_quiet(
         (["--column", "topic=x"], "--column topic=x: write FIELD=NAME"),
         (["--column", "key=a", "--column", "key=b"], "key is 'a' already"),
         (["--column", "key=a"], "--column is about Parquet files, and there is none"),
+        (["--table", "users"], "--table is about Debezium's events"),
+        (["--rows-only"], "--rows-only is about Debezium's events"),
         (["--key-field", "id"], "--key-field is about Debezium's events"),
         (["--skip-existing"], "are about offsets: name their column"),
         (["--source-topic", "x"], "are about offsets: name their column"),

@@ -9,6 +9,7 @@ import pytest
 
 from keptlog.errors import InvalidRecord
 from keptlog.log.record import NewRecord
+from keptlog.sources.change_tables import TableChoice
 from keptlog.sources.debezium import ChangeEvents
 
 NOW_MS = 1_700_000_000_000
@@ -22,9 +23,13 @@ def event(op: str, before: Any = None, after: Any = None, **more: Any) -> dict[s
     return {"before": before, "after": after, "source": source, "op": op, "ts_ms": 222} | more
 
 
-def parsed(*lines: Any, key_fields: tuple[str, ...] = ()) -> list[NewRecord]:
-    events = ChangeEvents(key_fields, NOW_MS)
-    return [events.record(line if isinstance(line, bytes) else json.dumps(line).encode()) for line in lines]
+def parsed(*lines: Any, key_fields: tuple[str, ...] = (), choice: TableChoice | None = None) -> list[NewRecord]:
+    events = ChangeEvents(key_fields, NOW_MS, choice or TableChoice())
+    return [
+        record
+        for line in lines
+        for record in events.records(line if isinstance(line, bytes) else json.dumps(line).encode())
+    ]
 
 
 @pytest.mark.parametrize("op", ["c", "u", "r"])
@@ -81,9 +86,11 @@ def test_the_value_alone_gets_a_key_of_the_columns_that_are_named() -> None:
     assert (delete.value, null) == (None, delete)
 
 
-def test_the_key_of_the_line_wins_over_named_columns_and_a_null_key_does_not() -> None:
+def test_named_columns_stand_in_for_a_null_key_and_are_refused_beside_another() -> None:
     line = {"key": {"pk": 1}, "value": event("c", after=ADA)}
-    assert [record.key for record in parsed(line, line | {"key": None}, key_fields=("id",))] == [b'{"pk":1}', KEY]
+    assert [record.key for record in parsed(line | {"key": None}, key_fields=("id",))] == [KEY]
+    with pytest.raises(InvalidRecord, match="the event has a key of its own, which --key-field would put aside"):
+        parsed(line, key_fields=("id",))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +113,10 @@ def test_a_key_is_compact_json_in_its_own_order_or_the_text_that_it_is(key: Any,
 
 def test_a_document_of_mongodb_is_the_text_that_it_is() -> None:
     document = '{"_id": {"$oid": "1"},"n": 1}'
-    records = parsed(
-        {"key": {"id": "1"}, "value": event("c", after=document)}, event("c", after=document), key_fields=("_id",)
-    )
-    assert [record.value for record in records] == [document.encode()] * 2
-    assert records[1].key == b'{"_id":{"$oid":"1"}}'
+    [keyed] = parsed({"key": {"id": "1"}, "value": event("c", after=document)})
+    [unkeyed] = parsed(event("c", after=document), key_fields=("_id",))
+    assert keyed.value == unkeyed.value == document.encode()
+    assert unkeyed.key == b'{"_id":{"$oid":"1"}}'
 
 
 def test_the_time_is_the_first_that_is_known() -> None:
@@ -128,14 +134,12 @@ def test_the_time_is_the_first_that_is_known() -> None:
 
 def test_rows_that_debezium_has_flattened_are_taken_if_they_say_what_happened() -> None:
     flat = {"id": 7, "name": "n"}
-    records = parsed(
+    keyed = parsed(
         {"key": {"id": 7}, "value": flat | {"__deleted": "false", "__source_ts_ms": 5}},
         {"key": {"id": 7}, "value": flat | {"__op": "u", "__ts_ms": "6", "__table": "t"}},
-        flat | {"__deleted": "true"},
-        flat | {"__deleted": True},
-        flat | {"__op": "d"},
-        key_fields=("id",),
     )
+    unkeyed = (flat | {"__deleted": "true"}, flat | {"__deleted": True}, flat | {"__op": "d"})
+    records = [*keyed, *parsed(*unkeyed, key_fields=("id",))]
     assert [record.value for record in records] == [
         b'{"id":7,"name":"n"}',
         b'{"id":7,"name":"n","__table":"t"}',
@@ -161,7 +165,7 @@ def test_headers_come_along(headers: Any) -> None:
     ("line", "message"),
     [
         ({"key": 1, "value": event("t")}, "op 't': a truncate deletes rows without naming their keys: append a null"),
-        ({"key": 1, "value": event("m", message={})}, "op 'm': a message of the database's log is no row"),
+        ({"key": 1, "value": event("m", message={})}, "a message is no change of a row: leave such lines out"),
         ({"key": 1, "value": event("x", after=ADA)}, "unknown op 'x': it must be c (create)"),
         ({"key": 1, "value": event("c") | {"op": ["c"]}}, "unknown op ['c']"),
         ({"key": 1, "value": event("u")}, "op 'u' without an after image: let the connector capture whole rows"),
@@ -174,7 +178,7 @@ def test_headers_come_along(headers: Any) -> None:
         ({"key": None, "value": event("c", after=ADA)}, "the event has no key"),
         ({"key": 1, "value": event("c", after=ADA, source={"ts_ms": "x"})}, "must be a whole number, milliseconds"),
         ({"key": 1, "value": event("c", after=ADA), "headers": ["a"]}, "names and values must take turns"),
-        (b'{"key": 1, "value": {"op": "c", "after": {"n": 1e999}}}', "a number is too large"),
+        (b'{"key": 1, "value": {"op": "c", "after": {"n": NaN}}}', "JSON has no NaN: write it as a string, or null"),
         (b'{"key": "\\ud800", "value": {"op": "c", "after": {}}}', "text that UTF-8 can't hold"),
         (b"{", "not JSON"),
         (b"[]", "a record is a JSON object, not a list"),

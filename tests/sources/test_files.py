@@ -111,5 +111,22 @@ def test_a_compressed_file_that_was_cut_off_is_refused_where_it_ends(tmp_path: P
 def test_the_format_that_is_said_wins_over_the_name(tmp_path: Path) -> None:
     path = parquet(tmp_path / "data", "a")
     assert len(list(FileSet([path], Reading(NOW_MS, Format.PARQUET)).records())) == 1
-    with pytest.raises(InvalidRecord, match=r"not UTF-8|not JSON"):
+    with pytest.raises(InvalidRecord, match="it is Parquet: say --format parquet"):
         keys(path)
+
+
+@pytest.mark.parametrize(
+    ("time", "when"), [(1_700_000_000, "1970-01-20T16:13:20.000Z"), (1_700_000_000_000_000, "after the year 9999")]
+)
+def test_timestamps_that_are_no_milliseconds_are_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, time: int, when: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [f'{{"key": "a", "value": "", "timestamp": {each}}}' for each in (5, time, time + 1, 1_700_000_000_000)]
+    path.write_text("\n".join(lines))
+    assert len(list(FileSet([str(path)], Reading(NOW_MS)).records())) == 4
+    [told] = caplog.messages
+    assert told == (
+        "timestamps are milliseconds, and of 4 records, 2 are not likely to be: "
+        f"{time} would be {when}; were they seconds?"
+    )

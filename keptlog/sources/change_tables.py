@@ -1,0 +1,106 @@
+"""Of which table a change event is, and what else a connector writes between the changes of rows.
+
+    {"op": "u", "source": {"db": "shop", "schema": "public", "table": "users"}, …}     shop.public.users
+    {"ts_ms": 1}                                                                       a heartbeat
+    {"ddl": "ALTER TABLE …", …}                                                        a change of the schema
+    {"status": "BEGIN", "id": "571", …}                                                the mark of a transaction
+
+Keys of two tables may be equal, and one of two rows with one key is compacted away. So all events of an append are of
+one table, unless somebody says which tables belong together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from keptlog.errors import InvalidRecord
+
+_PARTS = ("db", "schema", "table")
+_FLAT_PARTS = (("__source_db", "__db"), ("__source_schema", "__schema"), ("__source_table", "__table"))
+_OF_OTHERS = {
+    "Maxwell": ({"database", "table", "type", "data"}, {"xid", "commit", "primary_key", "old", "xoffset"}),
+    "Canal": ({"database", "table", "type", "data"}, {"isDdl", "pkNames", "es"}),
+    "Oracle GoldenGate": ({"table", "op_type"}, {"op_ts", "current_ts", "pos"}),
+}
+"""A change's fields as other programs write them: all of the first, and one of the second."""
+
+
+@dataclass
+class TableChoice:
+    """Which of the events are taken, and what was left out."""
+
+    pattern: str | None = None
+    """Of the table's name, or of its whole name with dots, as a shell has it for files; null for one and the same."""
+    rows_only: bool = False
+    """Leave out what is no change of a row, instead of refusing it."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    has_left_out_tables: bool = False
+    _first: str | None = None
+
+    def takes(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event is wanted; what is not is counted.
+
+        Raises:
+            InvalidRecord: it is of another table than those before.
+        """
+        if other := no_row(event):
+            if not self.rows_only:
+                raise InvalidRecord(f"{other} is no change of a row: leave such lines out with --rows-only")
+            self.left_out[other] += 1
+            return False
+        table = table_of(event)
+        if table is None:
+            return True
+        if self.pattern is not None:
+            is_wanted = any(fnmatchcase(name, self.pattern) for name in _names(table))
+            if not is_wanted:
+                self.left_out[f"an event of {table}"] += 1
+                self.has_left_out_tables = True
+            return is_wanted
+        self._first = self._first or table
+        if table != self._first:
+            raise InvalidRecord(
+                f"the event is of table {table}, and those before are of {self._first}: equal keys of two tables would "
+                f"be one; take one of them (--table {table.rpartition('.')[2]}), or both if they belong together "
+                "(--table '*')"
+            )
+        return True
+
+
+def table_of(event: Mapping[str, Any]) -> str | None:
+    """The whole name of the table that an event is of; null if it does not say."""
+    source = event.get("source")
+    if isinstance(source, Mapping):
+        parts = [source.get(name) or (source.get("collection") if name == "table" else None) for name in _PARTS]
+    else:
+        parts = [next((event[name] for name in names if event.get(name)), None) for names in _FLAT_PARTS]
+    return ".".join(str(part) for part in parts if part) if parts[-1] else None
+
+
+def no_row(event: Mapping[str, Any]) -> str | None:
+    """What an event is that tells of no row; null if it may tell of one."""
+    if event.keys() == {"ts_ms"}:
+        return "a heartbeat"
+    if "ddl" in event or "tableChanges" in event:
+        return "a change of the schema"
+    if event.get("status") in {"BEGIN", "END"} and "id" in event and "op" not in event:
+        return "the mark of a transaction"
+    return "a message" if event.get("op") == "m" else None
+
+
+def foreign_form(event: Mapping[str, Any]) -> str | None:
+    """The program whose form of a change this is, if it is not Debezium's."""
+    for name, (all_of, some_of) in _OF_OTHERS.items():
+        if all_of <= event.keys() and some_of & event.keys():
+            return name
+    return None
+
+
+def _names(table: str) -> list[str]:
+    """``shop.public.users`` is meant by ``users`` and ``public.users`` too."""
+    parts = table.split(".")
+    return [".".join(parts[start:]) for start in range(len(parts))]
