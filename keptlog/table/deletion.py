@@ -297,8 +297,8 @@ class _Emptying:
         done = removal.settle(doomed, leave_receipt)
         self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
         found = drafts_among(removal.location, [*drafts, *listed])
-        name, now_ms = self.deletion.name, self.deletion.now_ms
-        self._sealing = seal_drafts(removal.files, name, found, self.deletion.seal, unreadable_at_ms=now_ms)
+        given_up_at_ms = dict.fromkeys(found, self.deletion.now_ms)
+        self._sealing = seal_drafts(removal.files, self.deletion.name, found, self.deletion.seal, given_up_at_ms)
 
     def _write_draft(self, draft_id: str, gone: Journal, removal: Removal) -> str:
         left, not_looked_at = removal.not_deleted, removal.hidden.not_looked_at

@@ -6,6 +6,10 @@ that they are deleted. Who seals a draft again, because he was killed in between
 
 Where nobody can seal, the drafts stay, a warning says so, and the next purge seals them.
 
+What can't be read is no draft, or only half of one: its writer was killed on a store that shows what he had written by
+then. As long as the journal is there it is written again. Without one, once it is older than the grace, or if its
+folder is about to go, it is **given up**: sealed as it is, so that what it tells is kept.
+
 What an older keptlog has left there are receipts of formats 1.0 and 1.1. They become drafts like any other; what they
 don't tell is null.
 """
@@ -33,6 +37,7 @@ _logger = logging.getLogger(__name__)
 Seal = Callable[[Sequence[Draft]], object]
 """Takes drafts into the chain of receipts, each id once, durably; raises if it can't."""
 PURGE = "purge"
+_LEFT = "a purge seals it as it is once it is older than the grace; put it back from a copy if there is one"
 RETIRED, ORPHAN = "retired", "orphan"
 """Why a file went, beside ``topic-delete``."""
 
@@ -48,7 +53,7 @@ class Sealing:
     why: str = ""
     """Why some wait, in one line."""
     unreadable: tuple[str, ...] = ()
-    """What is no draft, one line each; it is left where it is."""
+    """What is no draft, one line each; it is left where it is, unless it is given up."""
     not_deleted: tuple[NotDeleted, ...] = ()
     """Drafts that are sealed, and could not be deleted; to seal them again is no harm."""
 
@@ -96,8 +101,7 @@ def read_draft(files: TableFiles, path: str) -> Draft:
             return Draft(id_of(path), PURGE, stored["purged_at_ms"], _of_1_1(stored))
         return Draft(stored["id"], stored["kind"], stored["at_ms"], stored["content"])
     except (ValueError, KeyError, TypeError, AttributeError, InvalidConfig) as error:
-        what = f"{path} is no receipt ({one_line(error)}); if no purge is at it, put it back from a copy, or delete it"
-        raise LogCorrupt(what) from None
+        raise LogCorrupt(f"{path} is no receipt ({one_line(error)})") from None
 
 
 def _of_1_1(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,11 +118,11 @@ def _of_1_1(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seal_drafts(
-    files: TableFiles, topic: str, paths: Iterable[str], seal: Seal | None, unreadable_at_ms: int | None = None
+    files: TableFiles, topic: str, paths: Iterable[str], seal: Seal | None, given_up_at_ms: Mapping[str, int]
 ) -> Sealing:
     """Seal the drafts that lie there, and then delete them; whatever goes wrong with it, nothing of them is lost.
 
-    What can't be read stays; with ``unreadable_at_ms`` it is sealed as it is, because the folder is about to go.
+    ``given_up_at_ms`` has paths: what can't be read there is sealed as it is, as of that time. Any other stays.
     """
     drafts: dict[str, Draft] = {}
     unreadable: list[str] = []
@@ -128,9 +132,11 @@ def seal_drafts(
         except FileNotFoundError:
             continue
         except LogCorrupt as error:
-            unreadable.append(str(error))
-            if unreadable_at_ms is not None:
-                drafts[path] = _unreadable_draft(topic, files.read_bytes(path), unreadable_at_ms)
+            if path not in given_up_at_ms:
+                unreadable.append(f"{error}; {_LEFT}")
+                continue
+            drafts[path] = _unreadable_draft(topic, files.read_bytes(path), given_up_at_ms[path])
+            unreadable.append(f"{error}; it is sealed as it is, in receipt {drafts[path].id}")
     ids = tuple(draft.id for draft in drafts.values())
     why = why_not_sealed(list(drafts.values()), seal) if ids else ""
     if why:
@@ -141,6 +147,12 @@ def seal_drafts(
     for path in drafts:
         removal.delete_file(path)
     return Sealing(ids, (), "", tuple(unreadable), removal.refused)
+
+
+def given_up_drafts(location: str, old: Iterable[str], journals: Iterable[str], now_ms: int) -> dict[str, int]:
+    """Of old files those drafts that nobody is about to write to their end: the journals of their ids are gone."""
+    coming = set(map(id_of, journals))
+    return {path: now_ms for path in drafts_among(location, old) if id_of(path) not in coming}
 
 
 def _unreadable_draft(topic: str, content: bytes, at_ms: int) -> Draft:

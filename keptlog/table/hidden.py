@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
+from keptlog.log.holder import HolderKind
 from keptlog.storage.files import StoredFile
-from keptlog.storage.object_version import ObjectVersion
+from keptlog.storage.object_version import UPLOAD_IN_PATH, ObjectVersion
 from keptlog.table.files import TableFiles
 from keptlog.table.reach import OUT_OF_REACH, one_line
 
@@ -63,3 +64,8 @@ def _told(not_looked_at: list[str]) -> Iterator[None]:
         yield
     except OUT_OF_REACH as error:
         not_looked_at.append(one_line(error))
+
+
+def kind_of_hidden(path: str) -> str:
+    """An upload is as staged as a file that is whole."""
+    return HolderKind.STAGED if UPLOAD_IN_PATH in path else HolderKind.OBJECT_VERSION

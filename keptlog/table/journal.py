@@ -79,6 +79,10 @@ class Journal:
         )
 
 
+def is_sweep(journal: Journal) -> bool:
+    return journal.kind == SWEEP
+
+
 def journal_folder(location: str) -> str:
     """Where the journals of a topic lie; ends with a slash."""
     return f"{location}/metadata/gc/"

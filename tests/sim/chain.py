@@ -151,8 +151,7 @@ class ChainOracle(Landed, Watcher):
     def require_sealed(self, chain: ReceiptChain, locations: list[str]) -> None:
         """No draft waits below these locations, and the chain is whole."""
         for location in locations:
-            # Half of one, of a program that died, is told by each purge, and left where it is.
-            waiting = [path for path, _ in self.storage.disk.below(location) if self._draft(path)]
+            waiting = [path for path, _ in self.storage.disk.below(location) if is_draft(path)]
             if waiting:
                 self.world.fail(f"draft {waiting[0]} is never sealed")
         with self.world.quiet():

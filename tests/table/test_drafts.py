@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.storage.checksums import checksums_text
+from keptlog.table.journal import DeletedFile, Journal, journal_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.table.killed import sealing_store
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, sealed
@@ -96,3 +97,39 @@ def test_what_is_no_receipt_is_passed_over_and_is_not_lost_with_its_topic(tmp_pa
     assert store.delete_topic(TOPIC, NOW_MS).unfinished is None
     [kept] = [each for each in sealed(tmp_path / "chain") if each["id"].startswith("unreadable-")]
     assert kept["content"]["unreadable"] == '{"topic": "us'
+
+
+def test_half_a_receipt_without_a_journal_is_sealed_as_it_is_once_it_is_older_than_the_grace(
+    tmp_path: Path, store: LogStore
+) -> None:
+    """The last one of a purge that died while it wrote, on a store that shows half of a file."""
+    folder = Path(store.describe_topic(TOPIC).location.removeprefix("file://")) / "metadata" / "receipts"
+    folder.mkdir()
+    (folder / "half.json").write_text('{"topic": "us')
+    young = store.purge(TOPIC, clock_ms() + AFTER_THE_DELAY_MS)
+    assert [path.name for path in folder.glob("*.json")] == ["half.json"]
+    assert "once it is older than the grace" in young.unreadable[0]
+    old = store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+    assert list(folder.glob("*.json")) == []
+    [kept] = [each for each in sealed(tmp_path / "chain") if each["id"].startswith("unreadable-")]
+    assert kept["content"]["unreadable"] == '{"topic": "us'
+    assert old.unreadable[0].endswith(f"sealed as it is, in receipt {kept['id']}")
+    assert store.purge(TOPIC, clock_ms() + 3 * DAY_MS).unreadable == ()
+
+
+def test_half_a_receipt_whose_journal_is_still_there_waits_for_it_to_be_written_again(
+    tmp_path: Path, store: LogStore
+) -> None:
+    location = store.describe_topic(TOPIC).location
+    folder = Path(location.removeprefix("file://")) / "metadata" / "receipts"
+    folder.mkdir()
+    (folder / "j.json").write_text('{"topic": "us')
+    elsewhere = tmp_path / "elsewhere.parquet"
+    elsewhere.write_bytes(b"what no purge deletes, and so its journal stays")
+    journal = Journal((1,), (DeletedFile(str(elsewhere), 4),), ())
+    write_journal(store.files, f"{journal_folder(location)}j.json", journal)
+    store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+    assert (folder / "j.json").exists()
+    elsewhere.unlink()
+    assert "j" in store.purge(TOPIC, clock_ms() + 2 * DAY_MS).sealing.sealed
+    assert list(folder.glob("*.json")) == []
