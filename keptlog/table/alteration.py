@@ -23,7 +23,8 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import DECIDING, TopicConfig, known_settings, settled
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import known_config, stored_config
 from keptlog.table.manifests import FileChange

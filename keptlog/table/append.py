@@ -19,7 +19,8 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
 from keptlog.log.run_id import valid_run_id
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged

@@ -25,7 +25,8 @@ from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.counted import counted
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_staged

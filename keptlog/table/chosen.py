@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 from pyiceberg.table import Table
 
 from keptlog.errors import UnknownTopic
-from keptlog.table.commit import Change, Committer, Prepare
+from keptlog.table.change import Change
+from keptlog.table.commit import Committer, Prepare
 from keptlog.table.deletion import TopicDeletion
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.logs import Locations, ObservedTopic

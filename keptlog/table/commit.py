@@ -13,7 +13,9 @@ deleted and created again meanwhile is another topic, and gets nothing.
 The complication is a commit without an answer: it may have landed. Its snapshot carries the change's id, so the next
 round finds it and is done; also if the answer was "refused", which whoever sent the request twice may be told about
 the first one. A purge that has expired the snapshot in between has remembered the id (``keptlog.table.runs``). Only if
-another program has expired it, or if nobody answers any more, the caller is told ``CommitStateUnknown``.
+another program has expired it, or if nobody answers any more, the caller is told ``CommitStateUnknown``. A topic whose
+deletion was begun meanwhile is looked at where it waits for its end: what has landed there is told in its receipt, and
+is nothing to take back.
 
 **In doubt** is a change from when it is sent until somebody says what became of it, or until the table has another
 snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUnknown`` is sure: who has staged files
@@ -28,10 +30,10 @@ writers, so only the 1st, 2nd, 4th, 8th … of a change is news.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import logging
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
@@ -50,22 +52,17 @@ from keptlog.errors import (
     UnsupportedFormat,
     first_line,
 )
-from keptlog.log.run_id import valid_run_id
 from keptlog.storage.disk import refusal_text
 from keptlog.storage.refusal import store_refusal_of
-from keptlog.table.embedded import NAMESPACE
+from keptlog.table.change import Change
+from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
-from keptlog.table.lineage import require_own
 from keptlog.table.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, one_line, todo_about
 from keptlog.table.runs import LandedChange, expired_since, landed_before
 from keptlog.table.topics import load_topic_table
 
 _logger = logging.getLogger(__name__)
-
-RUN_ID = "keptlog.run-id"
-OPERATION = "keptlog.operation"
-"""Snapshot summary properties, beside ``COMMIT_ID``."""
 
 MAX_OUTAGES = 24
 """Attempts in a row that catalog or storage did not answer."""
@@ -78,39 +75,6 @@ Land = Callable[[], object]
 """Commits a prepared change."""
 Prepare = Callable[[Table], Land | None]
 """Gets the fresh table, checks, and returns what commits; null if nothing is to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What tells one change from another; how it is made is prepared for each table anew."""
-
-    topic: str
-    topic_id: str | None = None
-    """The topic that it was made for; null for the one that has the name when it is first looked at."""
-    commit_id: str | None = None
-    """Also tells it from another change of the same run; null if it does no harm to land twice."""
-    since: int | None = None
-    """The sequence number from which on it may have landed, 0 for ever; null if it can't have before it is sent."""
-    require_fit: Callable[[Table], None] = require_own
-    """Says of each fresh table whether it may be built on at all; only a repair has one of its own."""
-    remedy: str = ""
-    """What to do if nobody can say whether it landed; empty for a run that is run again with the same run id."""
-    namespace: str = NAMESPACE
-    """In another one it is no topic that is changed, but a table of keptlog's own."""
-
-    def __str__(self) -> str:
-        """Its name in the log: its topic, and its run if it has one."""
-        return f"{self.place}, run {self.run_id}" if self.run_id else self.place
-
-    @property
-    def place(self) -> str:
-        """What is changed, in words."""
-        return f"topic {self.topic}" if self.namespace == NAMESPACE else f"table {self.namespace}.{self.topic}"
-
-    @property
-    def run_id(self) -> str:
-        """Of the run that makes it; empty if it is of none."""
-        return (self.commit_id or "").partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +121,8 @@ class Committer:
                 self.sleep(rounds.tell())
             where = f"the {rounds.change.place}"
             try:
-                table = self._load(rounds)
+                table, landed = self._look(rounds)
                 where = table.location()
-                landed = rounds.found(table, self.files)
                 if landed or rounds.are_over:
                     return rounds.ended(landed)
                 rounds.change.require_fit(table)
@@ -187,9 +150,10 @@ class Committer:
         try:
             return prepare(table)
         except LogCorrupt as error:
-            if self._load(rounds).metadata_location == table.metadata_location:
-                raise
-            # A faster purge has deleted what that table named: a lost race.
+            with contextlib.suppress(UnknownTopic, StalePlan):
+                if self._load(rounds).metadata_location == table.metadata_location:
+                    raise
+            # A faster purge, or a deletion, has deleted what that table named: a lost race.
             raise ValidationException(first_line(error)) from error
 
     def _load(self, rounds: _Rounds) -> Table:
@@ -199,20 +163,38 @@ class Committer:
             UnknownTopic: it was deleted.
             StalePlan: it was, and there is another one of its name.
         """
-        try:
-            table = load_topic_table(self.catalog, rounds.change.topic, rounds.change.namespace)
-        except UnknownTopic:
-            rounds.clear()
-            raise
+        table = load_topic_table(self.catalog, rounds.change.topic, rounds.change.namespace)
         topic_id = str(table.metadata.table_uuid)
         if rounds.topic_id not in {None, topic_id}:
-            rounds.clear()
             raise StalePlan(
                 f"{rounds.change.place} was deleted and created again meanwhile; nothing landed in the new one, "
                 "run it again if it is meant for that"
             )
         rounds.topic_id = topic_id
         return table
+
+    def _look(self, rounds: _Rounds) -> tuple[Table, LandedChange | None]:
+        """The table as it is now, and what is found there of the change."""
+        try:
+            table = self._load(rounds)
+        except (UnknownTopic, StalePlan):
+            deleted = self._look_at_deleted(rounds)
+            if deleted is None:
+                raise
+            return deleted
+        return table, rounds.found(table, self.files)
+
+    def _look_at_deleted(self, rounds: _Rounds) -> tuple[Table, LandedChange] | None:
+        """The same, where the topic is no longer to be found; null if it has not landed, and then it never will."""
+        found = None
+        if rounds.is_in_doubt and rounds.change.namespace == NAMESPACE:
+            with contextlib.suppress(UnknownTopic):  # its deletion is over, and has told all that it found
+                table = load_topic_table(self.catalog, rounds.change.topic, DELETING)
+                is_same = str(table.metadata.table_uuid) == rounds.topic_id
+                landed = rounds.found(table, self.files) if is_same else None
+                found = (table, landed) if landed else None
+        rounds.clear()
+        return found
 
     def _landed(self, rounds: _Rounds, table: Table, land: Land) -> bool:
         """Send it; true if it landed, false if it is not certain that it did."""
@@ -297,7 +279,7 @@ class _Rounds:
             self.refusal = self.refusal or failure
 
     def clear(self) -> None:
-        """The topic is gone, and whatever landed there with it."""
+        """Nothing of it can land any more."""
         self._sending = False
         self._unanswered_on.clear()
 
@@ -370,15 +352,6 @@ class _Rounds:
             f"{self.change.place}: the catalog did not say whether the commit landed ({why}); "
             f"{self.change.remedy or again}"
         )
-
-
-def commit_id_of(run_id: str, paths: Iterable[str]) -> str:
-    """Of the run and of the files that it moves: a run may commit twice, first to clean and then to expire.
-
-    Raises:
-        InvalidConfig: the run id is not possible.
-    """
-    return f"{valid_run_id(run_id)}/{hashlib.sha256(' '.join(sorted(paths)).encode()).hexdigest()}"
 
 
 def _require_room(change: Change, error: Exception, path: str) -> None:

@@ -19,7 +19,8 @@ from keptlog.errors import StalePlan
 from keptlog.log.config import settled
 from keptlog.log.declared import DeclaredTopic, TopicChange
 from keptlog.table.alteration import Alteration, alteration_of
-from keptlog.table.commit import Change, Committer, Land
+from keptlog.table.change import Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.logs import known_config
 from keptlog.table.reach import reaching
 from keptlog.table.state import (

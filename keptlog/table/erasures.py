@@ -26,7 +26,8 @@ from keptlog.log.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
 from keptlog.storage.files import StoredFile
 from keptlog.table.append import Append, AppendedPartition, log_end_offsets
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import receipt_folder
 from keptlog.table.lineage import COMMIT_ID, require_own

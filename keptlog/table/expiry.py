@@ -29,7 +29,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.commit import OPERATION
+from keptlog.table.change import OPERATION
 from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, References, references_of
 

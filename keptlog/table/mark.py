@@ -18,7 +18,8 @@ from keptlog.errors import Action
 from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
-from keptlog.table.commit import Change, Committer, Land
+from keptlog.table.change import Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.manifests import commit_without_snapshot
 from keptlog.table.state import LogState, partition_count, uncleanable
 from keptlog.table.stored_json import to_json

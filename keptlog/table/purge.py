@@ -33,23 +33,31 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
-from keptlog.log.holder import HolderKind
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
-from keptlog.storage.object_version import UPLOAD_IN_PATH
 from keptlog.table import runs
 from keptlog.table.ahead import spared_references
-from keptlog.table.commit import Change, Committer, Land
-from keptlog.table.drafts import PURGE, Seal, content_of, drafts_among, has_receipt, seal_drafts, write_draft
+from keptlog.table.change import Change
+from keptlog.table.commit import Committer, Land
+from keptlog.table.drafts import (
+    PURGE,
+    Seal,
+    content_of,
+    drafts_among,
+    given_up_drafts,
+    has_receipt,
+    seal_drafts,
+    write_draft,
+)
 from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
 from keptlog.table.held import HeldFile, held_files
-from keptlog.table.hidden import HiddenFiles, hidden_below
+from keptlog.table.hidden import HiddenFiles, hidden_below, kind_of_hidden
 from keptlog.table.journal import (
-    SWEEP,
     Journal,
     condemned_names,
     id_of,
+    is_sweep,
     journal_folder,
     read_journals,
     receipt_folder,
@@ -143,7 +151,7 @@ class Purge:
         runs.forget(self.files, self.topic.location, self.times.now_ms, self.times.run_memory_ms)
         table = self._table()
         needed = self._needed(table, left_behind)
-        doomed = self._removal.own(lambda journal: not _is_sweep(journal), needed)
+        doomed = self._removal.own(lambda journal: not is_sweep(journal), needed)
         self._removal.delete(doomed.values())
         doomed |= self._sweep(table, needed)
         return self._account_for(doomed, needed)
@@ -310,7 +318,7 @@ class Purge:
     def _sweep(self, table: Table, needed: set[str]) -> dict[str, Journal]:
         """Delete orphans that are older than the grace, behind a fence if a commit of before could still land."""
         removal = self._removal
-        left_behind = any(map(_is_sweep, removal.journals.values()))
+        left_behind = any(map(is_sweep, removal.journals.values()))
         named = removal.named()
         orphans = [
             file
@@ -328,9 +336,9 @@ class Purge:
         current = table.current_snapshot()
         newest_list = self._stored.get(comparable(current.manifest_list)) if current else None
         if left_behind or any(may_still_land(file, self.topic, newest_list) for file in orphans):
-            self._fence.condemn(path for path, journal in removal.journals.items() if _is_sweep(journal))
+            self._fence.condemn(path for path, journal in removal.journals.items() if is_sweep(journal))
             needed = all_references(self._table(), self._manifests).keys() | self._spared.keys()
-        doomed = removal.own(_is_sweep, needed)
+        doomed = removal.own(is_sweep, needed)
         removal.delete(doomed.values())
         return doomed
 
@@ -354,7 +362,9 @@ class Purge:
 
         done = self._removal.settle(doomed, leave_receipt)
         drafts = drafts_among(self.topic.location, [*self._receipts.values(), *(f.path for f in self._stored.values())])
-        sealing = seal_drafts(self.files, self.topic.name, drafts, self.seal)
+        old = (file.path for file in self._stored.values() if self._is_old(file))
+        given_up = given_up_drafts(self.topic.location, old, self._removal.journals, self.times.now_ms)
+        sealing = seal_drafts(self.files, self.topic.name, drafts, self.seal, given_up)
         for what in sealing.unreadable:
             self._pass_over(what)
         receipts, unreadable = tuple(self._receipts), tuple(self._unreadable)
@@ -367,8 +377,7 @@ class Purge:
         return replace(told.receipt(self.topic.name), quiet=self.times.quiet(table, self._storage, needed))
 
     def _write_draft(self, draft_id: str, gone: Journal, held: Collection[HeldFile]) -> None:
-        left = [asdict(file) for file in self._removal.not_deleted]
-        still = [asdict(file) for file in held]
+        still, left = ([asdict(file) for file in each] for each in (held, self._removal.not_deleted))
         more = {"not_deleted": left, "held_files": still, "not_looked_at": list(self._hidden.not_looked_at)}
         content = content_of(self.topic.name, self.topic.id, gone, **more)
         write_draft(self.files, self.topic.location, Draft(draft_id, PURGE, self.times.now_ms, content))
@@ -384,17 +393,8 @@ class Purge:
             if path not in live and path not in told and not self._is_metadata(file)
         }
         hidden = tuple(
-            HeldFile(file.path, file.size_bytes, _kind_of_hidden(file.path))
+            HeldFile(file.path, file.size_bytes, kind_of_hidden(file.path))
             for path, file in self._hidden_files().items()
             if path not in told
         )
         return held_files(table, unknown, self._manifests) + hidden
-
-
-def _is_sweep(journal: Journal) -> bool:
-    return journal.kind == SWEEP
-
-
-def _kind_of_hidden(path: str) -> str:
-    """An upload is as staged as a file that is whole."""
-    return HolderKind.STAGED if UPLOAD_IN_PATH in path else HolderKind.OBJECT_VERSION

@@ -29,7 +29,8 @@ from keptlog.log.erasure_deadline import holds_end_ms
 from keptlog.log.holds import Hold, Holds
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers, table_location

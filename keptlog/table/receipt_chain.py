@@ -31,7 +31,8 @@ from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.receipts.chain import sealed, signed_head
 from keptlog.receipts.receipt import Draft, Head, Receipt
 from keptlog.receipts.signing import SigningKey
-from keptlog.table.commit import OPERATION, Change, Committer, Land
+from keptlog.table.change import OPERATION, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.embedded import RECEIPTS
 from keptlog.table.files import TableFiles, require_writable
 from keptlog.table.format import CURRENT, FORMAT_VERSION

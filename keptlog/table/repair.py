@@ -30,7 +30,8 @@ from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.segment import Log, Segment
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, live_file
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, Lineage, describe_snapshot, lineage_of, summary_of

@@ -24,7 +24,8 @@ from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land, commit_id_of
+from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_of
+from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile
 from keptlog.table.freshness import require_old
 from keptlog.table.lineage import COMMIT_ID

@@ -29,7 +29,8 @@ from keptlog.log.segment import Segment
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.catalog import EmbeddedCatalog
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles, local_path

@@ -42,7 +42,8 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.log.steps import Compact, Drop
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land, commit_id_of
+from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_of
+from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_cleanable, require_droppable, require_not_held, require_staged

@@ -30,7 +30,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate
 
 from keptlog.storage.files import StoredFile
-from keptlog.table.commit import OPERATION, RUN_ID, Change, Committer, Land
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import SWEEP, DeletedFile, Journal, condemned_names, journal_folder, write_journal
 from keptlog.table.lineage import COMMIT_ID

@@ -18,7 +18,7 @@ from keptlog.passes.drop import Dropper
 from keptlog.passes.search import Searcher
 from keptlog.passes.verify import Outcome, verify_log
 from keptlog.storage.key_hash import KeyHasher
-from keptlog.table.commit import OPERATION
+from keptlog.table.change import OPERATION
 from keptlog.table.mark import Failure
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine

@@ -70,11 +70,10 @@ class Known(StrEnum):
     ACROSS_RECREATE = "A14"
     CLOCK_SKEW = "A15"
     FOREIGN_WRITE = "A16"
-    TAKEN_BACK = "what a commit without an answer has staged, in a topic that is being deleted"
     QUIET_WATERMARK = "a watermark of a log that nobody appends to"
 
 
-KNOWN: frozenset[Known] = frozenset({Known.QUIET_WATERMARK, Known.TAKEN_BACK})
+KNOWN: frozenset[Known] = frozenset({Known.QUIET_WATERMARK})
 """What is not mended yet. Take one out when its mend has landed."""
 
 

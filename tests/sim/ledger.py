@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import Record
-from keptlog.table.commit import OPERATION, RUN_ID
+from keptlog.table.change import OPERATION, RUN_ID
 from keptlog.table.logs import known_config
 from keptlog.table.state import LogState, watermarks_paths
 from tests.sim.book import Book, Erasing, Intent, SpecifiedLog, Standing, apply, decoded, difference, erase

@@ -9,7 +9,7 @@ at the end             everything else, with nothing going wrong any more (``the
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 from typing_extensions import override
@@ -29,8 +29,6 @@ class FileOracle(Watcher):
     world: World
     storage: WatchedStorage
     ledger: Ledger
-    _taken_back: dict[str, None] = field(default_factory=dict)
-    """What those have deleted who had written it."""
 
     @override
     def deleting(self, path: str) -> None:
@@ -38,9 +36,6 @@ class FileOracle(Watcher):
             if path in self.ledger.referenced(topic):
                 self.world.fail(f"{path} is deleted, and topic {topic} refers to it")
         self._require_old(path)
-        actor = self.world.current
-        if Known.TAKEN_BACK in self.world.known and actor and actor.name.startswith(("append", "repeat", "ingest")):
-            self._taken_back[path] = None
 
     def _require_old(self, path: str) -> None:
         """What was never live is swept only once it is older than the grace: its run may be under way."""
@@ -105,7 +100,7 @@ class FileOracle(Watcher):
         """Every segment that was live and is deleted has a receipt."""
         stored = self.storage.disk.files
         for book in self.ledger.books.values():
-            for path in [each for each in book.ever_live if each not in self._taken_back]:
+            for path in book.ever_live:
                 if path not in stored and path not in book.receipts and path not in book.damaged:
                     self.world.fail(f"{path} of topic {book.name} was deleted without a receipt")
 

@@ -31,7 +31,8 @@ from keptlog.storage.files import StoredFile
 from keptlog.table import append, arrival, swap
 from keptlog.table.append import Append
 from keptlog.table.arrival import Ingestion
-from keptlog.table.commit import Change, Committer, Land, Prepare
+from keptlog.table.change import Change
+from keptlog.table.commit import Committer, Land, Prepare
 from keptlog.table.forward_in_time import ForwardInTime
 from keptlog.table.journal import Journal
 from keptlog.table.manifests import FileChange

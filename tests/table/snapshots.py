@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from keptlog.log.segment import Segment
 from keptlog.table.catalog import EmbeddedCatalog, open_catalog
-from keptlog.table.commit import OPERATION
+from keptlog.table.change import OPERATION
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles

@@ -15,6 +15,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.result import RewriteResult
 from keptlog.log.source import SourceIdentity
 from keptlog.table.catalog import open_catalog
+from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,
@@ -134,6 +135,52 @@ def test_an_unanswered_append_is_no_longer_in_doubt_once_the_table_has_moved_on(
 
     faulty.faults = [lost_and_given_a_source]
     with pytest.raises(InvalidConfig):
+        store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert files_below(tmp_path) == set()
+
+
+def _begin_to_delete(home: Path) -> None:
+    catalog = open_catalog(home)
+    catalog.create_namespace_if_not_exists((DELETING,))
+    catalog.rename_table((NAMESPACE, TOPIC), (DELETING, TOPIC))
+
+
+def _unanswered() -> None:
+    raise CommitStateUnknownException("the line was cut")
+
+
+def _said_to_be_refused() -> None:
+    raise CommitFailedException("Requirement failed: branch main has changed")
+
+
+@pytest.mark.parametrize("told", [_unanswered, _said_to_be_refused])
+def test_an_append_that_landed_in_a_topic_that_is_being_deleted_since_is_told_in_its_receipt(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path, told: Callable[[], None]
+) -> None:
+    def landed_and_deleted(commit: Commit) -> CommitTableResponse:
+        response = commit()
+        _begin_to_delete(tmp_path)
+        told()
+        return response
+
+    faulty.faults = [landed_and_deleted]
+    assert store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS).records == 1
+    [segment] = files_below(tmp_path)
+    deleted = store_at(tmp_path).delete_topic(TOPIC, NOW_MS).deleted_files
+    assert [(file.path, file.first_offset) for file in deleted if "/data/" in file.path] == [(f"file://{segment}", 0)]
+
+
+@pytest.mark.parametrize("told", [_unanswered, _said_to_be_refused])
+def test_an_append_that_came_too_late_for_a_topic_that_is_being_deleted_leaves_no_file(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path, told: Callable[[], None]
+) -> None:
+    def deleted_before(commit: Commit) -> CommitTableResponse:
+        _begin_to_delete(tmp_path)
+        told()
+        raise AssertionError
+
+    faulty.faults = [deleted_before]
+    with pytest.raises(UnknownTopic):
         store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
     assert files_below(tmp_path) == set()
 

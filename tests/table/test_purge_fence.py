@@ -15,7 +15,8 @@ from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import CommitStateUnknown, StalePlan
 from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import Change, Committer, Prepare
+from keptlog.table.change import Change
+from keptlog.table.commit import Committer, Prepare
 from keptlog.table.files import TableFiles
 from keptlog.table.manifests import FileChange
 from keptlog.table.state import CONDEMNED
