@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled
 from keptlog.engine.jobs import Jobs, Result
-from keptlog.engine.lots import in_lots
 from keptlog.engine.search_tasks import described_hits, hits_in
+from keptlog.engine.stretches import in_stretches
 from keptlog.kernels.drop import RecordDrop
 from keptlog.kernels.wanted_keys import KeyFinder, WantedKeys
 from keptlog.log.counted import counted
@@ -55,8 +55,8 @@ class DropTask:
         finders: dict[int, KeyFinder] = {}
         segments: list[Result] = []
         watermarks: list[Result] = []
-        for files, lot in in_lots(attempt.files, self.parts, _inputs_of):
-            for log, segment in lot:
+        for files, stretch in in_stretches(attempt.files, self.parts, _inputs_of):
+            for log, segment in stretch:
                 if log.step_index not in finders:
                     finders[log.step_index] = KeyFinder(WantedKeys(self.hasher, tuple(sorted(log.step.end_offsets))))
                 drop = RecordDrop(files, log.step, finders[log.step_index], self.row_group_bytes)

@@ -14,7 +14,7 @@ from typing import Any
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled
 from keptlog.engine.jobs import Jobs, Result
-from keptlog.engine.lots import in_lots
+from keptlog.engine.stretches import in_stretches
 from keptlog.kernels.key_search import BoundsOf, FileSearch
 from keptlog.kernels.wanted_keys import KeyFinder, WantedKeys
 from keptlog.log.counted import counted
@@ -50,9 +50,9 @@ class SearchTask:
         """What was found in each file, in their order."""
         finder = KeyFinder(self.wanted)
         findings: list[Result] = []
-        for files, lot in in_lots(attempt.files, self.files, lambda file: [(file.path, file.size_bytes)]):
+        for files, stretch in in_stretches(attempt.files, self.files, lambda file: [(file.path, file.size_bytes)]):
             search = FileSearch(files, finder, self.bounds_of)
-            findings += [_described(search.search(file)) for file in lot]
+            findings += [_described(search.search(file)) for file in stretch]
         return {"findings": findings}
 
 

@@ -44,9 +44,9 @@ from typing import Any
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled, contiguous_runs
 from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
-from keptlog.engine.lots import in_lots
 from keptlog.engine.map_tasks import CompareTask, MapTask
 from keptlog.engine.segment_run import SegmentRun, mapped_keys, may_be_full
+from keptlog.engine.stretches import in_stretches
 from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.segment import Segment, total_bytes
@@ -103,8 +103,8 @@ class RewriteTask:
         """
         results: list[dict[str, Any]] = []
         of_logs = [tuple(of_log) for _, of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest))]
-        for files, lot in in_lots(attempt.files, of_logs, _inputs_of):
-            for runs in lot:
+        for files, stretch in in_stretches(attempt.files, of_logs, _inputs_of):
+            for runs in stretch:
                 results += _rewritten(runs, dataclasses.replace(attempt, files=files))
         return {"runs": results}
 
