@@ -38,9 +38,7 @@ def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> Ke
 
 
 @contextmanager
-def telling_outages(
-    context: Context, now_ms: int, kinds: tuple[type[KeptlogError], ...] = (StorageUnavailable, InvalidConfig)
-) -> Iterator[None]:
+def telling_outages(context: Context, now_ms: int) -> Iterator[None]:
     """Around what can't be done at all without Spark, catalog and storage.
 
     Raises:
@@ -48,6 +46,6 @@ def telling_outages(
     """
     try:
         yield
-    except kinds as error:
+    except (StorageUnavailable, InvalidConfig) as error:
         tag_outage(context, error, now_ms)
         raise dg.Failure(f"nothing could be done: {first_line(error)}", allow_retries=False) from error

@@ -94,8 +94,8 @@ def erase_job(mount: Mount) -> dg.JobDefinition:
 
 def _ask_for_erasure(run: Run, config: Mapping[str, Any]) -> None:
     context, now_ms = run.context, run.now_ms()
-    eraser = run.log_store.eraser(run.session)
-    with telling_outages(context, now_ms, (StorageUnavailable,)):
+    with telling_outages(context, now_ms):
+        eraser = run.log_store.eraser(run.session)
         try:
             request = ErasureRequest(
                 id=config["id"] or context.run.root_run_id or context.run.run_id,
@@ -149,8 +149,8 @@ def verify_erasures_job(mount: Mount) -> dg.JobDefinition:
 
 def _verify_deleted(run: Run, config: VerifyErasuresConfig) -> None:
     context, now_ms = run.context, run.now_ms()
-    eraser = run.log_store.eraser(run.session)
-    with telling_outages(context, now_ms, (StorageUnavailable,)):
+    with telling_outages(context, now_ms):
+        eraser = run.log_store.eraser(run.session)
         try:
             found = eraser.verify(config.ids, config.topics, now_ms=now_ms, progress=context.log.info)
         except StorageUnavailable:

@@ -12,7 +12,7 @@ from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig
 from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
@@ -69,7 +69,7 @@ def ingest_job(mount: Mount) -> dg.JobDefinition:
 
 def _ingest(run: Run, config: IngestConfig) -> None:
     now_ms = run.now_ms()
-    with telling_outages(run.context, now_ms, (StorageUnavailable,)):
+    with telling_outages(run.context, now_ms):
         only = {TopicPartition.parse(name) for name in config.topic_partitions}
         source = KafkaBrokers(
             run.kafka.settings(run.log_store),

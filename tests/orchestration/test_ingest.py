@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -95,11 +95,16 @@ class SparkWithoutJava(InProcessSpark):
         raise InvalidConfig("there is no Java")
 
 
-def test_a_machine_that_is_set_up_wrong_is_what_a_materialization_says(here: IngestWorld) -> None:
+@pytest.mark.parametrize(
+    "begin", [lambda here: here.materialize("users", 0, 0), lambda here: here.ingest(topics=["users"])]
+)
+def test_a_machine_that_is_set_up_wrong_is_what_a_run_says_and_nothing_that_is_held_against_its_topics(
+    here: IngestWorld, begin: Callable[[IngestWorld], dg.ExecuteInProcessResult]
+) -> None:
     here.knows("users", 0)
     here.produce("users", ("a", "1"))
     here.world.more_resources["spark"] = SparkWithoutJava(spark_config={})
-    result = here.materialize("users", 0, 0)
+    result = begin(here)
     assert here.failure(result) == "nothing could be done: there is no Java"
     run = here.world.instance.get_run_by_id(result.run_id)
     assert run
