@@ -181,12 +181,12 @@ class Deletion:
     def _require_own_folder(self) -> None:
         """Look before the topic leaves its namespace: what is refused is to stay as it is."""
         with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
-            location = self.catalog.load_table((NAMESPACE, self.name)).location()
-            self.require_own_folder(location, self.files.list(location))
+            table = self.catalog.load_table((NAMESPACE, self.name))
+            self.require_own_folder(table, self.files.list(table.location()))
 
-    def require_own_folder(self, location: str, listed: Iterable[StoredFile]) -> None:
-        """Raises LogCorrupt if something else lies in the topic's folder."""
-        require_own_folder(self.catalog, self.name, location, (file.path for file in listed))
+    def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
+        """Raises LogCorrupt if the topic's folder is not its alone."""
+        require_own_folder(self.catalog, self.name, table, (file.path for file in listed))
 
     def _is_location_of(self, location: str) -> bool:
         """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""
@@ -232,7 +232,7 @@ class _Emptying:
         """The journals that are to be carried out, with one of what no other names; null if nothing is left to do."""
         files, location = self.deletion.files, self.table.location()
         listed = list(files.list(location))
-        self.deletion.require_own_folder(location, listed)
+        self.deletion.require_own_folder(self.table, listed)
         # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
         # another call has finished the deletion, a new topic may have got it, and be what was listed.
         again = deleting(self.deletion.catalog, self.deletion.name)

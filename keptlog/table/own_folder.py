@@ -1,11 +1,14 @@
 """Whether the folder of a topic is its own: a purge sweeps all of it, and a deletion of the topic empties it.
 
 Where a table lies is said by its metadata, which other programs can change (``ALTER TABLE … SET LOCATION``). Whose
-folder it names is told by what lies in it, and by what it lies in:
+folder it names is told by what lies in it, by what it lies in, and by where the table lay before:
 
     s3://lake/keptlog/users     its own
     s3://lake/keptlog           the metadata of another table is in it
     s3://lake, /home            the warehouse is in it, or it is no folder at all
+    s3://lake/photos            earlier metadata of the table, or of one of its snapshots, is somewhere else
+
+The last is believed until no snapshot is left from before the move: as long as nothing is deleted, none goes.
 """
 
 from __future__ import annotations
@@ -13,21 +16,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table, TableProperties
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.files import local_path
-from keptlog.table.references import below, comparable
+from keptlog.table.references import below, comparable, comparable_forms
 
 _METADATA = (".metadata.json", ".metadata.json.gz")
 
 
-def require_own_folder(catalog: Catalog, topic: str, location: str, paths: Iterable[str]) -> None:
+def require_own_folder(catalog: Catalog, topic: str, table: Table, paths: Iterable[str]) -> None:
     """Refuse to delete anything in a folder that is not the topic's alone; ``paths`` are all files in it.
 
     Raises:
         LogCorrupt: says what else is there.
     """
-    why = _whose(str(catalog.properties.get("warehouse", "")), location) or _other_table(location, paths)
+    location = table.location()
+    warehouse = str(catalog.properties.get("warehouse", ""))
+    why = _whose(warehouse, location) or _other_table(location, paths) or _elsewhere_before(table)
     if why:
         raise LogCorrupt(
             f"topic {topic}: its folder {location} {why}, and nothing was deleted: set the location of its table back "
@@ -50,4 +56,15 @@ def _other_table(location: str, paths: Iterable[str]) -> str | None:
         folder = path.rpartition("/")[0]
         if path.endswith(_METADATA) and folder.endswith("/metadata") and folder != own:
             return f"holds another table ({path})"
+    return None
+
+
+def _elsewhere_before(table: Table) -> str | None:
+    own = [f"{table.location()}/metadata", table.properties.get(TableProperties.WRITE_METADATA_PATH)]
+    places = [below(folder) for folder in own if folder]
+    earlier = [entry.metadata_file for entry in table.metadata.metadata_log]
+    lists = [snapshot.manifest_list for snapshot in table.metadata.snapshots if snapshot.manifest_list]
+    for path, form in comparable_forms([*earlier, *lists]).items():
+        if not any(is_below(form) for is_below in places):
+            return f"is not where the topic lay before ({path})"
     return None

@@ -133,7 +133,7 @@ class Purge:
         # Listed before the table is looked at: whatever is committed later is not in the list, and safe.
         listed = list(self.files.list(self.topic.location))
         paths = [file.path for file in listed]
-        require_own_folder(self.committer.catalog, self.topic.name, self.topic.location, paths)
+        require_own_folder(self.committer.catalog, self.topic.name, self.first_look, paths)
         forms = comparable_forms(paths)
         self._stored = {forms[file.path]: file for file in listed}
         self._hidden = hidden_below(self.files, self.topic.location)

@@ -57,6 +57,28 @@ def test_neither_a_purge_nor_a_deletion_touches_what_lies_around(home: Home, whe
     assert [record.value for _, record in home.read("orders")] == [b"v"]
 
 
+@pytest.mark.parametrize("appends", [0, 1, 30])
+def test_neither_a_purge_nor_a_deletion_touches_a_folder_that_the_table_was_set_to_later(
+    home: Home, tmp_path: Path, appends: int
+) -> None:
+    """It is a folder of some other program's, in which no table lies that anybody could tell it by."""
+    foreign = [tmp_path / "photos" / name for name in ("1.jpg", "data/partition=0/export.parquet", "metadata/x.avro")]
+    for path in foreign:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("nobody has another")
+    move(home, tmp_path / "photos")
+    for number in range(appends):
+        home.append("users", [NewRecord(b"k", b"%d" % number, NOW_MS, 0)], now_ms=NOW_MS)
+
+    with pytest.raises(LogCorrupt, match=r"topic users: its folder .*photos is not where .* nothing was deleted"):
+        home.store.purge("users", NOW_MS)
+    with pytest.raises(LogCorrupt, match="nothing was deleted"):
+        home.delete_topic("users")
+
+    assert all(path.exists() for path in foreign)
+    assert next(record.value for _, record in home.read("users")) == b"v"
+
+
 def planted(home: Home, name: str, value: object) -> None:
     """A property of ``users`` as another program can set it."""
     table = open_catalog(home.path).load_table(("keptlog", "users"))
