@@ -236,6 +236,12 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error
+    except (TypeError, AttributeError) as error:
+        if "auth" not in properties:
+            raise
+        # PyIceberg gives what is below it to whoever signs in, as it is.
+        why = f"its auth can't be used ({one_line(error)}): give auth.type, and the settings below that name"
+        raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r}: {why}") from error
 
 
 def _loaded(properties: dict[str, Any]) -> Catalog:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,8 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
     uri = str(properties.get("uri", ""))
     if kind_of(properties) == "rest" and uri and not uri.lower().startswith(_WEB):
         raise _refused("its uri is no address of a REST catalog: it begins with http:// or https://")
-    for name, value in properties.items():
-        if name != "s3.proxy-uri" and _USER_IN_ADDRESS.match(str(value)):
+    for name, value in _flat(properties):
+        if name != "s3.proxy-uri" and _USER_IN_ADDRESS.match(value):
             raise _refused(
                 f"its {name} has a user or a password in it, and whoever can't reach an address tells it: give them by "
                 "settings of their own, such as credential, token or s3.secret-access-key"
@@ -101,6 +101,15 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
             "the password in its uri has an @ in it, so that nobody can tell where it ends: write %40 for @, "
             "%2F for /, %3A for : and %25 for %"
         )
+
+
+def _flat(properties: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings by their whole names: those of ``auth`` stand below it."""
+    for name, value in properties.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", text) for inner, text in _flat(value))
+        else:
+            yield str(name), str(value)
 
 
 def _refused(why: str) -> InvalidConfig:

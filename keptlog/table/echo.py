@@ -1,10 +1,13 @@
-"""Takes out of a server's refusal the secrets that it was sent: some gateways quote the token that they don't take.
+"""Takes out of a server's refusal the secrets that it was sent: some gateways quote what they don't take.
+
+A password is sent in base64, and may be quoted in readable form.
 
 What a refusal says becomes an error, which is told, logged and stored.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from urllib.parse import parse_qs
 
@@ -25,8 +28,16 @@ def without_what_was_sent(answer: Response, *_: object, **__: object) -> None:
 
 
 def _secrets_of(request: PreparedRequest) -> Iterator[str]:
-    authorization = str(request.headers.get("Authorization") or "").partition(" ")[2]
+    scheme, _, authorization = str(request.headers.get("Authorization") or "").partition(" ")
+    password = _password_in(authorization) if scheme.lower() == "basic" else ""
     form = parse_qs(request.body) if isinstance(request.body, str) else {}
-    for secret in (authorization, *(value for name in _SECRET_FIELDS for value in form.get(name, ()))):
+    for secret in (authorization, password, *(value for name in _SECRET_FIELDS for value in form.get(name, ()))):
         if secret:
             yield secret
+
+
+def _password_in(authorization: str) -> str:
+    try:
+        return base64.b64decode(authorization).decode().partition(":")[2]
+    except ValueError:
+        return ""

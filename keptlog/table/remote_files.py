@@ -133,9 +133,14 @@ def _object_reads(path: str) -> ModuleType | None:
 def _filesystem_of(properties: Properties, path: str) -> tuple[pafs.FileSystem, str]:
     from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # not on the way of a local path
 
-    properties = client_properties(properties, path) if path.startswith(S3) else for_path(properties, path)
+    properties = client_properties(properties, path) if path.startswith(S3) else _of_storage(properties, path)
     scheme, authority, inner = PyArrowFileIO.parse_location(path, dict(properties))
     return _filesystem(properties, scheme, authority), inner
+
+
+def _of_storage(properties: Properties, path: str) -> Properties:
+    """What of a catalog's properties is not about storage may be nested, as ``auth`` is, and is no key of a cache."""
+    return storage_properties(for_path(properties, path))
 
 
 @lru_cache(maxsize=16)

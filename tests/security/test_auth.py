@@ -1,0 +1,139 @@
+"""A REST catalog with PyIceberg's ``auth`` settings, which are nested: no error tells what stands in them."""
+
+from __future__ import annotations
+
+import base64
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.home import open_home
+from keptlog.table import remote_files
+from tests.security.searching import found_in
+from tests.security.test_errors import refusing_server
+
+SECRET = "planted-auth-secret"  # noqa: S105  # nobody's
+TOKEN = "planted-auth-token"  # noqa: S105  # nobody's
+SECRETS = {"the secret": SECRET, "the token": TOKEN, "in base64": base64.b64encode(f"me:{SECRET}".encode()).decode()}
+
+
+class _Tokens(BaseHTTPRequestHandler):
+    """Gives everybody a token."""
+
+    def do_POST(self) -> None:  # its base class has named it
+        body = b'{"access_token": "%s", "token_type": "bearer", "expires_in": 3600}' % TOKEN.encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def token_server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Tokens) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class _Telling(BaseHTTPRequestHandler):
+    """Refuses, and tells the user and the password that it was sent in readable form, as some gateways do."""
+
+    def do_GET(self) -> None:  # its base class has named it
+        sent = base64.b64decode(self.headers.get("Authorization", "").partition(" ")[2]).decode()
+        body = b'{"error": {"message": "no %s", "type": "NotAuthorizedException", "code": 401}}' % sent.encode()
+        self.send_response(401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def said(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[KeptlogError, str]:
+    """The error of whoever lists topics with these settings, and all that its chain tells."""
+    file = folder / ".pyiceberg.yaml"
+    file.write_text(yaml.safe_dump({"catalog": {"keptlog": {"type": "rest"} | settings}}))
+    file.chmod(0o600)
+    monkeypatch.setenv("PYICEBERG_HOME", str(folder))
+    with pytest.raises(KeptlogError) as raised:
+        open_home(folder / "home").topics()
+    assert "\n" not in str(raised.value)
+    return raised.value, "".join(traceback.format_exception(raised.value))
+
+
+def oauth2(token_url: str) -> dict[str, Any]:
+    return {"type": "oauth2", "oauth2": {"client_id": "me", "client_secret": SECRET, "token_url": token_url}}
+
+
+def test_a_token_server_that_refuses_and_quotes_what_it_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with refusing_server(is_echoing=True) as uri:
+        _, told = said(tmp_path, monkeypatch, uri=uri, auth=oauth2(f"{uri}/token"))
+    assert found_in(told, SECRETS) == []
+
+
+def test_a_catalog_that_refuses_the_token_and_quotes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing_server(is_echoing=True) as uri, token_server() as tokens:
+        error, told = said(tmp_path, monkeypatch, uri=uri, auth=oauth2(tokens))
+    assert "[hidden]" in str(error)
+    assert found_in(told, SECRETS) == []
+
+
+def test_a_catalog_that_refuses_a_password_and_quotes_it_in_readable_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Telling) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        basic = {"type": "basic", "basic": {"username": "me", "password": SECRET}}
+        error, told = said(tmp_path, monkeypatch, uri=f"http://127.0.0.1:{server.server_port}", auth=basic)
+        server.shutdown()
+    assert "[hidden]" in str(error)
+    assert found_in(told, SECRETS) == []
+
+
+def test_an_address_of_a_token_server_with_a_password_in_it_is_refused_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with refusing_server() as uri:
+        address = uri.replace("//", f"//me:{SECRET}@")
+        error, told = said(tmp_path, monkeypatch, uri=uri, auth=oauth2(address))
+    assert isinstance(error, InvalidConfig)
+    assert "its auth.oauth2.token_url has a user or a password in it" in str(error)
+    assert found_in(told, SECRETS) == []
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {"type": "oauth2", SECRET: {}},
+        {"type": "oauth2", "oauth2": {"client-secret": SECRET}},
+        SECRET,
+        {"oauth2": SECRET},
+    ],
+)
+def test_settings_that_pyiceberg_does_not_know_are_one_line_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, auth: Any
+) -> None:
+    error, told = said(tmp_path, monkeypatch, uri="http://127.0.0.1:1", auth=auth)
+    assert isinstance(error, InvalidConfig)
+    assert found_in(told, SECRETS) == []
+
+
+def test_settings_that_are_nested_keep_no_other_store_from_being_opened() -> None:
+    properties = (("auth", oauth2("https://tokens")), ("gcs.oauth2.token", TOKEN), ("gcs.oauth2.token-expires-at", "1"))
+    filesystem, path = remote_files._filesystem_of(properties, "gs://bucket/x")  # to ask it needs a store
+    assert (filesystem.type_name, path) == ("gcs", "bucket/x")
