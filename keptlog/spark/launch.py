@@ -2,6 +2,9 @@
 
 PySpark and ``spark-submit --conf`` put each setting on a command line, where everybody on the machine reads it with
 ``ps``: passwords of stores too. ``spark-submit --properties-file`` takes the same settings from a file.
+
+One thing Java takes from its environment alone: where its web page listens, if somebody switches that on. Of a local
+session that is where its other ports are, on loopback, unless ``SPARK_LOCAL_IP`` says something else.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from pyspark import SparkContext
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """What PySpark gives to ``spark-submit`` beside its own; by default that it is Python who asks."""
+_LISTENS_AT = "SPARK_LOCAL_IP"
+_BIND_ADDRESS = "spark.driver.bindAddress"
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "=": r"\=", ":": r"\:", " ": r"\ "})
 
 
@@ -37,14 +42,26 @@ def start_java(settings: Mapping[str, str]) -> None:
     Raises:
         PySparkException: it can't be started.
     """
-    given = os.environ.get(_ARGUMENTS)
+    is_local = settings.get("spark.master", "").startswith("local")
     with settings_file(settings) as arguments:
-        os.environ[_ARGUMENTS] = f"{shlex.join(arguments)} {given or 'pyspark-shell'}"
-        try:
+        given = {_ARGUMENTS: f"{shlex.join(arguments)} {os.environ.get(_ARGUMENTS) or 'pyspark-shell'}"}
+        if is_local and _BIND_ADDRESS in settings:
+            given[_LISTENS_AT] = os.environ.get(_LISTENS_AT) or settings[_BIND_ADDRESS]
+        with _environment(given):
             # Whatever it is asked, it is started for the answer; a session takes the one that runs.
             SparkContext.getSystemProperty("java.version")
-        finally:
-            if given is None:
-                del os.environ[_ARGUMENTS]
+
+
+@contextmanager
+def _environment(given: Mapping[str, str]) -> Iterator[None]:
+    """These variables, as long as the block."""
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
             else:
-                os.environ[_ARGUMENTS] = given
+                os.environ[name] = value

@@ -15,28 +15,51 @@ _AWKWARD = {
     "spark.hadoop.fs.s3a.secret.key": "planted:with=signs #and! \\back\\slashes\\u0041",
     "spark.hadoop.some.text": "ä 漢 \t tab",
     "spark.driver.extraJavaOptions": "-Dof.the.user=kept",
+    "spark.ui.enabled": "true",
 }
+_LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+"""127.0.0.1 as Linux writes it, of a socket for both families too."""
 _CODE = """
 import json, sys
 from keptlog.spark.session import start_session
+from tests.spark.test_launch import listening
 given = json.loads(sys.stdin.readline())
 session = start_session("local[1]", given)
-java = session.sparkContext._jvm.java.lang.System
+jvm = session.sparkContext._jvm
+java, process = jvm.java.lang.System, jvm.java.lang.ProcessHandle.current().pid()
 told = {name: [session.conf.get(name), java.getProperty(name)] for name in given}
-print(json.dumps([told, java.getProperty("of.the.user"), java.getProperty("log4j2.configurationFile")]))
+of_java = [java.getProperty("of.the.user"), java.getProperty("log4j2.configurationFile")]
+print(json.dumps([told, *of_java, session.sparkContext.uiWebUrl, listening(process)]))
 """
 
 
-def test_settings_reach_java_and_nobody_else() -> None:
+def listening(process: int) -> list[str]:
+    """The addresses at which a process listens, as Linux writes them."""
+    sockets = {str(each.readlink()) for each in Path(f"/proc/{process}/fd").iterdir() if each.is_symlink()}
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()
+    ]
+    return [row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+
+
+def test_settings_reach_java_and_nobody_else_and_its_web_page_is_on_loopback_like_its_other_ports() -> None:
     planted = {"secret key": _AWKWARD["spark.hadoop.fs.s3a.secret.key"]}
     command = [sys.executable, "-c", _CODE]
+    environment = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP"}
     with onlooker(planted) as seen:
-        done = subprocess.run(command, input=json.dumps(_AWKWARD), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, input=json.dumps(_AWKWARD), capture_output=True, text=True, check=True, env=environment
+        )
     assert not seen
-    told, of_the_user, of_keptlog = json.loads(done.stdout)
+    told, of_the_user, of_keptlog, page, addresses = json.loads(done.stdout)
     assert told == {name: [value, value] for name, value in _AWKWARD.items()}
     assert of_the_user == "kept"
     assert of_keptlog.endswith("log4j2.properties")
+    assert page.startswith("http://127.0.0.1:")
+    assert len(addresses) >= 2
+    assert set(addresses) <= _LOOPBACK
     assert "PYSPARK_SUBMIT_ARGS" not in os.environ
 
 
