@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from examples.lake.fault_proxy import Fault, http_proxy
+from keptlog.passes.catalog_doctor import CatalogDoctor
+from keptlog.table.catalog import open_catalog
 from keptlog.table.files import TableFiles
 from tests.table.buckets import ABucket, new_bucket
+from tests.table.stores import NOW_MS, new_id
 
 ABORT = {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}}
 ON = {"Status": "Enabled"}
@@ -61,3 +66,24 @@ def test_a_disk_has_no_uploads(tmp_path: Path) -> None:
 def test_a_bucket_that_is_gone_is_an_error_of_the_storage(bucket: ABucket) -> None:
     with pytest.raises(OSError, match="lifecycle rules"):
         bucket.files.why_uploads_stay("s3://no-such-bucket-anywhere/lake")
+
+
+def test_who_may_not_ask_for_the_rules_is_told_that_they_were_not_looked_at(
+    bucket: ABucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are neither fine nor missing."""
+    with http_proxy(str(dict(bucket.properties)["s3.endpoint"])) as proxy:
+        proxy.fault = lambda request: Fault.FORBIDDEN if "lifecycle" in request.path else None
+        settings = {**dict(bucket.properties), "s3.endpoint": proxy.url, "type": "sql"}
+        settings |= {"uri": f"sqlite:///{tmp_path / 'catalog.db'}", "warehouse": f"s3://{bucket.name}/lake"}
+        for name, text in settings.items():
+            monkeypatch.setenv(
+                f"PYICEBERG_CATALOG__KEPTLOG__{name.upper().replace('.', '__').replace('-', '_')}", str(text)
+            )
+        monkeypatch.setattr("keptlog.passes.catalog_doctor.PROBES", ())
+        found = CatalogDoctor(lambda: open_catalog(tmp_path), new_id, time.sleep).examine(NOW_MS)
+        assert proxy.injected[Fault.FORBIDDEN] > 0
+    [hint] = found.hints
+    assert hint.startswith("whether open uploads are given up is not looked at: ")
+    assert f"bucket {bucket.name} can't be asked for its lifecycle rules: access is denied" in hint
+    assert "has no lifecycle rule" not in hint
