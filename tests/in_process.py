@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,6 +48,10 @@ class InProcessJobs:
     application: str
     """Sets the paths of one run's attempts apart from those of another with the same id."""
     cores: int = 2
+
+    def within(self, paths: Iterable[str]) -> InProcessJobs:
+        """As ``Jobs`` says."""
+        return replace(self, files=self.files.within(paths))
 
     def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
         """As ``Jobs`` says."""

@@ -25,6 +25,9 @@ class LocalFiles:
 
     task_modules: ClassVar[Sequence[str]] = ()
 
+    def within(self, paths: Iterable[str]) -> LocalFiles:  # noqa: ARG002  # as any Files
+        return self
+
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:  # noqa: ARG002  # as any Files
         return pa.OSFile(path, "rb")
 

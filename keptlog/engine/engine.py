@@ -78,7 +78,7 @@ class Engine:
         """
         if not steps:
             return []
-        jobs = self.start_jobs(run_id, progress)
+        jobs = self._jobs(run_id, progress, steps, locations.values())
         runs = [self._whole(step, locations[step.topic_partition.topic], index) for index, step in enumerate(steps)]
         whole = [run for run in runs if not is_cut(run.step, self.sizes)]
         cut = [run for run in runs if is_cut(run.step, self.sizes)]
@@ -107,7 +107,7 @@ class Engine:
         Raises:
             StalePlan, InvariantViolated, StorageUnavailable: as ``rewrite``, of the leg that was asked for.
         """
-        jobs = self.start_jobs(run_id, progress)
+        jobs = self._jobs(run_id, progress, [step], [location])
         try:
             yield from legs_of(jobs, self._whole(step, location), step, self.sizes)
         finally:
@@ -122,7 +122,9 @@ class Engine:
         Raises:
             StorageUnavailable: Spark fails.
         """
-        return search_files(self.start_jobs(run_id, progress), search) if search.files else []
+        if not search.files:
+            return []
+        return search_files(self._jobs(run_id, progress, [], {_folder(file.path) for file in search.files}), search)
 
     def drop(
         self,
@@ -144,7 +146,8 @@ class Engine:
         """
         if not steps:
             return []
-        return drop_records(self.start_jobs(run_id, progress), steps, hasher, locations, self.sizes.row_group_bytes)
+        jobs = self._jobs(run_id, progress, steps, locations.values())
+        return drop_records(jobs, steps, hasher, locations, self.sizes.row_group_bytes)
 
     def probe(self, run_id: str) -> None:
         """Let an empty task be done.
@@ -153,6 +156,13 @@ class Engine:
             Exception: nobody does.
         """
         self.start_jobs(run_id, silent).run([RewriteTask(())], "looking whether tasks are done")
+
+    def _jobs(
+        self, run_id: str, progress: Progress, steps: Sequence[CleanStep | Drop], locations: Iterable[str]
+    ) -> Jobs:
+        """Jobs whose tasks read what the steps name, and write below these locations."""
+        folders = {_folder(segment.path) for step in steps for segment in step.segments}
+        return self.start_jobs(run_id, progress).within(sorted(folders.union(locations)))
 
     def _whole(self, step: CleanStep, location: str, index: int = 0) -> SegmentRun:
         return SegmentRun(index, step, step.segments, location, None, self.sizes.row_group_bytes)
@@ -187,3 +197,7 @@ class Engine:
         for run, step in shuffled:
             of_step[run.step_index] = judged_by_shuffle(jobs, step, of_step[run.step_index], self.sizes)
         return [part for parts in of_step.values() for part in parts]
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

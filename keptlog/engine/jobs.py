@@ -14,7 +14,7 @@ All cleans run on Spark. The protocol is there to be read, and so that tests can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -70,6 +70,10 @@ class Jobs(Protocol):
     @property
     def cores(self) -> int:
         """How many tasks run at once."""
+        ...
+
+    def within(self, paths: Iterable[str]) -> Jobs:
+        """The same, for tasks that open files at these paths and below only."""
         ...
 
     def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:

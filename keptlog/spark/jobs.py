@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -58,6 +58,10 @@ class SparkJobs:
     def cores(self) -> int:
         """How many tasks run at once."""
         return parallelism(self.session)
+
+    def within(self, paths: Iterable[str]) -> SparkJobs:
+        """As ``Jobs`` says."""
+        return replace(self, files=self.files.within(paths))
 
     def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
         """As ``Jobs`` says."""

@@ -6,7 +6,7 @@ an object of this kind from it, pickled with them. Local disk or object store is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -37,6 +37,10 @@ class Files(Protocol):
     @property
     def task_modules(self) -> Sequence[str]:
         """What tasks must be able to import, beside pyarrow, to open such files."""
+        ...
+
+    def within(self, paths: Iterable[str]) -> Files:
+        """The same files, for tasks that work at these paths and below: no credentials of other places go along."""
         ...
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:

@@ -8,7 +8,7 @@ They are held until whoever asked is done, at most ``HELD_BYTES``; what is more 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 
@@ -53,6 +53,9 @@ class _WithHeld:
     @property
     def task_modules(self) -> Sequence[str]:
         return self._files.task_modules
+
+    def within(self, paths: Iterable[str]) -> Files:
+        return _WithHeld(self._files.within(paths), self._held)
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         if path in self._held:

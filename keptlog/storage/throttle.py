@@ -10,7 +10,7 @@ its share. When some tasks end earlier than others, their shares lie idle: the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +45,9 @@ class ThrottledFiles:
     @property
     def task_modules(self) -> Sequence[str]:
         return self._files.task_modules
+
+    def within(self, paths: Iterable[str]) -> ThrottledFiles:
+        return ThrottledFiles(self._files.within(paths), self._throttle)
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         return pa.PythonFile(_Counted(self._files.open_input(path, size_bytes), self._count), mode="r")

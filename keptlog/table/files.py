@@ -23,7 +23,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -46,6 +46,7 @@ from keptlog.storage.object_version import (
 from keptlog.storage.read_ahead import asked_at_once
 from keptlog.table.remote_files import (
     S3,
+    client_properties,
     create_remote,
     delete_remote,
     list_remote,
@@ -55,7 +56,7 @@ from keptlog.table.remote_files import (
     told_why,
 )
 from keptlog.table.side_by_side import AT_ONCE
-from keptlog.table.vending import for_path
+from keptlog.table.vending import only_for
 from keptlog.whole_file import replace_file, sync
 
 if TYPE_CHECKING:
@@ -71,11 +72,17 @@ class TableFiles:
     """The ``Files`` of one catalog; ``properties`` are the catalog's, and may hold credentials."""
 
     properties: Properties = field(default=(), repr=False)
+    needed: tuple[str, ...] | None = field(default=None, repr=False)
+    """What tasks get vended credentials for; null for all that is known."""
     _is_durable_later: ClassVar[bool] = False
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to tasks: how storage is reached, and nothing of the catalog, whose address may hold a password."""
-        return self.__dict__ | {"properties": storage_properties(self.properties)}
+        return self.__dict__ | {"properties": only_for(storage_properties(self.properties), self.needed)}
+
+    def within(self, paths: Iterable[str]) -> TableFiles:
+        """The same files, of which tasks may open only what lies at these paths, or where they lie."""
+        return replace(self, needed=tuple(paths))
 
     @property
     def task_modules(self) -> Sequence[str]:
@@ -270,9 +277,7 @@ class TableFiles:
     def exists(self, path: str) -> bool:
         """Whether a file is there now."""
         local = local_path(path)
-        if local is not None:
-            return Path(local).exists()
-        return remote_exists(self.properties, path)
+        return remote_exists(self.properties, path) if local is None else Path(local).exists()
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Which of these files are not there now, in their order; an object store is asked side by side."""
@@ -285,10 +290,7 @@ class TableFiles:
         """All files below a folder; nothing if the folder does not exist."""
         folder = folder.rstrip("/")
         local = local_path(folder)
-        if local is not None:
-            yield from _list_local(folder, local)
-            return
-        yield from list_remote(self.properties, folder)
+        yield from list_remote(self.properties, folder) if local is None else _list_local(folder, local)
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file; FileNotFoundError if it is gone."""
@@ -331,7 +333,7 @@ class TableFiles:
         by_place: dict[tuple[str, Properties] | None, list[str]] = defaultdict(list)
         for path in paths:
             place = "/".join(path.split("/")[:3])
-            by_place[(place, for_path(self.properties, path)) if path.startswith(S3) else None].append(path)
+            by_place[(place, client_properties(self.properties, path)) if path.startswith(S3) else None].append(path)
         for at, theirs in by_place.items():
             yield (self._versioned(theirs[0]) if at else None), theirs
 

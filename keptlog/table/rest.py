@@ -22,7 +22,7 @@ from typing_extensions import override
 from keptlog.table.echo import without_what_was_sent
 from keptlog.table.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.side_by_side import AT_ONCE
-from keptlog.table.vending import Vended, credentials_in
+from keptlog.table.vending import Vended, credentials_in, remember
 
 
 class _Patient(HTTPAdapter):
@@ -64,10 +64,7 @@ class PatientRestCatalog(RestCatalog):
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
         table = super()._response_to_table(identifier_tuple, table_response)
         credentials = credentials_in(table.io.properties, self.properties)
-        if credentials:
-            self.vended[table.location()] = credentials
-        else:
-            self.vended.pop(table.location(), None)
+        remember(self.vended, table.location(), credentials)
         return table
 
 

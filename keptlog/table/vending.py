@@ -3,19 +3,24 @@
     s3://lake/users     key A, for an hour      s3://lake/users/data/partition=0/000.parquet     is opened with A
     s3://lake/orders    key B                   s3://lake/elsewhere                              as the catalog says
 
-They are renewed whenever the table is loaded. What goes to a task takes along what is known then; a task that works for
-longer than its credentials are good for fails, and is tried again by the next run, which has new ones.
+They are renewed whenever the table is loaded. What goes to a task takes along what is known then, of the places where
+the task works and of no others; a task that works for longer than its credentials are good for fails, and is tried
+again by the next run, which has new ones.
+
+``MOST_VENDED`` are kept at most. Beyond, those of the table go that was loaded the longest ago.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Vended = dict[str, tuple[tuple[str, str], ...]]
 """Location to properties, sorted."""
 VENDED = "s3.keptlog-vended"
 """The property under which they stand beside those of the catalog; its name says that it is about storage."""
+MOST_VENDED = 100_000
+"""As many topics as a home may have (docs/scale.md)."""
 _OF_STORAGE = ("s3.", "client.", "gcs.", "adls.")
 
 
@@ -25,13 +30,37 @@ def credentials_in(of_table: Mapping[str, Any], of_catalog: Mapping[str, Any]) -
     return tuple(sorted((name, value) for name, value in told.items() if of_catalog.get(name) != value))
 
 
+def remember(vended: Vended, location: str, credentials: tuple[tuple[str, str], ...]) -> None:
+    """Keep what was given for a location just now; nothing where nothing was given."""
+    vended.pop(location, None)
+    if credentials:
+        vended[location] = credentials
+    while len(vended) > MOST_VENDED:
+        vended.pop(next(iter(vended)), None)
+
+
+def only_for(properties: tuple[tuple[str, Any], ...], paths: Iterable[str] | None) -> tuple[tuple[str, Any], ...]:
+    """The same properties, with the credentials of locations in which one of the paths lies; null for all."""
+    known = dict(properties)
+    vended: Vended = known.get(VENDED, {})
+    if paths is None or not vended:
+        return properties
+    needed = {place for path in paths for place in _places(path) if place in vended}
+    return tuple((known | {VENDED: {place: vended[place] for place in sorted(needed)}}).items())
+
+
+def _places(path: str) -> Iterator[str]:
+    """A path and what it lies in, from the inside outwards."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
 def for_path(properties: tuple[tuple[str, Any], ...], path: str) -> tuple[tuple[str, Any], ...]:
     """The properties with which a file is opened."""
     known = dict(properties)
     if VENDED not in known:
         return properties
     vended: Vended = known.pop(VENDED)
-    places = [place for place in list(vended) if path == place or path.startswith(f"{place}/")]
-    if places:
-        known |= dict(vended[max(places, key=len)])
+    known |= dict(next((vended[place] for place in _places(path) if place in vended), ()))
     return tuple(sorted(known.items()))

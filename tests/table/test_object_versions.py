@@ -326,3 +326,13 @@ def test_a_store_that_does_not_answer_is_an_os_error_of_one_line() -> None:
     with pytest.raises(OSError, match="bucket nowhere can't be asked whether it keeps versions") as raised:
         files.delete("s3://nowhere/x")
     assert "\n" not in str(raised.value)
+
+
+def test_settings_of_the_catalog_that_are_nested_stand_in_nobodys_way(bucket: ABucket) -> None:
+    """As PyIceberg's ``auth`` is."""
+    path = bucket.put("lake/users/data/x.parquet")
+    files = TableFiles((("auth", {"type": "basic", "basic": {"username": "me"}}), *bucket.properties))
+    assert files.exists(path)
+    assert [each.path for each in files.list(f"s3://{bucket.name}/lake")] == [path]
+    assert list(files.delete_many([path])) == []
+    assert bucket.versions() == []

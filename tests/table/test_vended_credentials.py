@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from examples.lake.s3_server import KEYS
+from keptlog.engine.engine import Engine
+from keptlog.engine.jobs import Result, Task
+from keptlog.progress import Progress
 from keptlog.table.catalog import open_catalog
 from keptlog.table.files import TableFiles
 from keptlog.table.forward_in_time import forward_in_time
 from keptlog.table.store import LogStore
-from keptlog.table.vending import VENDED, for_path
+from keptlog.table.vending import VENDED, for_path, remember
+from tests.in_process import InProcessJobs
 from tests.table.buckets import new_bucket, s3_server
 from tests.table.rest_server import RestServer, rest_server
-from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id, values
+from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id, step_for, values
 
 IO = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"}
 
@@ -55,6 +60,47 @@ def test_a_task_takes_along_what_was_vended(store: LogStore) -> None:
     (segment,) = store.logs(TOPIC)[0].segments
     files: TableFiles = pickle.loads(pickle.dumps(store.files))  # noqa: S301  # its own
     assert files.exists(segment.path)
+
+
+def test_a_task_takes_along_only_what_was_vended_for_where_it_works(store: LogStore) -> None:
+    other = "of-nobodys-business"
+    for name in (TOPIC, other):
+        store.create_topic(name, 1, COMPACTED)
+    append_each(store, [("a", "1")], [("a", "2")])
+    jobs: list[TakenAlong] = []
+
+    def start(run_id: str, progress: Progress) -> TakenAlong:
+        jobs.append(TakenAlong(store.files, run_id, progress, new_id()))
+        return jobs[-1]
+
+    location = store.data_location(TOPIC)
+    [outcome] = Engine(start, store.files).rewrite([step_for(store.logs(TOPIC)[0])], {TOPIC: location}, "run")
+    store.swap(TOPIC, [outcome], "run")
+    assert values(store) == [(0, 1, b"2")]
+    assert TakenAlong.taken
+    assert all(taken == {store.describe_topic(TOPIC).location} for taken in TakenAlong.taken)
+    assert store.describe_topic(other).location in dict(store.files.properties)[VENDED]
+
+
+class TakenAlong(InProcessJobs):
+    """Does tasks with what they would take along, and notes for which locations they have credentials."""
+
+    taken: ClassVar[list[set[str]]] = []
+
+    def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
+        files: TableFiles = pickle.loads(pickle.dumps(self.files))  # noqa: S301  # its own
+        self.taken.append(set(dict(files.properties)[VENDED]))
+        return InProcessJobs(files, self.run_id, self.progress, self.application).run(tasks, doing)
+
+
+def test_of_more_than_can_be_kept_those_go_that_were_given_the_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keptlog.table.vending.MOST_VENDED", 2)
+    vended: dict[str, tuple[tuple[str, str], ...]] = {}
+    for place in ("a", "b", "a", "c"):
+        remember(vended, place, (("s3.access-key-id", place),))
+    assert list(vended) == ["a", "c"]
+    remember(vended, "a", ())
+    assert list(vended) == ["c"]
 
 
 def test_newer_credentials_take_the_place_of_older_ones(store: LogStore, server: RestServer) -> None:
