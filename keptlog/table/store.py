@@ -188,11 +188,12 @@ class LogStore:
             LogCorrupt: as for ``logs``.
             InvalidConfig: the topic's configuration can't be resolved over the broker's.
         """
-        location = location or self.load_table(topic).metadata_location
+        loaded = [] if location else [self.load_table(topic)]
+        location = location or loaded[0].metadata_location
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
             with reaching(f"topic {topic} can't be read"):
-                stored = looked_at(lambda: self.load_table(topic), self._table_look.at)
+                stored = looked_at(lambda: loaded.pop() if loaded else self.load_table(topic), self._table_look.at)
             if self._cache:
                 self._cache.put(stored)
         return observed_with_holds(self.files, stored, stored.observed(self._broker_settings))
@@ -227,8 +228,7 @@ class LogStore:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
         with metadata_read_once():
-            table = self.load_table(topic)
-            described = topic_of(table, self._broker_settings)
+            described = topic_of(table := self.load_table(topic), self._broker_settings)
             paths = SegmentPaths(described.data_location, self._new_id() if run_id is None else run_id, self._new_id)
             batch = Append(described, self.committer, self.files, paths, now_ms, is_new_run=run_id is None)
             return batch.append(table, records)

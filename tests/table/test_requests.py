@@ -11,6 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.engine.tasks import Sizes
 from keptlog.log.result import RewriteResult
+from keptlog.passes.observer import observe
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.table.buckets import ABucket, new_bucket
@@ -105,6 +106,18 @@ def test_a_log_is_planned_with_a_request_for_each_file_of_its_metadata(store: Lo
     again = LogStore(store.committer.catalog, {}, time.sleep, new_id)
     s3.forget()
     assert len(again.logs(TOPIC)[0].segments) == 3
+    assert s3.kinds() == {"GET": 5}
+
+
+@pytest.mark.parametrize("names", [[], [TOPIC], [f"{TOPIC}-0"]])
+def test_who_only_looks_at_logs_asks_for_each_file_of_their_metadata_once(
+    store: LogStore, s3: CountedS3, names: list[str]
+) -> None:
+    """As ``keptlog plan`` and ``keptlog status`` do."""
+    filled(store, 1, 3)
+    again = LogStore(store.committer.catalog, {}, time.sleep, new_id)
+    s3.forget()
+    assert len(observe(again, names, now_ms=NOW_MS).assessments) == 1
     assert s3.kinds() == {"GET": 5}
 
 
