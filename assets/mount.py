@@ -28,6 +28,7 @@ from keptlog.dagster.assets.names import AssetKeys, groups_of
 from keptlog.dagster.assets.outage import Context
 from keptlog.dagster.assets.translator import KeptlogSectionProps, Section
 from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.io_manager import IO_MANAGER_KEY, TOPIC_KEY
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.pool import pool_name
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 RESOURCES = ("log_store", "spark", "clock", "kafka")
 """What a home's runs and ticks work with."""
+TOPIC_IO_MANAGER = "topic_io_manager"
+"""The resource that loads topics into assets downstream."""
 
 Owners = Sequence[str] | Mapping[str, Sequence[str]]
 GroupBy = Callable[[str], str]
@@ -108,7 +111,12 @@ class Mount:
             )
         return translated.replace_attributes(
             deps=shown.deps, partitions_def=partitions_of(topic), skippable=section is not Section.SOURCE
-        )
+        ).merge_attributes(metadata=self._loading(topic, section))
+
+    def _loading(self, topic: AssetTopic, section: Section) -> dict[str, str]:
+        """What says how a section is loaded into an asset downstream, and of which topic."""
+        topic_name = {TOPIC_KEY: topic.name} if section is Section.CLEAN else {}
+        return {IO_MANAGER_KEY: self.name(TOPIC_IO_MANAGER), **topic_name}
 
     def _owners(self, topic: AssetTopic) -> Sequence[str]:
         """Those that were given for it, else those that are stored with it."""

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import dagster as dg
 
-from keptlog.dagster.assets.mount import RESOURCES, Mount, Owners, by_name, by_prefix
+from keptlog.dagster.assets.mount import RESOURCES, TOPIC_IO_MANAGER, Mount, Owners, by_name, by_prefix
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.translator import DagsterKeptlogTranslator
 from keptlog.dagster.orchestration.automation import Automation, Intervals
@@ -39,6 +39,7 @@ from keptlog.dagster.orchestration.upkeep import (
     retention_sensor,
 )
 from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.io_manager import topic_io_manager
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import SparkResource
@@ -91,7 +92,7 @@ def build_defs(
         jobs=automation.jobs.all,
         sensors=sensors_of(automation, retention_interval_seconds(log_store)),
         schedules=schedules(automation),
-        resources={mount.name(name): each for name, each in {**bound, **_fixed(log_store)}.items()},
+        resources={mount.name(name): each for name, each in {**bound, **_fixed(mount, log_store)}.items()},
     )
 
 
@@ -154,10 +155,11 @@ def _resources(
     return {"log_store": log_store, **made, **{name: each for name, each in given.items() if name != "log_store"}}
 
 
-def _fixed(log_store: LogStoreResource) -> dict[str, dg.ResourceDefinition | dg.FilesystemIOManager]:
+def _fixed(mount: Mount, log_store: LogStoreResource) -> dict[str, dg.ResourceDefinition | dg.FilesystemIOManager]:
     """What no run's configuration changes: a run of one home that works on another would be seen by neither."""
     home = dg.ResourceDefinition.hardcoded_resource(log_store, f"The topics in {log_store.told}")
-    return {"log_store": home, PASSES: dg.FilesystemIOManager()}
+    loading = topic_io_manager(mount.name("log_store"), mount.name("spark"))
+    return {"log_store": home, PASSES: dg.FilesystemIOManager(), TOPIC_IO_MANAGER: loading}
 
 
 def _text(home: str | Path) -> str:

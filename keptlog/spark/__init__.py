@@ -9,6 +9,7 @@
     waiting.py         a job that nobody works on: said so, and given up
     failures.py        what Spark tells in sixty lines, in one
     jobs.py            keeps the protocol ``keptlog.engine.jobs.Jobs``: task numbers in, lines of JSON out
+    frames.py          records as a frame, for people who work with Spark themselves
     shuffle.py         the one query in which rows are keys: the shuffle of keys beyond memory
     local_folders.py   what Sparks that are gone have left on this machine's disks
     worker.py          what is around a task in a Python worker: its errors, its memory

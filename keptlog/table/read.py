@@ -35,6 +35,8 @@ class Reader:
     logs: Sequence[Log]
     logs_now: Callable[[], Sequence[Log]]
     """All logs of the topic as they are when it is called."""
+    snapshot_id: int | None = None
+    """The snapshot's; null for a topic that has none yet."""
 
     def records(self, from_offset: int, *, latest: bool) -> Iterator[tuple[int, Record]]:
         """Partition and record, by partition and offset, from an offset on and never below the log start.
@@ -50,22 +52,29 @@ class Reader:
                 for record in from_arrow(table.to_batches()):
                     yield log.topic_partition.partition, record
 
-    def tables(self, log: Log, from_offset: int = 0, *, latest: bool = False) -> Iterator[pa.Table]:
+    def tables(
+        self, log: Log, from_offset: int = 0, *, latest: bool = False, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
         """The same of one of the logs as tables of ``keptlog.storage.schema.SCHEMA``, a row group each, none empty.
+
+        ``columns`` leaves only these, in their order.
 
         Raises:
             StorageUnavailable, LogCorrupt: as for records.
         """
         first_offset = max(from_offset, log.log_start_offset)
         winners = self._latest_offsets(log, first_offset) if latest else None
-        for table in self._tables(segment for segment in log.segments if segment.last_offset >= first_offset):
+        needed = {"offset", "value"} if latest else {"offset"}
+        read_columns = None if columns is None else [*columns, *sorted(needed.difference(columns))]
+        segments = (segment for segment in log.segments if segment.last_offset >= first_offset)
+        for table in self._tables(segments, read_columns):
             wanted = pc.greater_equal(table["offset"], first_offset)
             if winners is not None:
                 is_latest = pc.is_in(table["offset"], winners)
                 wanted = pc.and_(wanted, pc.and_(is_latest, table["value"].is_valid()))
             read = table.filter(wanted)
             if read.num_rows:
-                yield read
+                yield read if columns is None else read.select(list(columns))
 
     def _latest_offsets(self, log: Log, first_offset: int) -> pa.ChunkedArray:
         """Offsets of the latest record of each key; memory is that of the keys.

@@ -366,17 +366,17 @@ class LogStore:
             UnknownTopic, InvalidConfig: no such topic or partition; no such snapshot, or no longer.
         """
 
-        def look(table: Table) -> list[Log]:
+        def look(table: Table) -> tuple[list[Log], int | None]:
             described = topic_of(table, self._broker_settings)
-            if partition is not None:
-                require_partition(described, partition)
+            require_partition(described, partition)
             live = self._live_files.of(table, snapshot_of(table, snapshot_id))
-            return logs_of(topic, table.properties, live, described.config)
+            logs = logs_of(topic, table.properties, live, described.config)
+            return logs, snapshot_id or table.metadata.current_snapshot_id
 
         with reaching(f"topic {topic} can't be read"):
-            logs = looked_at(lambda: self.load_table(topic), look)
+            logs, read_id = looked_at(lambda: self.load_table(topic), look)
         read = [log for log in logs if partition in {None, log.topic_partition.partition}]
-        return Reader(self.files, read, lambda: self.logs(topic))
+        return Reader(self.files, read, lambda: self.logs(topic), read_id)
 
     def purge(self, topic: str, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeReceipt:
         """Delete what was replaced ``file.delete.delay.ms`` ago, and orphans older than a grace time.

@@ -151,13 +151,13 @@ def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:
     )
 
 
-def require_partition(topic: Topic, partition: int) -> None:
-    """Refuse a partition that a topic does not have.
+def require_partition(topic: Topic, partition: int | None) -> None:
+    """Refuse a partition that a topic does not have; null means all of them.
 
     Raises:
         UnknownTopic: it has none of this number.
     """
-    if not 0 <= partition < topic.partitions:
+    if partition is not None and not 0 <= partition < topic.partitions:
         raise UnknownTopic(f"topic {topic.name!r} has no partition {partition}: use 0 to {topic.partitions - 1}")
 
 
