@@ -5,7 +5,7 @@
 
 All have a partition for each topic-partition, named ``<topic>-<N>``. Materializing partitions of the clean section by
 hand cleans whatever is cleanable in them, due or not; materializing those of a dirty section that has a source ingests
-what is new there. What has nothing to do is left alone and not marked.
+what is new there. A log that has nothing to be cleaned is left alone, and counts as materialized: it was looked at.
 """
 
 from collections.abc import Iterator
@@ -26,6 +26,7 @@ from keptlog.dagster.assets.report import (
     report_numbers,
     run_id_of,
 )
+from keptlog.dagster.assets.results import results
 from keptlog.dagster.assets.table_metadata import table_metadata
 from keptlog.dagster.assets.translator import Section
 from keptlog.ingest.kafka_brokers import KafkaBrokers
@@ -97,7 +98,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys=mount.needs("log_store", "spark", "clock"),
     )
-    def clean(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
+    def clean(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         names = _selected(context)
         run = MountCall(mount, context)
         now_ms = run.now_ms()
@@ -108,7 +109,10 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         cleaned, after = observe_after(run.log_store.store, committed, names)
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
-        report_numbers(run, cleaned, after)
+        if cleaned.failed:
+            report_numbers(run, cleaned, after)
+        else:
+            yield from results(run, cleaned, after, names)
         yield from checks_after(run, cleaned, after)
         # An asset gives all of its checks; the job leaves this one to those that verify and purge.
         yield from gone_results(run, topic.name, now_ms)

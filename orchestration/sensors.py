@@ -10,17 +10,19 @@ asset graph waits for a reload of the code location.
 
 While a Spark server that runs would use does not answer, no run is asked for; the first tick that finds it back asks.
 
-The dirty ratio sensor also reports the dirty sections that have changed, a few a tick.
+The dirty ratio sensor also reports the dirty sections that have changed, and the clean ones that Dagster was never told
+of (``first_looks``), a few a tick.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.numbers import dirty_observation
 from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.first_looks import first_looks
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
 from keptlog.log.assessment import Trigger
@@ -30,7 +32,7 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
 from keptlog.passes.observer import Overview
 
-OBSERVATIONS_PER_TICK = 20
+EVENTS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""
 
 _TOLD = 3
@@ -86,7 +88,7 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
         context.log.error("%s can't be read: %s", topic, error)
     due = due_logs(OwnRuns.of_tick(tick), seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
     spark_is_down = tick.why_spark_is_down() if due.requested else None
-    observations, cursor = _observations(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
+    events, cursor = _events(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
     is_asked_for = due.requested and not spark_is_down
     requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if is_asked_for else []
     if requests:
@@ -97,7 +99,7 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     return dg.SensorResult(
         run_requests=requests,
         skip_reason=None if requests else reason,
-        asset_events=observations,
+        asset_events=events,
         cursor=cursor,
     )
 
@@ -128,8 +130,15 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     return "; ".join(parts)
 
 
-def _observations(tick: Tick, seen: Overview) -> tuple[list[dg.AssetObservation], str]:
-    """Those of changed dirty sections, and the cursor after them: a digest of what has been told in full.
+def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterialization | dg.AssetObservation], str]:
+    """What a tick tells of assets, and the cursor after it."""
+    clean = first_looks(tick, seen, EVENTS_PER_TICK)
+    dirty, cursor = _observations(tick, seen, EVENTS_PER_TICK - len(clean))
+    return [*clean, *dirty], cursor
+
+
+def _observations(tick: Tick, seen: Overview, most: int) -> tuple[list[dg.AssetObservation], str]:
+    """At most so many of changed dirty sections, and the cursor after them: a digest of what has been told in full.
 
     A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
     can't know before it has read all topics.
@@ -141,7 +150,7 @@ def _observations(tick: Tick, seen: Overview) -> tuple[list[dg.AssetObservation]
     if not observer.has_reported and cursor == digest:
         observer.mark_reported(changed)
         return [], digest
-    told = changed[:OBSERVATIONS_PER_TICK]
+    told = changed[:most]
     observer.mark_reported(told)
     metrics = metrics_by_log(told, seen.last_passes, seen.erasures, seen.now_ms)
     return [

@@ -86,7 +86,7 @@ class World:
         )
 
     def tick(self, sensor: dg.SensorDefinition) -> dg.SensorResult:
-        """Let a sensor judge once, with the cursor that its last tick left."""
+        """Let a sensor judge once, with the cursor that its last tick left; Dagster hears of what it tells of assets."""
         resources = {"log_store": self.log_store, "kafka": KafkaResource(), "spark": spark_resource(), **self.resources}
         needed = {name: resources[name] for name in sensor.required_resource_keys}
         cursor = self.cursors.get(sensor.name)
@@ -94,9 +94,15 @@ class World:
             # A direct call would hand it each resource as an argument too, whether it takes it or not.
             result: object = sensor._raw_fn(context)
         assert isinstance(result, dg.SensorResult)
+        for event in result.asset_events:
+            self.instance.report_runless_asset_event(event)
         if result.cursor is not None:
             self.cursors[sensor.name] = result.cursor
         return result
+
+    def observed(self, sensor: dg.SensorDefinition) -> list[dg.AssetObservation]:
+        """What a tick tells of dirty sections and sources."""
+        return [each for each in self.tick(sensor).asset_events if isinstance(each, dg.AssetObservation)]
 
     def requests(self, sensor: dg.SensorDefinition) -> list[dg.RunRequest]:
         """The runs that a tick asks for."""

@@ -34,14 +34,22 @@ def test_materializing_partitions_cleans_those_and_no_others(world: World, spark
     assert materialized(world, "users") == {"users-0", "users-1"}
 
 
-def test_a_partition_with_nothing_to_clean_is_not_marked_but_checked(world: World, spark: SparkSession) -> None:
+def test_a_partition_with_nothing_to_clean_is_marked_and_checked(world: World, spark: SparkSession) -> None:
     world.topic("users", 2)
     world.append("users", ("a", "1"), ("a", "2"))
 
     result = materialize(world, "users", "users-0", "users-1")
 
     assert result.success
-    assert materialized(world, "users") == {"users-0"}
+    assert materialized(world, "users") == {"users-0", "users-1"}
+    last = world.instance.fetch_materializations(dg.AssetKey(["users", "clean"]), limit=2).records
+    said = {each.partition_key: each.asset_materialization.metadata for each in last if each.asset_materialization}
+    assert said["users-0"]["records_superseded"].value == 1
+    assert "1 superseded" in str(said["users-0"]["done"].value)
+    assert (said["users-1"]["done"].value, said["users-1"]["dagster/partition_row_count"].value) == (
+        "clean: nothing was appended since its last clean",
+        0,
+    )
     assert {
         each.metadata["checked"].value for each in result.get_asset_check_evaluations() if each.check_name != "cleaned"
     } == {2}

@@ -8,7 +8,7 @@ from dataclasses import fields
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration.sensors import OBSERVATIONS_PER_TICK
+from keptlog.dagster.orchestration.sensors import EVENTS_PER_TICK
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.passes.observer import READING_MS
 from tests.orchestration.conftest import HOUR_MS, World, logs_of
@@ -43,14 +43,14 @@ def test_the_clock_alone_makes_a_log_due_without_reading_it_again(world: World, 
 
 
 def test_dirty_sections_are_observed_when_they_change_and_only_a_few_a_tick(world: World) -> None:
-    world.topic("users", OBSERVATIONS_PER_TICK + 1)
-    counts = [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)]
-    assert counts == [OBSERVATIONS_PER_TICK, 1, 0]
+    world.topic("users", EVENTS_PER_TICK + 1)
+    ticks = [world.tick(dirty_ratio_sensor).asset_events for _ in range(4)]
+    assert [len(events) for events in ticks] == [EVENTS_PER_TICK, EVENTS_PER_TICK, 2, 0]
+    assert sum(isinstance(event, dg.AssetObservation) for events in ticks for event in events) == EVENTS_PER_TICK + 1
 
     world.append("users", ("a", "1"), ("b", "1"))
-    (observation,) = world.tick(dirty_ratio_sensor).asset_events
+    (observation,) = world.observed(dirty_ratio_sensor)
 
-    assert isinstance(observation, dg.AssetObservation)
     assert (observation.asset_key, observation.partition) == (dg.AssetKey(["users", "dirty"]), "users-0")
     assert observation.metadata["dirty_records"].value == 2
     assert observation.tags["dagster/data_version"] == "0-2-2"
@@ -60,7 +60,7 @@ def test_the_observation_of_a_dirty_section_has_the_metrics_of_its_log(world: Wo
     world.topic("users")
     world.append("users", ("a", "1"))
 
-    (observation,) = world.tick(dirty_ratio_sensor).asset_events
+    (observation,) = world.observed(dirty_ratio_sensor)
 
     known = {field.name.replace("_", "-") for field in fields(CleanerMetrics)} - {"time-since-last-run-ms"}
     assert observation.metadata.keys() >= known, "all but the one that is null before the first clean"
@@ -68,11 +68,11 @@ def test_the_observation_of_a_dirty_section_has_the_metrics_of_its_log(world: Wo
 
 def test_a_restarted_process_reports_nothing_that_was_reported(world: World) -> None:
     world.topic("users")
-    assert len(world.tick(dirty_ratio_sensor).asset_events) == 1
+    assert len(world.observed(dirty_ratio_sensor)) == 1
 
     world.reopen()
 
-    assert world.tick(dirty_ratio_sensor).asset_events == []
+    assert world.observed(dirty_ratio_sensor) == []
     assert len(world.cursors["dirty_ratio_sensor"] or "") < 100
 
 
@@ -115,10 +115,10 @@ def test_a_restarted_process_reports_nothing_again_before_it_has_read_all(
 ) -> None:
     for number in range(3):
         world.topic(f"topic-{number}")
-    assert len(world.tick(dirty_ratio_sensor).asset_events) == 3
+    assert len(world.observed(dirty_ratio_sensor)) == 3
     slow_observer(world, monkeypatch)
 
-    assert [len(world.tick(dirty_ratio_sensor).asset_events) for _ in range(3)] == [0, 0, 0]
+    assert [len(world.observed(dirty_ratio_sensor)) for _ in range(3)] == [0, 0, 0]
 
 
 def test_a_topic_that_changed_while_there_was_no_time_is_judged_as_it_was_seen(

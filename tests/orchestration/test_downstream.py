@@ -1,0 +1,138 @@
+"""What is downstream of a topic begins by itself, although some topic-partitions never had anything to clean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor
+
+CLEAN = dg.AssetKey(["users", "clean"])
+
+
+class Project:
+    """Assets downstream, judged as Dagster's daemon does."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.cursor: dg.AssetDaemonCursor | None = None
+        same = dg.StaticPartitionsDefinition(["users-0", "users-1"])
+        eager = dg.AutomationCondition.eager()
+
+        @dg.asset(deps=[CLEAN], automation_condition=eager)
+        def report() -> None: ...
+
+        @dg.asset(deps=[CLEAN], automation_condition=eager, partitions_def=same)
+        def report_by_partition() -> None: ...
+
+        self.assets: Sequence[dg.AssetsDefinition] = [report, report_by_partition]
+
+    def judge(self) -> dict[str, set[str | None]]:
+        """The partitions that are asked for, by asset."""
+        defs = dg.Definitions.merge(self.world.defs, dg.Definitions(self.assets))
+        result = dg.evaluate_automation_conditions(defs, self.world.instance, cursor=self.cursor)
+        self.cursor = result.cursor
+        return {each.key.to_user_string(): result.get_requested_partitions(each.key) for each in self.assets}
+
+    def tick(self) -> None:
+        for sensor in CLEAN_SENSORS:
+            self.world.tick(sensor)
+
+    def launch_what_is_due(self) -> None:
+        for request in self.world.requests(dirty_ratio_sensor):
+            assert self.world.launch(request).success
+
+
+def missing(world: World) -> set[str]:
+    """The topic-partitions that are grey in the Partitions tab."""
+    there = world.instance.get_materialized_partitions(CLEAN)
+    return {str(log.topic_partition) for log in world.store.logs("users")} - there
+
+
+def test_an_eager_asset_begins_although_one_topic_partition_never_had_anything_to_clean(
+    world: World, spark: SparkSession
+) -> None:
+    world.topic("users", 2, min_cleanable_dirty_ratio="0")
+    world.append("users", ("a", "1"), ("a", "2"))
+    project = Project(world)
+    assert project.judge() == {"report": set(), "report_by_partition": set()}
+
+    project.launch_what_is_due()
+    project.tick()
+
+    assert missing(world) == set()
+    assert project.judge() == {"report": {None}, "report_by_partition": {"users-0", "users-1"}}
+    assert project.judge() == {"report": set(), "report_by_partition": set()}, "asked for once"
+
+    world.append("users", ("a", "3"), age_ms=DAY_MS // 2)
+    project.launch_what_is_due()
+    assert project.judge() == {"report": {None}, "report_by_partition": {"users-0"}}
+
+
+def test_what_is_due_in_work_or_broken_is_left_to_its_clean(world: World, spark: SparkSession) -> None:
+    world.topic("users", 3, min_cleanable_dirty_ratio="0")
+    for partition in (0, 1):
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+    mend = world.break_segment("users", 1)
+    world.tick(dirty_ratio_sensor)
+    assert missing(world) == {"users-0", "users-1"}
+
+    assert not world.clean().success
+    world.tick(dirty_ratio_sensor)
+    assert missing(world) == {"users-1"}, "red, and not green because it is paused"
+
+    mend()
+    world.now_ms += HOUR_MS
+    assert world.clean(requested=True).success
+    assert missing(world) == set()
+
+
+def test_what_is_told_says_why_and_what_the_log_holds(world: World) -> None:
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("b", "1"), age_ms=0)
+    world.tick(dirty_ratio_sensor)
+
+    told = world.instance.fetch_materializations(CLEAN, limit=5).records
+    by_name = {each.partition_key: each.asset_materialization for each in told}
+
+    young, empty = by_name["users-0"], by_name["users-1"]
+    assert young
+    assert empty
+    assert young.description == "looked at, and left as it is: nothing of the log is to be cleaned yet"
+    assert empty.description == "looked at, and left as it is: the log is empty"
+    assert [each.metadata["dagster/partition_row_count"].value for each in (young, empty)] == [2, 0]
+    assert young.metadata["dagster/row_count"].value == 2
+
+
+def test_a_topic_without_a_clean_is_asked_about_once(world: World) -> None:
+    """Each question is a query of Dagster's database, for each of thousands of topics."""
+    world.topic("users", 2)
+    asked: list[dg.AssetKey] = []
+    storage = world.instance.event_log_storage
+    really = storage.get_materialized_partitions
+
+    def counted(asset_key: dg.AssetKey, *cursors: int) -> set[str]:
+        asked.append(asset_key)
+        return really(asset_key, *cursors)
+
+    storage.get_materialized_partitions = counted  # type: ignore[method-assign]
+    for _ in range(4):
+        world.tick(dirty_ratio_sensor)
+    assert asked == [CLEAN, CLEAN], "before it is told, and once it was"
+
+
+def test_what_is_downstream_in_one_run_is_not_skipped(world: World, spark: SparkSession) -> None:
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    defs = dg.Definitions.merge(world.defs, dg.Definitions(Project(world).assets[1:]))
+    keys = {CLEAN, dg.AssetKey("report_by_partition")}
+    job = defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection=keys)
+
+    for name, events_of_the_clean in (("users-0", 2), ("users-1", 1)):
+        result = job.execute_in_process(instance=world.instance, partition_key=name)
+        told = [event.asset_key for event in result.get_asset_materialization_events()]
+        assert told == [CLEAN] * events_of_the_clean + [dg.AssetKey("report_by_partition")]
+    assert missing(world) == set()
