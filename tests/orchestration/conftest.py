@@ -86,7 +86,7 @@ class World:
         )
 
     def tick(self, sensor: dg.SensorDefinition) -> dg.SensorResult:
-        """Let a sensor judge once, with the cursor that its last tick left; Dagster hears of what it tells of assets."""
+        """Let a sensor judge once, with the cursor that its last tick left; Dagster hears what it tells of assets."""
         resources = {"log_store": self.log_store, "kafka": KafkaResource(), "spark": spark_resource(), **self.resources}
         needed = {name: resources[name] for name in sensor.required_resource_keys}
         cursor = self.cursors.get(sensor.name)

@@ -1,4 +1,4 @@
-"""docs/dagster.md: the project and the component that it shows load as they stand there."""
+"""docs/dagster.md: the projects and the component that it shows load as they stand there, and do what it says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster.components.testing.utils import create_defs_folder_sandbox
+from pyspark.sql import SparkSession
 
 from keptlog.dagster import build_defs
 from tests.orchestration.conftest import World
@@ -36,6 +37,30 @@ def test_the_project_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert spec_of(made["defs"], "sales", "orders", "clean")
     translated = build_defs("crm-home", translator=made["OurTranslator"]())
     assert spec_of(translated, "orders", "clean").tags["policy"] == "compact"
+
+
+def test_what_is_downstream_reads_the_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], spark: SparkSession
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    world = World(tmp_path / "crm-home", dg.DagsterInstance.ephemeral())
+    world.topic("users", 2)
+    world.append("users", ("ada", "a@old.org"), ("ada", "a@new.org"), ("bob", "b@new.org"), ("eve", None))
+    made: dict[str, Any] = {}
+
+    exec(shown("python downstream"), made)  # noqa: S102  # it is what the page tells its readers to run
+
+    assets = dg.AssetSelection.assets("domains", "contacts", "longest", "for_spark")
+    job = (
+        made["defs"]
+        .resolve_implicit_global_asset_job_def()
+        .get_subset(asset_selection=assets.resolve(made["defs"].resolve_asset_graph()))
+    )
+    assert job.execute_in_process(instance=world.instance).success
+    printed = capfd.readouterr().out
+    assert "old.org" not in printed
+    for told in ("new.org", "┆ 2 ", "2\n", "9 │", "|a@new.org|"):
+        assert told in printed, told
 
 
 def test_the_component_loads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
