@@ -52,16 +52,14 @@ def materializations(
         )
 
 
-def first_materialization(keys: AssetKeys, assessment: Assessment, rows: int) -> dg.AssetMaterialization:
-    """A clean section that no clean has made yet, because nothing is to be cleaned; ``rows`` are the whole table's."""
+def unchanged_materialization(keys: AssetKeys, assessment: Assessment, rows: int, why: str) -> dg.AssetMaterialization:
+    """A clean section as it is, in which nothing was to be cleaned; ``rows`` are the whole table's."""
     log = assessment.log
-    records = record_count([log])
-    why = "the log is empty" if not records else "nothing of the log is to be cleaned yet"
     return dg.AssetMaterialization(
         keys.clean(log.topic_partition.topic),
         description=f"looked at, and left as it is: {why}",
         partition=str(log.topic_partition),
-        metadata={"dagster/row_count": rows, "dagster/partition_row_count": records, **_lag(assessment)},
+        metadata={"dagster/row_count": rows, "dagster/partition_row_count": record_count([log]), **_lag(assessment)},
     )
 
 

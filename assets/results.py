@@ -3,46 +3,68 @@
 Also of one that had nothing to be cleaned, because it was looked at, and is what it should be: else it would stay grey
 in the Partitions tab, a backfill would wait for it, and what is downstream in the same run would be skipped.
 
-Dagster makes these events itself, one for each partition key of the run, and is handed what each says. Of a pass that
-has failed in part, what has landed is told event by event instead (``report_numbers``).
+Dagster makes these events itself, one for each partition key of the run, and is handed what each says. What else the
+pass has cleaned (``siblings``) is told event by event, and so is all of a pass that has failed in part
+(``report_numbers``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import dagster as dg
 
+from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.mount import MountCall
-from keptlog.dagster.assets.numbers import Metadata, first_materialization, materializations
+from keptlog.dagster.assets.numbers import materializations, unchanged_materialization
+from keptlog.log.assessment import Assessment
 from keptlog.log.metrics import metrics_by_log
 from keptlog.passes.clean import Pass
 from keptlog.passes.observer import Overview
 
+AssetRun = MountCall[dg.AssetExecutionContext]
+
 
 def results(
-    run: MountCall[dg.AssetExecutionContext], cleaned: Pass, after: Overview, names: Sequence[str]
+    run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str]
 ) -> Iterator[dg.MaterializeResult[None]]:
-    """The result of a pass over the topic-partitions ``names``; ``after`` are their logs as the pass left them."""
-    said = {name: _nothing_done(run, cleaned, after, name) for name in names}
+    """The result of a pass for the topic-partitions ``names``; ``after`` are all its logs as the pass left them."""
+    whole = [each for each in after.assessments if str(each.log.topic_partition) not in cleaned.failed]
+    last = {str(each.log.topic_partition): _nothing_done(run, cleaned, after, each) for each in whole}
     now_ms = cleaned.plan.now_ms + cleaned.duration_ms
     metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
-    done: dict[str, dg.AssetMaterialization] = {}
+    done: set[str] = set()
     for event in materializations(run.keys, cleaned, after, metrics):
         name = event.partition or ""
         if name in done:
-            run.context.log_event(done[name])
-        done[name] = event
-    said |= {name: {**event.metadata, "done": event.description or ""} for name, event in done.items()}
-    for name, metadata in said.items():
-        run.context.add_asset_metadata(metadata, partition_key=name)
+            run.context.log_event(last[name])
+        done.add(name)
+        last[name] = event
+    for name, event in last.items():
+        if name in names:
+            run.context.add_asset_metadata({**event.metadata, "done": event.description or ""}, partition_key=name)
+        else:
+            run.context.log_event(event)
     yield dg.MaterializeResult()
 
 
-def _nothing_done(run: MountCall[dg.AssetExecutionContext], cleaned: Pass, after: Overview, name: str) -> Metadata:
-    why: Metadata = {"done": cleaned.plan.left_alone.get(name, "nothing had to be changed")}
-    for each in after.assessments:
-        if str(each.log.topic_partition) == name:
-            rows = after.record_counts[each.log.topic_partition.topic]
-            return {**first_materialization(run.keys, each, rows).metadata, **why}
-    return why
+def own_checks(run: AssetRun, topic: str, results: Iterator[dg.AssetCheckResult]) -> Iterator[dg.AssetCheckResult]:
+    """The results of one topic's checks; those of others are told as events, because this run does not yield them."""
+    for result in results:
+        if result.asset_key == run.keys.clean(topic):
+            yield result
+        else:
+            run.context.log_event(as_evaluation(result))
+
+
+def own_part(cleaned: Pass, topic: str, names: Collection[str]) -> Pass:
+    """A pass as one topic sees it: what has failed of others is left to their own runs."""
+    failed = {name: error for name, error in cleaned.failed.items() if name == topic or name in names}
+    return replace(cleaned, failed=failed, blameless=cleaned.blameless & failed.keys())
+
+
+def _nothing_done(run: AssetRun, cleaned: Pass, after: Overview, each: Assessment) -> dg.AssetMaterialization:
+    name = each.log.topic_partition
+    why = cleaned.plan.left_alone.get(str(name), "nothing had to be changed")
+    return unchanged_materialization(run.keys, each, after.record_counts[name.topic], why)

@@ -26,7 +26,8 @@ from keptlog.dagster.assets.report import (
     report_numbers,
     run_id_of,
 )
-from keptlog.dagster.assets.results import results
+from keptlog.dagster.assets.results import own_checks, own_part, results
+from keptlog.dagster.assets.siblings import end_siblings, take_over
 from keptlog.dagster.assets.table_metadata import table_metadata
 from keptlog.dagster.assets.translator import Section
 from keptlog.ingest.kafka_brokers import KafkaBrokers
@@ -103,21 +104,26 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         run = MountCall(mount, context)
         now_ms = run.now_ms()
         with telling_outages(context, now_ms):
+            taken = take_over(run)
+            every_name = [*names, *taken.all_names]
             cleaner = run.log_store.cleaner(run.session)
-            planned = cleaner.begin(names, run_id_of(context), now_ms=now_ms, requested=True)
+            planned = cleaner.begin(every_name, run_id_of(context), now_ms=now_ms, requested=True)
             committed = cleaner.commit(cleaner.stage(planned, progress=context.log.info))
-        cleaned, after = observe_after(run.log_store.store, committed, names)
+        cleaned, after = observe_after(run.log_store.store, committed, every_name)
+        own = own_part(cleaned, topic.name, names)
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
-        if cleaned.failed:
+        if own.failed:
             report_numbers(run, cleaned, after)
         else:
             yield from results(run, cleaned, after, names)
-        yield from checks_after(run, cleaned, after)
+        yield from own_checks(run, topic.name, checks_after(run, cleaned, after))
         # An asset gives all of its checks; the job leaves this one to those that verify and purge.
-        yield from gone_results(run, topic.name, now_ms)
+        for each in sorted({log.topic_partition.topic for log in after.logs} | {topic.name}):
+            yield from own_checks(run, topic.name, gone_results(run, each, now_ms))
         erasures_after(run, after, run.now_ms())
-        fail_if_any_failed(run, cleaned, names)
+        end_siblings(run, taken, cleaned.failed)
+        fail_if_any_failed(run, own, names)
 
     return clean
 

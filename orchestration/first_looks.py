@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.mount import Tick
-from keptlog.dagster.assets.numbers import first_materialization
+from keptlog.dagster.assets.numbers import unchanged_materialization
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview, record_count
 
@@ -53,7 +53,8 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
                 return found
             topic = each.log.topic_partition.topic
             rows = record_count(log for log in seen.logs if log.topic_partition.topic == topic)
-            found.append(first_materialization(tick.keys, each, rows))
+            why = "nothing of the log is to be cleaned yet" if each.log.segments else "the log is empty"
+            found.append(unchanged_materialization(tick.keys, each, rows, why))
     return found
 
 

@@ -20,3 +20,8 @@ class ClockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             return self.now_ms
         fixed = os.environ.get("KEPTLOG_NOW_MS")
         return int(fixed) if fixed else time.time_ns() // 1_000_000
+
+
+def pause(seconds: float) -> None:
+    """Wait between two looks at what another run does."""
+    time.sleep(seconds)

@@ -1,0 +1,104 @@
+"""One run for any selection: the first run of a backfill does what the others of it are still waiting to do.
+
+A run of Dagster's has one range of partitions of one definition. So who selects seven topics and clicks "Materialize
+all" gets seven runs, and so does who selects topic-partitions with gaps between them. Each would start a process and a
+Spark, one after the other, because a pool bounds how many clean at once (ADR 51).
+
+    selected       users-0, users-2, orders-0
+    runs           A: users-0, running          B: users-2, queued          C: orders-0, queued
+    A              cleans all three in one pass, tells Dagster of all, and ends B and C: nothing is left for them
+
+Only runs that are queued are taken over, and only those that clean and do nothing else. A taken run is told by a tag,
+and is looked at once more after that; so one that Dagster starts all the same is either left to itself, or sees the tag
+and waits. What could not be cleaned stays with its own run, which then starts, and fails with its reason. If the run
+that took them dies, they are queued as before. None of this guards correctness: the commit does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+import dagster as dg
+from dagster._core.events import DagsterEvent, DagsterEventType
+
+from keptlog.dagster.assets.mount import MountCall
+from keptlog.dagster.resources.clock import pause
+from keptlog.log.counted import counted
+from keptlog.log.topic_partition import TopicPartition
+
+TAKEN_BY_TAG = "keptlog/taken_by"
+_SAME_TAGS = ("dagster/backfill", ".dagster/repository")
+_RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+_LONGEST_WAIT_SECONDS = 600
+
+AssetRun = MountCall[dg.AssetExecutionContext]
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """Queued runs whose logs this run cleans."""
+
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Run id to its topic-partitions."""
+
+    @property
+    def all_names(self) -> list[str]:
+        return [name for names in self.names.values() for name in names]
+
+
+def take_over(run: AssetRun) -> Siblings:
+    """The queued runs that clean other logs of the same backfill; of none if this run is part of no backfill."""
+    context = run.context
+    _wait_for_taker(context)
+    tags = {name: context.run.tags[name] for name in _SAME_TAGS if name in context.run.tags}
+    if _SAME_TAGS[0] not in tags:
+        return Siblings()
+    queued = dg.RunsFilter(tags=tags, statuses=[dg.DagsterRunStatus.QUEUED])
+    waiting = context.instance.get_runs(queued)
+    clean_sections = {run.keys.clean(topic) for topic in run.log_store.store.topics()} if waiting else set()
+    found = {each.run_id: names for each in waiting if (names := _cleaned_by(each, clean_sections))}
+    for run_id in found:
+        context.instance.add_run_tags(run_id, {TAKEN_BY_TAG: context.run_id})
+    still = {each.run_id for each in context.instance.get_runs(queued)}
+    taken = Siblings({run_id: names for run_id, names in found.items() if run_id in still})
+    if taken.names:
+        context.log.info("%s of this backfill are cleaned here as well", counted(len(taken.names), "queued run"))
+    return taken
+
+
+def end_siblings(run: AssetRun, taken: Siblings, failed: Collection[str]) -> None:
+    """End the runs that have nothing left to do; ``failed`` are the topic-partitions that could not be cleaned."""
+    context = run.context
+    for run_id, names in taken.names.items():
+        sibling = context.instance.get_run_by_id(run_id)
+        if not sibling or sibling.status is not dg.DagsterRunStatus.QUEUED or not set(names).isdisjoint(failed):
+            continue
+        message = f"Its topic-partitions were cleaned in run {context.run_id}, which is part of the same backfill."
+        ended = DagsterEvent(DagsterEventType.PIPELINE_SUCCESS.value, sibling.job_name, message=message)
+        context.instance.report_dagster_event(ended, run_id)
+
+
+def _wait_for_taker(context: dg.AssetExecutionContext) -> None:
+    """Let the run end that cleans the logs of this one; then little is left to be done."""
+    own = context.instance.get_run_by_id(context.run_id)
+    taker_id = own.tags.get(TAKEN_BY_TAG) if own else None
+    for _ in range(_LONGEST_WAIT_SECONDS if taker_id else 0):
+        taker = context.instance.get_run_by_id(taker_id or "")
+        if not taker or taker.is_finished:
+            return
+        pause(1)
+
+
+def _cleaned_by(sibling: dg.DagsterRun, clean_sections: AbstractSet[dg.AssetKey]) -> tuple[str, ...]:
+    """The topic-partitions that a run is to clean; none if it is to do anything else."""
+    keys = sibling.asset_selection or frozenset()
+    if len(keys) != 1 or not keys <= clean_sections:
+        return ()
+    one = sibling.tags.get("dagster/partition")
+    ends = [one, one] if one else [sibling.tags.get(name) for name in _RANGE_TAGS]
+    if None in ends:
+        return ()
+    first, last = (TopicPartition.parse(name or "") for name in ends)
+    return tuple(str(TopicPartition(first.topic, n)) for n in range(first.partition, last.partition + 1))

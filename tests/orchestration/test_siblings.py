@@ -1,0 +1,147 @@
+"""The first run of a backfill cleans what the others of it still wait to clean, and they need not start."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+from pyspark.sql import SparkSession
+
+from keptlog.dagster.assets.siblings import TAKEN_BY_TAG
+from tests.orchestration.conftest import DAY_MS, World
+
+BACKFILL = {"dagster/backfill": "abcdefgh"}
+HERE = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__").get_job_origin("__ASSET_JOB")
+QUEUE = {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with dg.instance_for_test(overrides={"run_coordinator": QUEUE}) as instance:
+        yield World(tmp_path / "home", instance)
+
+
+@pytest.fixture
+def three_topics(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    # The clock is weeks ahead of the storage's: what the clean replaces would be late at once.
+    monkeypatch.setenv("KEPTLOG_BROKER_KEPTLOG_PURGE_INTERVAL_MS", str(365 * DAY_MS))
+    for topic in ("users", "orders", "refunds"):
+        world.topic(topic, 3)
+        for partition in (0, 2):
+            world.append(topic, ("a", "1"), ("a", "2"), partition=partition)
+    return world
+
+
+def tags_of(first: str, last: str) -> dict[str, str]:
+    return {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+
+
+def clean_of(topic: str) -> dg.AssetKey:
+    return dg.AssetKey([topic, "clean"])
+
+
+def job_of(world: World, *topics: str) -> dg.JobDefinition:
+    selected = {clean_of(topic) for topic in topics}
+    return world.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selected)
+
+
+def queue(world: World, *topics: str, tags: dict[str, str]) -> str:
+    """A run as the backfill's daemon submits it, which waits for the pool."""
+    run = world.instance.create_run_for_job(
+        job_of(world, *topics),
+        tags=tags,
+        status=dg.DagsterRunStatus.QUEUED,
+        asset_selection=frozenset(map(clean_of, topics)),
+        remote_job_origin=HERE,
+    )
+    return run.run_id
+
+
+def run_one(world: World, topic: str, tags: dict[str, str]) -> dg.ExecuteInProcessResult:
+    return job_of(world, topic).execute_in_process(instance=world.instance, tags=tags, raise_on_error=False)
+
+
+def status(world: World, run_id: str) -> dg.DagsterRunStatus:
+    run = world.instance.get_run_by_id(run_id)
+    assert run
+    return run.status
+
+
+def materialized(world: World, topic: str) -> set[str]:
+    return set(world.instance.get_materialized_partitions(clean_of(topic)))
+
+
+def test_one_run_cleans_any_selection_and_ends_the_others(three_topics: World, spark: SparkSession) -> None:
+    world = three_topics
+    orders = queue(world, "orders", tags=BACKFILL | tags_of("orders-0", "orders-1"))
+    refunds = queue(world, "refunds", tags=BACKFILL | {"dagster/partition": "refunds-2"})
+
+    result = run_one(world, "users", BACKFILL | tags_of("users-0", "users-2"))
+
+    assert result.success
+    assert {status(world, run_id) for run_id in (orders, refunds)} == {dg.DagsterRunStatus.SUCCESS}
+    kept = {topic: [len(world.records(topic, n)) for n in range(3)] for topic in ("users", "orders", "refunds")}
+    assert kept == {"users": [1, 0, 1], "orders": [1, 0, 2], "refunds": [2, 0, 1]}
+    assert materialized(world, "users") == {"users-0", "users-1", "users-2"}
+    assert materialized(world, "orders") == {"orders-0", "orders-1"}
+    assert materialized(world, "refunds") == {"refunds-2"}
+    evaluated = {each.asset_key for each in result.get_asset_check_evaluations() if each.passed}
+    assert evaluated == {clean_of(topic) for topic in ("users", "orders", "refunds")}
+    assert {event.asset_key for event in result.get_asset_materialization_events()} == evaluated
+
+
+def test_what_could_not_be_cleaned_stays_with_its_own_run(three_topics: World, spark: SparkSession) -> None:
+    world = three_topics
+    orders = queue(world, "orders", tags=BACKFILL | tags_of("orders-0", "orders-2"))
+    refunds = queue(world, "refunds", tags=BACKFILL | tags_of("refunds-0", "refunds-2"))
+    world.break_segment("orders", 2)
+
+    assert run_one(world, "users", BACKFILL | tags_of("users-0", "users-2")).success
+
+    assert status(world, refunds) is dg.DagsterRunStatus.SUCCESS
+    assert status(world, orders) is dg.DagsterRunStatus.QUEUED
+    assert materialized(world, "orders") == {"orders-0", "orders-1"}
+    assert len(world.records("orders", 0)) == 1
+
+
+def test_other_backfills_and_runs_that_do_more_are_left_alone(three_topics: World, spark: SparkSession) -> None:
+    world = three_topics
+    left = [
+        queue(world, "orders", tags={"dagster/backfill": "another"} | tags_of("orders-0", "orders-2")),
+        queue(world, "orders", tags=tags_of("orders-0", "orders-2")),
+        queue(world, "orders", "refunds", tags=BACKFILL),
+    ]
+
+    assert run_one(world, "users", BACKFILL | tags_of("users-0", "users-2")).success
+
+    assert {status(world, run_id) for run_id in left} == {dg.DagsterRunStatus.QUEUED}
+    assert [len(world.records("orders", n)) for n in (0, 2)] == [2, 2]
+
+
+def test_a_run_that_starts_although_it_was_taken_waits_for_its_taker(three_topics: World, spark: SparkSession) -> None:
+    world = three_topics
+    taker = queue(world, "orders", tags=BACKFILL)
+    world.instance.report_dagster_event(event_of(DagsterEventType.PIPELINE_START), taker)
+    seen: list[int] = []
+
+    def end_it() -> None:
+        seen.append(len(world.records("users", 0)))
+        world.instance.report_dagster_event(event_of(DagsterEventType.PIPELINE_SUCCESS), taker)
+
+    timer = threading.Timer(2, end_it)
+    timer.start()
+    result = run_one(world, "users", BACKFILL | tags_of("users-0", "users-0") | {TAKEN_BY_TAG: taker})
+    timer.join()
+
+    assert result.success
+    assert seen == [2], "nothing was done before the other run had ended"
+    assert len(world.records("users", 0)) == 1
+
+
+def event_of(kind: DagsterEventType) -> DagsterEvent:
+    return DagsterEvent(kind.value, "__ASSET_JOB", message="")
