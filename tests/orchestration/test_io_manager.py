@@ -156,6 +156,26 @@ def test_a_reader_and_a_lazy_frame_stay_with_their_snapshot(downstream: Downstre
     assert downstream.loaded == [STATE, STATE | {(0, 4, b"e", b"5")}]
 
 
+def test_a_reader_holds_a_row_group_and_not_the_topic(world: World) -> None:
+    world.topic("users")
+    value = "v" * 2**21
+    for number in range(12):
+        world.append("users", (f"k{number}", value))
+    downstream = Downstream(world)
+
+    def highest(reader: pa.RecordBatchReader) -> tuple[int, int]:
+        before, peak, read = pa.total_allocated_bytes(), 0, 0
+        for batch in reader:
+            read += batch.num_rows
+            peak = max(peak, pa.total_allocated_bytes() - before)
+        return read, peak
+
+    assert downstream.run(pa.RecordBatchReader, highest).success
+    ((read, peak),) = downstream.loaded
+    assert read == 12
+    assert peak < 4 * len(value)
+
+
 def test_the_snapshot_is_named_in_the_log_and_in_the_metadata_of_the_input(downstream: Downstream) -> None:
     table = downstream.world.store.load_table("users")
     result = downstream.run(pa.Table)

@@ -54,6 +54,18 @@ def test_latest_gives_the_last_record_of_each_key_and_no_deleted_key(tmp_path: P
     assert values(store, latest=True, from_offset=4) == [(0, 4, b"4"), (0, 5, b"")]
 
 
+def test_columns_that_are_asked_for_come_in_their_order_whatever_else_is_needed_to_judge(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1"), ("b", "2"), ("a", "3"), ("b", None)])
+    reader = store.reader(TOPIC)
+    (log,) = reader.logs
+    (latest,) = reader.tables(log, latest=True, columns=["timestamp_type", "key"])
+    assert (latest.column_names, latest["key"].to_pylist()) == (["timestamp_type", "key"], [b"a"])
+    snapshot = store.load_table(TOPIC).current_snapshot()
+    assert snapshot
+    assert reader.snapshot_id == snapshot.snapshot_id
+
+
 _BATCH = st.lists(st.tuples(st.sampled_from("abcd"), st.one_of(st.none(), st.text(max_size=2))), max_size=6)
 
 
