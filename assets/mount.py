@@ -177,3 +177,4 @@ class MountCall(Generic[ContextT_co]):
 
 Run = MountCall[Context]
 Tick = MountCall[dg.SensorEvaluationContext]
+AssetRun = MountCall[dg.AssetExecutionContext]

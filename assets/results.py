@@ -16,14 +16,12 @@ from dataclasses import replace
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation
-from keptlog.dagster.assets.mount import MountCall
+from keptlog.dagster.assets.mount import AssetRun
 from keptlog.dagster.assets.numbers import materializations, unchanged_materialization
 from keptlog.log.assessment import Assessment
 from keptlog.log.metrics import metrics_by_log
 from keptlog.passes.clean import Pass
 from keptlog.passes.observer import Overview
-
-AssetRun = MountCall[dg.AssetExecutionContext]
 
 
 def results(

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 from dagster._core.events import DagsterEvent, DagsterEventType
 
-from keptlog.dagster.assets.mount import MountCall
+from keptlog.dagster.assets.mount import AssetRun
 from keptlog.dagster.resources.clock import pause
 from keptlog.log.counted import counted
 from keptlog.log.topic_partition import TopicPartition
@@ -32,8 +32,6 @@ TAKEN_BY_TAG = "keptlog/taken_by"
 _SAME_TAGS = ("dagster/backfill", ".dagster/repository")
 _RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _LONGEST_WAIT_SECONDS = 600
-
-AssetRun = MountCall[dg.AssetExecutionContext]
 
 
 @dataclass(frozen=True)
