@@ -4,8 +4,7 @@ Also of one that had nothing to be cleaned, because it was looked at, and is wha
 in the Partitions tab, a backfill would wait for it, and what is downstream in the same run would be skipped.
 
 Dagster makes these events itself, one for each partition key of the run, and is handed what each says. What else the
-pass has cleaned (``siblings``) is told event by event, and so is all of a pass that has failed in part
-(``report_numbers``).
+pass has cleaned (``siblings``) is told event by event, and so is all that has landed where some of it has failed.
 """
 
 from __future__ import annotations
@@ -28,23 +27,21 @@ def results(
     run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str]
 ) -> Iterator[dg.MaterializeResult[None]]:
     """The result of a pass for the topic-partitions ``names``; ``after`` are all its logs as the pass left them."""
-    whole = [each for each in after.assessments if str(each.log.topic_partition) not in cleaned.failed]
-    last = {str(each.log.topic_partition): _nothing_done(run, cleaned, after, each) for each in whole}
-    now_ms = cleaned.plan.now_ms + cleaned.duration_ms
-    metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
-    done: set[str] = set()
-    for event in materializations(run.keys, cleaned, after, metrics):
-        name = event.partition or ""
-        if name in done:
-            run.context.log_event(last[name])
-        done.add(name)
-        last[name] = event
+    last, _ = _told(run, cleaned, after)
     for name, event in last.items():
         if name in names:
             run.context.add_asset_metadata({**event.metadata, "done": event.description or ""}, partition_key=name)
         else:
             run.context.log_event(event)
     yield dg.MaterializeResult()
+
+
+def tell_what_landed(run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str]) -> None:
+    """The same as events, where one of ``names`` has failed; those that were left as they are end with the failure."""
+    last, done = _told(run, cleaned, after)
+    for name, event in last.items():
+        if name in done or name not in names:
+            run.context.log_event(event)
 
 
 def own_checks(run: AssetRun, topic: str, results: Iterator[dg.AssetCheckResult]) -> Iterator[dg.AssetCheckResult]:
@@ -60,6 +57,22 @@ def own_part(cleaned: Pass, topic: str, names: Collection[str]) -> Pass:
     """A pass as one topic sees it: what has failed of others is left to their own runs."""
     failed = {name: error for name, error in cleaned.failed.items() if name == topic or name in names}
     return replace(cleaned, failed=failed, blameless=cleaned.blameless & failed.keys())
+
+
+def _told(run: AssetRun, cleaned: Pass, after: Overview) -> tuple[dict[str, dg.AssetMaterialization], set[str]]:
+    """Of each topic-partition that has not failed the last that is to be told; and which of them were cleaned."""
+    whole = [each for each in after.assessments if str(each.log.topic_partition) not in cleaned.failed]
+    last = {str(each.log.topic_partition): _nothing_done(run, cleaned, after, each) for each in whole}
+    now_ms = cleaned.plan.now_ms + cleaned.duration_ms
+    metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
+    done: set[str] = set()
+    for event in materializations(run.keys, cleaned, after, metrics):
+        name = event.partition or ""
+        if name in done:
+            run.context.log_event(last[name])
+        done.add(name)
+        last[name] = event
+    return last, done
 
 
 def _nothing_done(run: AssetRun, cleaned: Pass, after: Overview, each: Assessment) -> dg.AssetMaterialization:

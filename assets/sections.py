@@ -23,10 +23,9 @@ from keptlog.dagster.assets.report import (
     erasures_after,
     fail_if_any_failed,
     observe_after,
-    report_numbers,
     run_id_of,
 )
-from keptlog.dagster.assets.results import own_checks, own_part, results
+from keptlog.dagster.assets.results import own_checks, own_part, results, tell_what_landed
 from keptlog.dagster.assets.siblings import end_siblings, take_over
 from keptlog.dagster.assets.table_metadata import table_metadata
 from keptlog.dagster.assets.translator import Section
@@ -114,7 +113,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
         if own.failed:
-            report_numbers(run, cleaned, after)
+            tell_what_landed(run, cleaned, after, names)
         else:
             yield from results(run, cleaned, after, names)
         yield from own_checks(run, topic.name, checks_after(run, cleaned, after))

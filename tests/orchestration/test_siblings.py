@@ -109,6 +109,18 @@ def test_what_could_not_be_cleaned_stays_with_its_own_run(three_topics: World, s
     assert len(world.records("orders", 0)) == 1
 
 
+def test_a_run_that_fails_itself_ends_the_others_all_the_same(three_topics: World, spark: SparkSession) -> None:
+    world = three_topics
+    orders = queue(world, "orders", tags=BACKFILL | tags_of("orders-0", "orders-1"))
+    world.break_segment("users", 0)
+
+    assert not run_one(world, "users", BACKFILL | tags_of("users-0", "users-2")).success
+
+    assert status(world, orders) is dg.DagsterRunStatus.SUCCESS
+    assert materialized(world, "orders") == {"orders-0", "orders-1"}
+    assert materialized(world, "users") == {"users-1", "users-2"}
+
+
 def test_other_backfills_and_runs_that_do_more_are_left_alone(three_topics: World, spark: SparkSession) -> None:
     world = three_topics
     left = [
