@@ -28,9 +28,12 @@ from keptlog.dagster.orchestration.clean_job import PASSES
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure_sensor
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR, ingest_lag_sensor
 from keptlog.dagster.orchestration.jobs import HomeJobs
+from keptlog.dagster.orchestration.loading import seen_topics
 from keptlog.dagster.orchestration.schedules import SCHEDULES, schedules
 from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS, clean_sensors
-from keptlog.dagster.orchestration.topic_assets import seen_topics, topic_assets
+from keptlog.dagster.orchestration.state_file import StateFile
+from keptlog.dagster.orchestration.topic_assets import topic_assets
+from keptlog.dagster.orchestration.topics_sensor import TOPICS_SENSOR, Loaded, topics_sensor
 from keptlog.dagster.orchestration.upkeep import (
     FAILED_RUN_SENSOR,
     RETENTION_SENSOR,
@@ -45,7 +48,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import SparkResource
 from keptlog.errors import InvalidConfig
 
-SENSORS = (*CLEAN_SENSORS, RETENTION_SENSOR, FAILED_RUN_SENSOR, INGEST_LAG_SENSOR, ERASURE_SENSOR)
+SENSORS = (*CLEAN_SENSORS, RETENTION_SENSOR, FAILED_RUN_SENSOR, INGEST_LAG_SENSOR, ERASURE_SENSOR, TOPICS_SENSOR)
 """Their names, without a prefix."""
 _GROUP_BY: Mapping[str, Callable[[str], str]] = {"name": by_name, "prefix": by_prefix}
 
@@ -87,10 +90,15 @@ def build_defs(
     bound = _resources(home, resources or {}, shown.get("topics", ()))
     mount, log_store = _mount(shown), bound["log_store"]
     automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"))
+    state = StateFile.of(log_store)
+    seen = seen_topics(log_store, state)
     return dg.Definitions(
-        assets=topic_assets(mount, seen_topics(log_store), log_store.told),
+        assets=topic_assets(mount, seen, log_store.told),
         jobs=automation.jobs.all,
-        sensors=sensors_of(automation, retention_interval_seconds(log_store)),
+        sensors=[
+            *sensors_of(automation, retention_interval_seconds(log_store)),
+            topics_sensor(automation, Loaded(seen, state)),
+        ],
         schedules=schedules(automation),
         resources={mount.name(name): each for name, each in {**bound, **_fixed(mount, log_store)}.items()},
     )

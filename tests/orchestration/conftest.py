@@ -9,6 +9,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.clock import ClockResource
@@ -16,12 +18,15 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource, _opened
 from keptlog.dagster.resources.spark import spark_resource
 from keptlog.log.record import NewRecord
+from keptlog.table.file_io import DurableFileIO
 from keptlog.table.store import LogStore
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
+TOPICS = 20
+"""So many are in a home of many topics."""
 COMPACT = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 """A topic whose appends leave the active segment after an hour."""
 
@@ -144,3 +149,43 @@ def logs_of(request: dg.RunRequest) -> list[str]:
 def world(tmp_path: Path) -> Iterator[World]:
     with dg.instance_for_test() as instance:
         yield World(tmp_path / "home", instance)
+
+
+@dataclass
+class Requests:
+    """What was asked of a catalog's database, and how many files of tables were opened."""
+
+    queries: int = 0
+    files: int = 0
+
+    def since(self) -> tuple[int, int]:
+        counted = self.queries, self.files
+        self.queries = self.files = 0
+        return counted
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Requests]:
+    made = Requests()
+    really = DurableFileIO.new_input
+
+    def query(*details: Any) -> None:
+        made.queries += "iceberg" in details[2]  # Dagster asks its own database meanwhile
+
+    def opened(io: DurableFileIO, location: str) -> Any:
+        made.files += 1
+        return really(io, location)
+
+    monkeypatch.setattr(DurableFileIO, "new_input", opened)
+    event.listen(Engine, "before_cursor_execute", query)
+    yield made
+    event.remove(Engine, "before_cursor_execute", query)
+
+
+@pytest.fixture
+def many(world: World) -> World:
+    """A home that this process has not opened yet."""
+    for number in range(TOPICS):
+        world.topic(f"topic-{number}")
+    world.reopen()
+    return world

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -15,57 +13,13 @@ from dagster._core.definitions.reconstruct import (
     initialize_repository_def_from_pointer,
 )
 from dagster._core.definitions.repository_definition import RepositoryLoadData
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
 
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.passes import observer
-from keptlog.table.file_io import DurableFileIO
-from tests.orchestration.conftest import World
+from tests.orchestration.conftest import TOPICS, Requests, World
 
-TOPICS = 20
 MODULE = "keptlog.dagster.orchestration.definitions"
-
-
-@dataclass
-class Requests:
-    """What was asked of a catalog's database, and how many files of tables were opened."""
-
-    queries: int = 0
-    files: int = 0
-
-    def since(self) -> tuple[int, int]:
-        counted = self.queries, self.files
-        self.queries = self.files = 0
-        return counted
-
-
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Requests]:
-    made = Requests()
-    really = DurableFileIO.new_input
-
-    def query(*details: Any) -> None:
-        made.queries += "iceberg" in details[2]  # Dagster asks its own database meanwhile
-
-    def opened(io: DurableFileIO, location: str) -> Any:
-        made.files += 1
-        return really(io, location)
-
-    monkeypatch.setattr(DurableFileIO, "new_input", opened)
-    event.listen(Engine, "before_cursor_execute", query)
-    yield made
-    event.remove(Engine, "before_cursor_execute", query)
-
-
-@pytest.fixture
-def many(world: World) -> World:
-    """A home that this process has not opened yet."""
-    for number in range(TOPICS):
-        world.topic(f"topic-{number}")
-    world.reopen()
-    return world
 
 
 def paths(repository: dg.RepositoryDefinition) -> set[str]:
@@ -155,7 +109,7 @@ def test_where_reading_takes_too_long_an_asset_says_how_much_is_missing(
     world.topic("users")
     world.reopen()
     monkeypatch.setattr(observer, "READING_MS", 0)
-    monkeypatch.setattr(f"{MODULE.rpartition('.')[0]}.topic_assets.LOADING_MS", 0)
+    monkeypatch.setattr(f"{MODULE.rpartition('.')[0]}.loading.LOADING_MS", 0)
 
     specs = build_defs(LogStoreResource(home=str(world.path))).resolve_all_asset_specs()
 

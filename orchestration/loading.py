@@ -1,0 +1,65 @@
+"""Where a code location learns which topics there are, as cheaply as it can.
+
+    run              what its code server has seen, handed to it by Dagster
+    code server      1. the state file, if topics_sensor keeps it: no catalog is asked
+                     2. a look at the home, through the observer that the sensors of this process use too
+                     3. the state file, however old, if the home can't be reached
+
+A run asks neither catalog nor storage before it begins, whatever the number of topics: what was seen is part of the
+plan that Dagster hands it. A run that was handed nothing, or by another version of keptlog, goes the way of a code
+server. One look reads for a bounded time, and a home that nobody has looked at yet may take several; when they have
+taken ``LOADING_MS``, the topics that are missing are counted in an asset.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
+
+from keptlog.dagster.orchestration.seen import Seen, as_before, shown
+from keptlog.dagster.orchestration.state_file import StateFile
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.errors import KeptlogError
+from keptlog.home import monotonic_ms
+
+_logger = logging.getLogger(__name__)
+
+LOADING_MS = 120_000
+"""A code server may take three minutes to start, as Dagster is delivered."""
+
+
+def seen_topics(log_store: LogStoreResource, state: StateFile | None) -> Seen:
+    """What is to be shown: in a run what its code server has seen, else what is known, or there, now."""
+    context = DefinitionsLoadContext.get()
+    name = f"keptlog {log_store.identity}"
+    seen = None
+    if context.load_type is DefinitionsLoadType.RECONSTRUCTION:
+        seen = Seen.of_json(context.reconstruction_metadata.get(name))
+    seen = seen or _loaded(log_store, state)
+    context.add_to_pending_reconstruction_metadata(name, seen.as_json())
+    return seen
+
+
+def _loaded(log_store: LogStoreResource, state: StateFile | None) -> Seen:
+    stored = state.read() if state else None
+    if stored and stored.is_fresh(ClockResource().read_ms()):
+        return stored.seen
+    try:
+        return _looked(log_store)
+    except (KeptlogError, OSError) as error:
+        if state and stored:
+            why = f"{error} (topics are shown {state.told(stored)})"
+            _logger.warning("%s can't be read: %s", log_store.told, why)
+            return as_before(stored.seen, why)
+        return Seen(unreachable=str(error))
+
+
+def _looked(log_store: LogStoreResource) -> Seen:
+    """What is there now: what the sensors of this process will need anyway."""
+    until_ms = monotonic_ms() + LOADING_MS
+    overview = log_store.observer.look(ClockResource().read_ms())
+    while overview.behind and monotonic_ms() < until_ms:
+        overview = log_store.observer.look(ClockResource().read_ms())
+    return shown(overview)

@@ -1,0 +1,103 @@
+"""The sensor that keeps the asset graph as the home is: it sees new, altered and dropped topics, and reloads.
+
+Each tick looks as the other sensors do, and compares with what this process was loaded with (``Loaded``). Where nothing
+has changed it only says that the state file still holds. Else it writes the file, and asks for a reload: the process
+that loads next has this file to load from, and finds nothing changed. Where a reload was asked for and did not come, it
+is asked for again after a minute, then two, up to an hour.
+
+Logs of new topics are cleaned before that, because the other sensors and all jobs work on the store.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import dagster as dg
+
+from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.reload import ask_for_reload
+from keptlog.dagster.orchestration.seen import Seen, shown
+from keptlog.dagster.orchestration.state_file import StateFile
+from keptlog.errors import StorageUnavailable, first_line
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
+from keptlog.log.uncleanable import Backoff
+
+TOPICS_SENSOR = "topics_sensor"
+_PAUSES = Backoff(first_ms=60_000, longest_ms=3_600_000)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What this process has loaded, and where the next one will look for it."""
+
+    seen: Seen
+    state: StateFile | None
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How often in a row, and when last, a reload was asked for; what the sensor's cursor says."""
+
+    times: int = 0
+    at_ms: int = 0
+
+    @classmethod
+    def of_cursor(cls, cursor: str | None) -> _Asked:
+        return cls(**json.loads(cursor)) if cursor else cls()
+
+    @property
+    def cursor(self) -> str:
+        return json.dumps({"times": self.times, "at_ms": self.at_ms})
+
+    @property
+    def again_at_ms(self) -> int:
+        """When it may be asked for again."""
+        return self.at_ms + _PAUSES.after(self.times) if self.times else 0
+
+
+def topics_sensor(automation: Automation, loaded: Loaded) -> dg.SensorDefinition:
+    """The sensor of a home that keeps the asset graph up to date."""
+    mount = automation.mount
+
+    @dg.sensor(
+        name=mount.name(TOPICS_SENSOR),
+        description="Sees new, altered and dropped topics, and reloads the code location, so that its assets are those "
+        "of the home.",
+        minimum_interval_seconds=automation.seconds(TOPICS_SENSOR),
+        default_status=automation.sensor_status(TOPICS_SENSOR),
+        required_resource_keys=mount.needs("log_store", "clock"),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        reason, asked = _tick(MountCall(mount, context), loaded)
+        return dg.SensorResult(skip_reason=reason, cursor=asked.cursor)
+
+    return sensor
+
+
+def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
+    """What is told, and the cursor after it."""
+    asked, now_ms = _Asked.of_cursor(tick.context.cursor), tick.now_ms()
+    try:
+        overview = tick.log_store.observer.look(now_ms)
+    except StorageUnavailable as error:
+        return f"the asset graph stays as it is: {first_line(error)}", asked
+    if overview.behind:
+        return "; ".join(["the asset graph stays as it is", *overview.behind_lines()]), asked
+    there = shown(overview, loaded.seen)
+    changes = loaded.seen.changes_to(there)
+    unwritten = loaded.state.keep(there, now_ms) if loaded.state else None
+    if unwritten:
+        tick.context.log.warning("each loading asks the catalog, because %s", unwritten)
+    if not changes:
+        return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}", _Asked()
+    if now_ms < asked.again_at_ms:
+        told = f"a reload was asked for at {iso_time(asked.at_ms)}; if it does not come, the code server was not "
+        told += (
+            f"started by `dagster code-server start`: restart it. It is asked again at {iso_time(asked.again_at_ms)}"
+        )
+        return f"{changes}; {told}", asked
+    refused = ask_for_reload(tick.context.code_location_origin)
+    return f"{changes}; {refused or 'a reload is asked for'}", _Asked(asked.times + 1, now_ms)
