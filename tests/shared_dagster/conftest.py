@@ -47,6 +47,8 @@ SECRETS = {
     "Dagster's own password": "planted-dagster-password",
 }
 LOCATIONS = ("lake", "disk")
+LATE_TOPIC = "came-later"
+"""In the home of ``disk`` since all processes run."""
 
 
 @dataclass
@@ -213,6 +215,8 @@ def shared(
         try:
             with made.instance():
                 _start(made)
+            with made.opened("disk") as home:
+                home.create_topic(LATE_TOPIC, 2, {"cleanup.policy": "compact"})
             yield made
         finally:
             made.stop()
