@@ -28,7 +28,7 @@ from keptlog.dagster.orchestration.clean_job import PASSES
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure_sensor
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR, ingest_lag_sensor
 from keptlog.dagster.orchestration.jobs import HomeJobs
-from keptlog.dagster.orchestration.loading import seen_topics
+from keptlog.dagster.orchestration.loading import definitions_that_stay, seen_topics
 from keptlog.dagster.orchestration.schedules import SCHEDULES, schedules
 from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS, clean_sensors
 from keptlog.dagster.orchestration.state_file import StateFile
@@ -92,16 +92,17 @@ def build_defs(
     automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"))
     state = StateFile.of(log_store)
     seen = seen_topics(log_store, state)
-    return dg.Definitions(
-        assets=topic_assets(mount, seen, log_store.told),
-        jobs=automation.jobs.all,
-        sensors=[
-            *sensors_of(automation, retention_interval_seconds(log_store)),
-            topics_sensor(automation, Loaded(seen, state)),
-        ],
-        schedules=schedules(automation),
-        resources={mount.name(name): each for name, each in {**bound, **_fixed(mount, log_store)}.items()},
-    )
+    with definitions_that_stay():
+        return dg.Definitions(
+            assets=topic_assets(mount, seen, log_store.told),
+            jobs=automation.jobs.all,
+            sensors=[
+                *sensors_of(automation, retention_interval_seconds(log_store)),
+                topics_sensor(automation, Loaded(seen, state)),
+            ],
+            schedules=schedules(automation),
+            resources={mount.name(name): each for name, each in {**bound, **_fixed(mount, log_store)}.items()},
+        )
 
 
 def sensors_of(automation: Automation, retention_seconds: int) -> list[dg.SensorDefinition]:
