@@ -50,11 +50,11 @@ from keptlog.receipts.key_files import signing_key, trusted_keys
 from keptlog.receipts.receipt import Draft
 from keptlog.settings import (
     BROKER_FILE,
-    SPARK_MASTER,
     broker_settings,
     home_folder,
     home_path,
     read_properties,
+    spark_master,
     spark_settings,
 )
 from keptlog.spark.jobs import spark_engine
@@ -358,7 +358,7 @@ def spark_session(home: Path | None = None) -> SparkSession:
         InvalidConfig: Java is missing or too old, or a setting can't be read.
         StorageUnavailable: the master can't be reached.
     """
-    return start_session(os.environ.get(SPARK_MASTER), spark_settings(home or home_path()))
+    return start_session(spark_master(), spark_settings(home or home_path()))
 
 
 def wall_clock_ms() -> int:

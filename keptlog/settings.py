@@ -4,7 +4,9 @@ Broker settings are Kafka's (``log.cleaner.min.cleanable.ratio`` …), in Kafka'
 home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO=0.3``.
 
 Spark's settings are Spark's, in the form of its ``spark-defaults.conf``: a ``spark.properties`` in the home. They go
-over keptlog's own one by one. ``KEPTLOG_SPARK_MASTER`` wins over the master that stands there.
+over keptlog's own one by one. ``KEPTLOG_SPARK_MASTER`` wins over the master that stands there. It is an address, or
+``file:`` and the file in which ``keptlog spark-server --address-file`` keeps its own: a process that lives for months
+finds a server there that was started again with another port or token.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.properties import parse_properties
 from keptlog.whole_file import warn_of_readers
@@ -24,6 +26,7 @@ BROKER_FILE = "server.properties"
 SPARK_FILE = "spark.properties"
 SPARK_MASTER = "KEPTLOG_SPARK_MASTER"
 _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
+_FILE = "file:"
 _SECRET_OF_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """As Spark itself tells which settings it does not show, by their names or values."""
 _SPARK_SETTING = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(\S.*)")
@@ -86,6 +89,34 @@ def spark_settings(home: Path) -> dict[str, str]:
     if any(_SECRET_OF_SPARK.search(f"{name} {value}") for name, value in settings.items()):
         warn_of_readers(path)
     return settings
+
+
+def spark_address_file(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The file that ``KEPTLOG_SPARK_MASTER`` names; null if it is an address, or not set."""
+    master = environment.get(SPARK_MASTER, "")
+    return Path(master.removeprefix(_FILE).removeprefix("//")) if master.startswith(_FILE) else None
+
+
+def spark_master(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Where Spark runs, as ``KEPTLOG_SPARK_MASTER`` says; null if it says nothing. A file is read at each call.
+
+    Raises:
+        StorageUnavailable: there is no such file; whoever writes it may not have been started yet.
+        InvalidConfig: it can't be read, or is empty.
+    """
+    path = spark_address_file(environment)
+    if path is None:
+        return environment.get(SPARK_MASTER) or None
+    if not path.exists():
+        raise StorageUnavailable(
+            f"no Spark Connect server has left its address in {path}, which {SPARK_MASTER} names: "
+            f"start one (keptlog spark-server --address-file {path})"
+        )
+    warn_of_readers(path)
+    address = _text_of(path).strip()
+    if not address:
+        raise InvalidConfig(f"{path}, which {SPARK_MASTER} names, is empty: it is to hold Spark's address")
+    return address
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -28,14 +28,14 @@ def is_unfinished(path: str) -> bool:
     return path.endswith(UNFINISHED)
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file, over the one that is there.
+def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Write a file, over the one that is there; with these permissions, if some are given.
 
     Raises:
         OSError: it can't be written; what was there is as it was.
     """
     for attempt in range(1, _ATTEMPTS + 1):
-        part = _write_part(path, content)
+        part = _write_part(path, content, mode)
         try:
             part.replace(path)
             break

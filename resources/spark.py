@@ -2,7 +2,9 @@
 
 The settings are keptlog's own, the same as on the command line: over them go those of ``spark.properties`` in the home,
 and over these the resource's ``spark_config``, one by one. Where Spark runs is said by ``KEPTLOG_SPARK_MASTER``
-(``local[*]`` without it).
+(``local[*]`` without it). All of it is read when a run starts its session, and when a sensor asks whether a server
+answers: so a server that was started again at another address is found, if ``KEPTLOG_SPARK_MASTER`` names the file in
+which it says where it is.
 
 Dagster stores and shows a resource's configuration. So what keptlog adds to it, or reads elsewhere, is no part of it:
 the address of a Connect server may hold a token, a setting a password. Secrets belong in ``spark.properties``.
@@ -10,7 +12,6 @@ the address of a Connect server may hold a token, a setting a password. Secrets 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +20,7 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_settings
+from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_master, spark_settings
 from keptlog.spark.connect import require_server, without_secrets
 from keptlog.spark.session import session_settings, start_session, starting
 
@@ -101,7 +102,7 @@ def _with_home(spark: LazyPySparkResource, home: Path) -> SparkResource:
 
 def _settings(config: Mapping[str, Any], home: Path) -> dict[str, str]:
     given = {name: str(value) for name, value in _flat(config)}
-    chosen = given.get("spark.remote") or given.get("spark.master") or os.environ.get(SPARK_MASTER)
+    chosen = given.get("spark.remote") or given.get("spark.master") or spark_master()
     return session_settings(chosen, spark_settings(home) | given)
 
 

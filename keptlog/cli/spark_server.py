@@ -9,18 +9,22 @@ import secrets
 import signal
 import time
 import uuid
+from pathlib import Path
 
 import click
 
 from keptlog.engine.tasks import RewriteTask
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.progress import silent
-from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_settings
+from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_address_file, spark_settings
 from keptlog.spark.connect import CONNECT_PORT, place_of
 from keptlog.spark.jobs import parallelism, spark_jobs
 from keptlog.spark.server import TOKEN, connect_server, remote_of
 from keptlog.spark.session import session_settings, start_session
 from keptlog.table.files import TableFiles
+from keptlog.whole_file import replace_file
+
+_OWNER_ALONE = 0o600
 
 
 @click.command(short_help="Keep a Spark warm for the other commands and for Dagster.")
@@ -32,16 +36,26 @@ from keptlog.table.files import TableFiles
     type=click.UUID,
     help="The session that all share, where the address is written down before there is a server; else a new one.",
 )
-def spark_server(port: int, session_id: uuid.UUID | None) -> None:
+@click.option(
+    "--address-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep address and token in this file, for its owner alone; by default the one in KEPTLOG_SPARK_MASTER=file:….",
+)
+def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | None) -> None:
     """Run a Spark Connect server until it is stopped (Ctrl-C), and print what others need to use it.
 
     Starting Spark takes a clean ten seconds, and the first rewrite some more; here both are done already. The server
     asks for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own. It listens on this machine only,
     unless spark.properties in the home has spark.connect.grpc.binding.address. So do Spark's own pages, if somebody has
     turned them on, unless SPARK_LOCAL_IP is set.
-    If it dies it is started again, at the same address.
+    If it dies it is started again, at the same address. With --address-file others find it also after it was stopped
+    and started again with another port or token: they read the file each time.
     """
-    settings = session_settings(os.environ.get(SPARK_MASTER), spark_settings(home_path()))
+    named = spark_address_file()
+    address_file = address_file or named
+    # A file says where others find this server, and not where it runs its own work.
+    master = None if named else os.environ.get(SPARK_MASTER)
+    settings = session_settings(master, spark_settings(home_path()))
     remote = settings.get("spark.remote")
     if remote:
         raise InvalidConfig(
@@ -63,7 +77,11 @@ def spark_server(port: int, session_id: uuid.UUID | None) -> None:
             warming.join()
             if warming.exitcode:
                 raise StorageUnavailable("the server could not be warmed up: see what it wrote above")
-            if starts == 1:
+            if starts == 1 and address_file:
+                address_file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(address_file, f"{remote};token={token}\n".encode(), _OWNER_ALONE)
+                click.echo(f"export KEPTLOG_SPARK_MASTER='file:{address_file.absolute()}'")
+            elif starts == 1:
                 click.echo(f"export KEPTLOG_SPARK_MASTER='{remote}'")
                 click.echo(f"export {TOKEN}='{token}'")
             ended = process.wait()

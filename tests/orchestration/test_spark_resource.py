@@ -57,3 +57,34 @@ def test_what_dagster_pysparks_own_resource_is_given_goes_over_keptlogs_settings
     said = why_spark_is_down(LazyPySparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"}), home)
     assert said
     assert "no Spark Connect server answers at 127.0.0.1:1" in said
+
+
+def test_an_address_in_a_file_is_read_each_time_and_is_in_no_configuration(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / "run" / "spark"
+    monkeypatch.setenv("KEPTLOG_SPARK_MASTER", f"file:{file}")
+    definitions = build_defs(home)
+    spark = definitions.resources["spark"]  # type: ignore[index]
+    said = why_spark_is_down(spark, home)
+    assert said
+    assert f"keptlog spark-server --address-file {file}" in said
+    file.parent.mkdir()
+
+    for port in (1, 2):
+        file.write_text(f"sc://127.0.0.1:{port}/;token=planted\n")
+        assert spark.settings()["spark.remote"] == f"sc://127.0.0.1:{port}/;token=planted"
+        said = why_spark_is_down(spark, home)
+        assert said
+        assert f"no Spark Connect server answers at 127.0.0.1:{port}" in said
+
+    shown = dg.serialize_value(RepositorySnap.from_def(definitions.get_repository_def()))
+    assert "127.0.0.1" not in shown
+    assert "planted" not in shown
+
+
+def test_an_empty_file_is_no_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "spark").write_text("\n")
+    monkeypatch.setenv("KEPTLOG_SPARK_MASTER", f"file://{home / 'spark'}")
+    with pytest.raises(InvalidConfig, match="is empty"):
+        SparkResource().settings()

@@ -24,7 +24,7 @@ _RECORDS = [NewRecord(b"key-%d" % (number % 3), b"", number) for number in range
 
 @dataclass(frozen=True)
 class Server:
-    """A running ``keptlog spark-server``, and what it tells others to set."""
+    """A running ``keptlog spark-server``, and what it tells others to set: the file that has its address."""
 
     process: subprocess.Popen[str]
     exported: Mapping[str, str]
@@ -47,16 +47,19 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    file = tmp_path_factory.mktemp("spark") / "address"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {name: value for name, value in os.environ.items() if name != "KEPTLOG_SPARK_MASTER"}
-    command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port)]
+    command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout
-        lines = [process.stdout.readline() for _ in range(2)]
-        yield Server(process, {match[1]: match[2] for match in map(_EXPORT.fullmatch, lines) if match})
+        match = _EXPORT.fullmatch(process.stdout.readline())
+        assert match
+        assert file.stat().st_mode & 0o777 == 0o600
+        yield Server(process, {match[1]: match[2]})
         process.send_signal(signal.SIGTERM)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5)
@@ -85,7 +88,9 @@ def test_the_commands_of_other_processes_clean_on_it_and_share_its_workers(serve
 
 
 def test_who_does_not_know_the_token_is_refused(server: Server, tmp_path: Path) -> None:
-    done = clean_once_more(tmp_path, {**server.exported, "SPARK_CONNECT_AUTHENTICATE_TOKEN": "guessed"})
+    address = Path(server.exported["KEPTLOG_SPARK_MASTER"].removeprefix("file:")).read_text()
+    guessed = {"KEPTLOG_SPARK_MASTER": re.sub(r"token=\S+", "token=guessed", address).strip()}
+    done = clean_once_more(tmp_path, guessed)
     assert done.returncode == 1
     assert open_home(tmp_path, {}).store.logs("users")[0].checkpoint is None
     assert "no Spark session could be started: " in done.stderr.splitlines()[-1], done.stderr
