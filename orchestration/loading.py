@@ -37,8 +37,8 @@ LOADING_MS = 120_000
 def definitions_that_stay() -> Iterator[None]:
     """Around the making of definitions: thousands of objects, none of which goes before the process does.
 
-    Looking through all of them again and again for garbage takes a third of the time of loading a thousand topics. Where
-    a code location is loaded, nobody looks through them later either.
+    Looking for garbage among them again and again takes a third of the time of loading a thousand topics. Where a code
+    location is loaded, nobody looks through them later either.
     """
     was_on = gc.isenabled()
     gc.disable()

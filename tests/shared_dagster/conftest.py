@@ -59,8 +59,9 @@ class SharedDagster:
     database: Postgres
     environments: dict[str, dict[str, str]]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    port: int = 0
-    """The webserver's."""
+    commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    """Of the webserver and the code servers."""
 
     def home(self, location: str) -> Path:
         return self.folder / location
@@ -78,7 +79,7 @@ class SharedDagster:
 
     def query(self, text: str, **variables: object) -> Any:
         """Ask the webserver's GraphQL, as the UI does."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["webserver"], timeout=30)
         with contextlib.closing(connection):
             body = json.dumps({"query": text, "variables": variables})
             connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
@@ -89,7 +90,8 @@ class SharedDagster:
     def start(self, name: str, *command: str, location: str | None = None) -> None:
         environment = {**os.environ, "DAGSTER_HOME": str(self.folder), "PYTHONPATH": str(ROOT)}
         environment |= self.environments[location] if location else {}
-        with (self.folder / f"{name}.log").open("wb") as log:
+        self.commands[name] = command
+        with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", *command],
                 env=environment,
@@ -98,6 +100,18 @@ class SharedDagster:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def kill(self, name: str) -> None:
+        """``kill -9``: the process and, as a service manager does it, whatever it has started."""
+        os.killpg(self.processes[name].pid, signal.SIGKILL)
+        self.processes.pop(name).wait(10)
+
+    def answers(self, name: str) -> bool:
+        """Whether somebody listens at the port of a webserver or code server."""
+        try:
+            return listens(self.ports[name])
+        except OSError:
+            return False
 
     def stop(self) -> None:
         """End all as a service manager does, and what is left of their sessions by force."""
@@ -197,7 +211,10 @@ def shared(
     database: Postgres, lake: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SharedDagster]:
     folder = tmp_path_factory.mktemp("shared-dagster")
-    common = {"KEPTLOG_SPARK_MASTER": "local[1]", "SPARK_CONNECT_AUTHENTICATE_TOKEN": SECRETS["Spark's token"]}
+    address = tmp_path_factory.mktemp("spark") / "address"
+    address.write_text("local[1]")
+    address.chmod(0o600)
+    common = {"KEPTLOG_SPARK_MASTER": f"file:{address}", "SPARK_CONNECT_AUTHENTICATE_TOKEN": SECRETS["Spark's token"]}
     environments = {
         name: {**common, "KEPTLOG_HOME": str(folder / name), "KEPTLOG_POOL": f"cleaner_{name}"} for name in LOCATIONS
     }
@@ -266,7 +283,7 @@ storage:
 
 
 def _start(made: SharedDagster) -> None:
-    ports = dict(zip([*LOCATIONS, "webserver"], free_ports(3), strict=True))
+    ports = made.ports = dict(zip([*LOCATIONS, "webserver"], free_ports(3), strict=True))
     servers = "".join(
         f"  - grpc_server: {{host: 127.0.0.1, port: {ports[name]}, location_name: {name}}}\n" for name in LOCATIONS
     )
@@ -276,16 +293,8 @@ def _start(made: SharedDagster) -> None:
         where = ("--host", "127.0.0.1", "--port", str(ports[name]), "--location-name", name)
         made.start(name, "dagster", "code-server", "start", "-m", module, *where, location=name)
     for name in LOCATIONS:
-        made.wait_for(f"answer of code server {name}", lambda port=ports[name]: _listens(port))  # type: ignore[misc]
+        made.wait_for(f"answer of code server {name}", lambda name=name: made.answers(name))  # type: ignore[misc]
     made.start("daemon", "dagster._daemon", "run", "-w", "workspace.yaml")
-    made.port = ports["webserver"]
     web = ("-h", "127.0.0.1", "-p", str(ports["webserver"]), "-w", "workspace.yaml")
     made.start("webserver", "dagster_webserver", *web)
-    made.wait_for("answer of the webserver", lambda: _listens(ports["webserver"]))
-
-
-def _listens(port: int) -> bool:
-    try:
-        return listens(port)
-    except OSError:
-        return False
+    made.wait_for("answer of the webserver", lambda: made.answers("webserver"))

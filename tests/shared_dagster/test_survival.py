@@ -1,0 +1,81 @@
+"""Webserver, daemon, code server and Spark server are killed and started again by a service manager; cleaning goes on.
+
+After the other tests here, because it leaves runs behind. Spark comes to its second server at another port: nothing but
+the file that holds its address has changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from examples.lake.server_process import free_ports
+from tests.shared_dagster.conftest import SharedDagster, append, runs_of
+
+_AGAIN = """mutation ($params: ReexecutionParams!) {launchRunReexecution(reexecutionParams: $params) {
+    __typename ... on LaunchRunSuccess {run {runId}} ... on PythonError {message}}}"""
+
+
+def test_cleaning_goes_on_after_kill_9_of_each_process(cleaned: SharedDagster) -> None:
+    start_spark(cleaned)
+    for name in ("webserver", "daemon", "disk"):
+        cleaned.kill(name)
+        cleaned.start(name, *cleaned.commands[name], location="disk" if name == "disk" else None)
+    for name in ("disk", "webserver"):
+        cleaned.wait_for(f"answer of {name}", lambda name=name: cleaned.answers(name))  # type: ignore[misc]
+    first = cleaned.wait_for("Spark's address", lambda: server_in(cleaned))
+    with cleaned.instance() as instance:
+        known = {run.run_id for run in runs_of(instance, "disk", "clean_logs")}
+        make_dirty(cleaned, "3")
+
+        run = cleaned.wait_for("clean by itself", lambda: ended(instance, known), 180)
+        assert run.status is dg.DagsterRunStatus.SUCCESS
+        assert values(cleaned) == {"a": "3", "b": "3"}
+
+        cleaned.kill("spark")
+        start_spark(cleaned)
+        cleaned.wait_for("Spark's other address", lambda: server_in(cleaned) not in {None, first})
+        make_dirty(cleaned, "4")
+        told = cleaned.query(_AGAIN, params={"parentRunId": run.run_id, "strategy": "ALL_STEPS"})
+        again = told["launchRunReexecution"]
+        assert again["__typename"] == "LaunchRunSuccess", again
+        known = {each.run_id for each in runs_of(instance, "disk", "clean_logs")} - {again["run"]["runId"]}
+
+        run = cleaned.wait_for("re-execution", lambda: ended(instance, known), 180)
+        assert run.status is dg.DagsterRunStatus.SUCCESS
+        assert values(cleaned) == {"a": "4", "b": "4"}
+        assert first not in str(run.run_config)
+
+
+def start_spark(shared: SharedDagster) -> None:
+    """Start a server, at a new port each time; it answers later."""
+    shared.start("spark", "keptlog", "spark-server", "--port", str(free_ports(1)[0]), location="disk")
+
+
+def server_in(shared: SharedDagster) -> str | None:
+    """Where the address file says that a server is; null if it names none."""
+    file = Path(shared.environments["disk"]["KEPTLOG_SPARK_MASTER"].removeprefix("file:"))
+    address = file.read_text().partition("/;")[0]
+    return address if address.startswith("sc://") else None
+
+
+def make_dirty(shared: SharedDagster, value: str) -> None:
+    """Append more than is clean."""
+    with shared.opened("disk") as home:
+        for _ in range(3):
+            append(home, ("a", value), ("b", value))
+
+
+def values(shared: SharedDagster) -> dict[str, str]:
+    """What ``users`` holds, if each key is there once."""
+    with shared.opened("disk") as home:
+        records = [(record.key or b"", record.value or b"") for _, record in home.read("users")]
+    assert len(records) == 2, records
+    return {key.decode(): value.decode() for key, value in records}
+
+
+def ended(instance: dg.DagsterInstance, known: set[str]) -> dg.DagsterRun | None:
+    """A clean that is not among those that were known, once it has ended."""
+    new = [run for run in runs_of(instance, "disk", "clean_logs") if run.run_id not in known]
+    return new[0] if new and new[0].is_finished else None
