@@ -146,6 +146,7 @@ def dagster_dev(tmp_path_factory: pytest.TempPathFactory, kafka: MockBroker) -> 
         )
         try:
             dev.wait_for("answer from the webserver", lambda: _answers(dev, process))
+            dev.store.create_topic("later", 1, {"cleanup.policy": "compact"})
             yield dev
         finally:
             _stop(process)
