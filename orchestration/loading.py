@@ -55,11 +55,13 @@ def seen_topics(log_store: LogStoreResource, state: StateFile | None) -> Seen:
     """What is to be shown: in a run what its code server has seen, else what is known, or there, now."""
     context = DefinitionsLoadContext.get()
     name = f"keptlog {log_store.identity}"
-    seen = None
-    if context.load_type is DefinitionsLoadType.RECONSTRUCTION:
-        seen = Seen.of_json(context.reconstruction_metadata.get(name))
+    is_run = context.load_type is DefinitionsLoadType.RECONSTRUCTION
+    handed = context.reconstruction_metadata.get(name) if is_run else None
+    seen = Seen.of_json(handed)
+    text = handed if seen else None
     seen = seen or _loaded(log_store, state)
-    context.add_to_pending_reconstruction_metadata(name, seen.as_json())
+    # A run hands it on too: its steps may be processes of their own.
+    context.add_to_pending_reconstruction_metadata(name, text or seen.as_json())
     return seen
 
 
