@@ -29,8 +29,10 @@ from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
+from keptlog.notify.checks import leave_checks
 from keptlog.passes.holders import GONE_IN_TIME, check_gone
 from keptlog.passes.verify import CHECKS, Check, CheckResult, Outcome, verify_log
+from keptlog.passes.verify_pass import what_broke
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
 
@@ -106,8 +108,12 @@ def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, ever
     return replace(looked, found={**looked.found, **found}, reasons={**reasons, **looked.reasons})
 
 
-def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResult]:
-    """A result for each check that something was learnt for."""
+def check_results(run: Run, looked: TopicFindings, *, is_full: bool = False) -> Iterator[dg.AssetCheckResult]:
+    """A result for each check that something was learnt for.
+
+    What is broken is left in the home for ``keptlog notify`` too; after a full look, what is whole as well.
+    """
+    leave_checks(run.log_store.path, _left(looked, is_full=is_full))
     topic = _described(run.log_store.store, looked.topic)
     for check in _OF_LOGS:
         found = [(number, each) for number, results in looked.found.items() for each in results]
@@ -117,6 +123,12 @@ def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResu
     yield from _result(run, looked.topic, topic, _CLEANED, _Seen(cleaned))
 
 
+def _left(looked: TopicFindings, *, is_full: bool) -> dict[str, dict[str, str | None]]:
+    found = {f"{looked.topic}-{number}": what_broke(results) for number, results in looked.found.items()}
+    # Who has not read every byte may find a log whole in which a value has rotted.
+    return {name: {check: why for check, why in of_log.items() if why or is_full} for name, of_log in found.items()}
+
+
 def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckResult]:
     """G8 of all logs of a topic, after something was deleted from its storage, or should have been."""
     store = run.log_store.store
@@ -124,7 +136,7 @@ def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckRes
     if described:
         gone = check_gone(store, topic, list(range(described.partitions)), now_ms)
         found = {number: [result] for number, result in gone.items()}
-        yield from check_results(run, TopicFindings(topic, now_ms, found))
+        yield from check_results(run, TopicFindings(topic, now_ms, found), is_full=True)
 
 
 def as_evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:

@@ -35,6 +35,7 @@ from keptlog.log.holder import Holdings, Terms
 from keptlog.log.plan import CleanPlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.setting import Origin
+from keptlog.notify.checks import leave_checks
 from keptlog.passes.apply import Applied, Applier
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.erase import Eraser
@@ -45,7 +46,7 @@ from keptlog.passes.receipts import Receipts
 from keptlog.passes.repair import Repairer, RepairProposal
 from keptlog.passes.retain import Retainer
 from keptlog.passes.verify import CheckResult
-from keptlog.passes.verify_pass import verify_named
+from keptlog.passes.verify_pass import by_check, verify_named
 from keptlog.receipts.key_files import signing_key, trusted_keys
 from keptlog.receipts.receipt import Draft
 from keptlog.settings import (
@@ -219,7 +220,9 @@ class Home:
         """
         named = named_logs(self.store, names)
         refuse_unknown(named.unreadable)
-        return verify_named(self.store, named, now_ms if now_ms is not None else wall_clock_ms())
+        found = verify_named(self.store, named, now_ms if now_ms is not None else wall_clock_ms())
+        leave_checks(self.path, by_check(found, named))
+        return found
 
     def repair(self, topic: str, *, adopt: bool = False, now_ms: int | None = None) -> RepairProposal | None:
         """Bring a topic's state and snapshot together again, after a rollback or a commit of another program.

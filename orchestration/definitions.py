@@ -29,6 +29,7 @@ from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR, ingest_lag_sensor
 from keptlog.dagster.orchestration.jobs import HomeJobs
 from keptlog.dagster.orchestration.loading import definitions_that_stay, seen_topics
+from keptlog.dagster.orchestration.notify_sensor import NOTIFY_SENSOR, notify_sensor
 from keptlog.dagster.orchestration.schedules import SCHEDULES, schedules
 from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS, clean_sensors
 from keptlog.dagster.orchestration.state_file import StateFile
@@ -48,7 +49,15 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import SparkResource
 from keptlog.errors import InvalidConfig
 
-SENSORS = (*CLEAN_SENSORS, RETENTION_SENSOR, FAILED_RUN_SENSOR, INGEST_LAG_SENSOR, ERASURE_SENSOR, TOPICS_SENSOR)
+SENSORS = (
+    *CLEAN_SENSORS,
+    RETENTION_SENSOR,
+    FAILED_RUN_SENSOR,
+    INGEST_LAG_SENSOR,
+    ERASURE_SENSOR,
+    NOTIFY_SENSOR,
+    TOPICS_SENSOR,
+)
 """Their names, without a prefix."""
 _GROUP_BY: Mapping[str, Callable[[str], str]] = {"name": by_name, "prefix": by_prefix}
 
@@ -113,6 +122,7 @@ def sensors_of(automation: Automation, retention_seconds: int) -> list[dg.Sensor
         failed_run_sensor(automation),
         ingest_lag_sensor(automation),
         erasure_sensor(automation),
+        notify_sensor(automation),
     ]
 
 

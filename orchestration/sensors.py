@@ -30,6 +30,7 @@ from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
+from keptlog.notify.ticks import leave_tick
 from keptlog.passes.observer import Overview
 
 EVENTS_PER_TICK = 20
@@ -76,7 +77,9 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
         required_resource_keys=mount.needs("log_store", "clock", "spark"),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return _tick(MountCall(mount, context), trigger)
+        tick = MountCall(mount, context)
+        leave_tick(tick.log_store.path, mount.name_prefix, tick.now_ms(), 1000 * automation.seconds(name))
+        return _tick(tick, trigger)
 
     return sensor
 

@@ -47,6 +47,7 @@ _COMMANDS = {
     "erasure": "keptlog.cli.erase:erasure",
     "receipt": "keptlog.cli.receipt:receipt",
     "repair": "keptlog.cli.repair:repair",
+    "notify": "keptlog.cli.notify:notify",
     "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
     "spark-pack": "keptlog.cli.spark_pack:spark_pack",

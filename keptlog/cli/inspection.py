@@ -24,11 +24,12 @@ from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.holder import Holder
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.notify.checks import leave_checks
 from keptlog.passes.holders import THIS_MACHINE, judged_here, look_for_holders
 from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.observer import observe
 from keptlog.passes.verify import Outcome
-from keptlog.passes.verify_pass import verify_named
+from keptlog.passes.verify_pass import by_check, verify_named
 from keptlog.table.store import LogStore
 
 _RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "not looked at"}
@@ -109,6 +110,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
     found = verify_named(home.store, named, now_ms)
+    leave_checks(home.path, by_check(found, named))
     if here := judged_here(home.holdings_here, now_ms):
         found[THIS_MACHINE] = [here]
     rows = [

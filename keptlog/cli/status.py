@@ -47,7 +47,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     What holds superseded bytes past their deadline, as far as tables tell, is named, and ends in exit code 1; verify
     looks at the storage too.
     """
-    store = _unopened_store()
+    store = unopened_store()
     seen = observe(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments
@@ -78,8 +78,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _unopened_store() -> UnopenedStore:
-    """The store of the home.
+def unopened_store() -> UnopenedStore:
+    """The store of the home, which is opened for what has changed since the last look.
 
     Raises:
         InvalidConfig: a broker setting is unknown or out of range.

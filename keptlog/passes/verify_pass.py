@@ -7,6 +7,7 @@ topic, that can't be read hides nothing of the others.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt
@@ -17,6 +18,9 @@ from keptlog.passes.verify import CHECKS, CheckResult, verify_log
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
+
+
+_WARN_ONLY = {check.name for check in CHECKS if check.warns_only}
 
 
 def verify_named(store: LogStore, named: NamedLogs, now_ms: int) -> dict[str, list[CheckResult]]:
@@ -33,6 +37,20 @@ def verify_named(store: LogStore, named: NamedLogs, now_ms: int) -> dict[str, li
         name = log.topic_partition
         found[str(name)] = [*verify_log(store, log, now_ms), gone[name.topic][name.partition]]
     return found
+
+
+def by_check(found: Mapping[str, Sequence[CheckResult]], named: NamedLogs) -> dict[str, dict[str, str | None]]:
+    """By topic-partition and check what is broken, null if nothing is.
+
+    What only warns, or was not looked at, is not in it. Nor is a topic that can't be read: whoever looks sees that.
+    """
+    return {name: what_broke(results) for name, results in found.items() if name not in named.unreadable}
+
+
+def what_broke(results: Iterable[CheckResult]) -> dict[str, str | None]:
+    """The same of one log."""
+    asked = [each for each in results if each.is_looked_at and each.name not in _WARN_ONLY]
+    return {each.name: None if each.passed else each.description for each in asked}
 
 
 def _partitions(logs: list[Log]) -> list[int]:

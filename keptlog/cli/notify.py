@@ -1,0 +1,216 @@
+"""``keptlog notify``: tells people what is wrong with the logs, also while Dagster is dead."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
+from keptlog.cli.status import unopened_store
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
+from keptlog.log.conditions import Evidence, Sighting, Standing, Thresholds
+from keptlog.log.iso_time import iso_time
+from keptlog.notify.adapters import adapters_of
+from keptlog.notify.delivery import Delivery
+from keptlog.notify.messages import trial_message
+from keptlog.notify.settings import PREFIX, notify_settings
+from keptlog.passes.observer import Overview, observe
+from keptlog.passes.watch import (
+    Watch,
+    check_evidence,
+    sighting_of,
+    spark_evidence,
+    stopped_evidence,
+    tick_evidence,
+    without_catalog,
+)
+from keptlog.settings import SPARK_MASTER, home_path, spark_settings
+
+_logger = logging.getLogger(__name__)
+
+
+@click.command(short_help="Tell people what is wrong with the logs, and when it is over.")
+@click.option("--once", is_flag=True, help="Look once, send what is new, and end: for cron.")
+@click.option("--dry-run", is_flag=True, help="Look once, and show what holds and what would be sent; send nothing.")
+@click.option("--test", "is_test", is_flag=True, help="Send a message on each way, to see whether it arrives.")
+@click.option(
+    "--every",
+    "every_s",
+    metavar="SECONDS",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="How often to look, without one of the others.",
+)
+@json_option
+def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: bool) -> None:
+    """Tell people what is wrong with the logs: one message when it begins, and one when it is over.
+
+    It is told of logs that are late, uncleanable or stopped, broken checks, erasures past their deadline, topics that
+    can't be read, a catalog or a Spark server that is gone, and sensors that do not tick. It needs no Dagster.
+
+    \b
+    KEPTLOG_NOTIFY_WEBHOOK_URL   gets JSON by POST; KEPTLOG_NOTIFY_WEBHOOK_TOKEN goes along
+    KEPTLOG_NOTIFY_SLACK_URL     an incoming webhook of Slack's
+    KEPTLOG_NOTIFY_SMTP_HOST     mail, with ..._SMTP_FROM and ..._SMTP_TO; docs/notify.md has the others
+    KEPTLOG_NOTIFY_LOG=true      lines of the log
+
+    \b
+    Exit code 0: all that is to be told was told, also if something is wrong.
+    1: a message was not delivered, or it can't be remembered what was told. With --dry-run: something is wrong.
+    2: bad input, or no way to reach anybody.
+    Without --once, --dry-run and --test it looks again and again until it is stopped.
+    """
+    if once + dry_run + is_test > 1:
+        raise InvalidConfig("--once, --dry-run and --test: take one of them")
+    settings = notify_settings(os.environ)
+    watch = Watch(home_path(), settings, lambda: time.monotonic_ns() // 1_000_000)
+    if dry_run:
+        _show(watch, as_json=as_json)
+        return
+    if not settings.has_adapters:
+        raise InvalidConfig(
+            f"nobody can be reached: set {PREFIX}WEBHOOK_URL, {PREFIX}SLACK_URL, {PREFIX}SMTP_HOST or {PREFIX}LOG=true "
+            "(keptlog notify --help)"
+        )
+    if is_test:
+        _try(watch, as_json=as_json)
+        return
+    while not once:
+        try:
+            _tell(watch, as_json=as_json)
+        except StorageUnavailable as error:
+            click.echo(f"keptlog: {first_line(error)}", err=True)
+        time.sleep(every_s)
+    if not _tell(watch, as_json=as_json):
+        sys.exit(EXIT_FAILED)
+
+
+def _tell(watch: Watch, *, as_json: bool) -> bool:
+    """Look once and send; gives whether everything was delivered."""
+    now_ms = clock_ms()
+    delivery = watch.tell(lambda: _look(watch.home, watch.settings.thresholds, now_ms))
+    if delivery is None:
+        click.echo("keptlog: another notify is at work in this home, and tells what there is", err=True)
+        return True
+    if as_json:
+        print_json(_as_json(delivery))
+    else:
+        for way, message in delivery.sent:
+            click.echo(f"sent by {way}: {message.text}")
+    for way, why in delivery.failed.items():
+        click.echo(f"keptlog: not delivered by {way}, it is tried again at the next look: {why}", err=True)
+    return not delivery.failed
+
+
+def _show(watch: Watch, *, as_json: bool) -> None:
+    """What holds and what would be sent; ends in exit code 1 if something is wrong."""
+    now_ms = clock_ms()
+    seen = _look(watch.home, watch.settings.thresholds, now_ms)
+    state, messages = watch.would_tell(seen)
+    holding = [each for each in state.standing if each.ended_ms is None and each.calm_since_ms is None]
+    if as_json:
+        would_send = {way: [each.to_dict() for each in told] for way, told in messages.items()}
+        print_json({"conditions": [_condition(each) for each in holding], "would_send": would_send})
+    else:
+        for each in holding:
+            told = ", ".join(way for way, level in each.told.items() if level) or "nobody yet"
+            click.echo(f"since {iso_time(each.since_ms)}: {each.text} [told: {told}]")
+        if not holding:
+            click.echo("nothing is wrong in what could be looked at")
+        for way, each_way in messages.items():
+            for message in each_way:
+                click.echo(f"would be sent by {way}: {message.title}")
+    if holding:
+        sys.exit(EXIT_FAILED)
+
+
+def _try(watch: Watch, *, as_json: bool) -> None:
+    """Send a message on each way; ends in exit code 1 if one was not delivered."""
+    now_ms = clock_ms()
+    message = trial_message(watch.name, now_ms)
+    outcomes = {(each.name, each.place): each.send(message, now_ms) for each in adapters_of(watch.settings)}
+    if as_json:
+        print_json([{"way": way, "place": place, "failed": why} for (way, place), why in outcomes.items()])
+    for (way, place), why in outcomes.items():
+        if why is None and not as_json:
+            click.echo(f"delivered by {way} to {place}")
+        elif why is not None:
+            click.echo(f"keptlog: not delivered by {way}: {why}", err=True)
+    if any(outcomes.values()):
+        sys.exit(EXIT_FAILED)
+
+
+def _look(home: Path, limits: Thresholds, now_ms: int) -> Sighting:
+    """All that can be seen without Dagster."""
+    try:
+        seen = observe(unopened_store(), now_ms=now_ms)
+    except StorageUnavailable as error:
+        sighting = without_catalog(error, now_ms)
+    else:
+        if not (seen.locations or seen.unreadable):
+            click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
+        sighting = sighting_of(seen, limits)
+        sighting = sighting.with_evidence(check_evidence(home, seen, sighting))
+        sighting = sighting.with_evidence(_stopped(home, seen))
+    spark = spark_evidence(_why_spark_is_down(home))
+    return sighting.with_evidence(spark).with_evidence(tick_evidence(home, now_ms, limits))
+
+
+def _stopped(home: Path, seen: Overview) -> Evidence:
+    """What ingests have stopped at, asked of the brokers; nothing where none can be asked."""
+    if not any(json.loads(source).get("bootstrap") for source in seen.sources.values()):
+        return Evidence()
+    try:
+        # They take long to import, and confluent_kafka may not be there.
+        from keptlog.home import client_settings, open_home  # noqa: PLC0415
+        from keptlog.ingest.lag import LagScanner  # noqa: PLC0415
+
+        scan = LagScanner(open_home(home).store).scan(client_settings(home), seen.now_ms)
+    except (KeptlogError, ModuleNotFoundError) as error:
+        _logger.warning("whether ingests are stopped is not known: %s", first_line(error))
+        return Evidence()
+    for line in scan.unanswered:
+        _logger.warning("whether ingests are stopped is not known: %s", line)
+    stopped = {name: reason for topic in scan.topics for name, reason in topic.stopped.items()}
+    return stopped_evidence(stopped, [topic.topic for topic in scan.topics])
+
+
+def _why_spark_is_down(home: Path) -> str | None:
+    """Why the Spark Connect server that runs use can't be reached; null if none is used, or it answers."""
+    settings = spark_settings(home)
+    master = os.environ.get(SPARK_MASTER) or settings.get("spark.remote") or settings.get("spark.master")
+    if not (master or "").startswith("sc://"):
+        return None
+    from keptlog.spark.connect import require_server  # noqa: PLC0415  # it imports PySpark
+
+    try:
+        require_server(master)
+    except StorageUnavailable as error:
+        return str(error)
+    return None
+
+
+def _condition(standing: Standing) -> dict[str, object]:
+    return {
+        "condition": standing.matter.value,
+        "subject": standing.subject,
+        "topic": standing.topic or None,
+        "since_ms": standing.since_ms,
+        "text": standing.text,
+        "is_announced": standing.announced > 0,
+        "told": [way for way, level in standing.told.items() if level],
+    }
+
+
+def _as_json(delivery: Delivery) -> dict[str, object]:
+    holding: Sequence[Standing] = [each for each in delivery.state.standing if each.ended_ms is None]
+    sent = [{"way": way, **message.to_dict()} for way, message in delivery.sent]
+    return {"conditions": [_condition(each) for each in holding], "sent": sent, "not_delivered": delivery.failed}

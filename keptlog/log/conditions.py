@@ -1,0 +1,310 @@
+"""What a person is to be told of: logs that are late, failed or stopped, and what keeps all of them from being cleaned.
+
+A condition has a matter and a subject: ``uncleanable`` of ``users-0``. It is one thing that is wrong, from when it is
+first seen until it is seen to be over. So there is one message when it begins and one when it clears, however often
+somebody looks in between (``Standing``):
+
+    look          1     2     3     4     5
+    users-0       -     bad   bad   ok    ok
+    message             it began          it is over
+
+Five things complicate this:
+
+1. **Not looked at.** A topic that can't be read is neither fine nor broken. What was known of its logs stays as it was.
+   So a sighting says of each matter which topics it has judged, and only there may a condition clear.
+2. **What may pass by itself** is told only if it lasts: a Spark server that is started again, a lost connection.
+3. **Flapping.** A condition is over when it was not seen for a while; one that came back lately, after a longer while.
+   Until then nothing is told, neither the end nor a new beginning.
+4. **It gets worse.** A deadline is near before it has passed. That is one condition and two levels: it is told again
+   when it gets worse, and not when it gets better.
+5. **Several ways to reach people**, of which one may be broken. Each has its own list of what it was told. It is told
+   what it does not know yet; a condition that is over before a way works again is not told there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+from keptlog.errors import Action
+from keptlog.log.assessment import Assessment, Trigger
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import has_date, iso_time
+from keptlog.log.open_erasures import OpenErasures
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+REMEMBERED_MS = _HOUR_MS
+"""A condition that comes back within this time after its end is one that flaps."""
+_LONGEST_CALM_MS = _HOUR_MS
+_MOST_RETURNS = 10
+GIVEN_UP_MS = 7 * 24 * _HOUR_MS
+"""After this time an end that could not be told is forgotten: its way to people was taken away."""
+_LONGEST_TEXT = 700
+
+
+class Matter(StrEnum):
+    """What may be wrong."""
+
+    DEADLINE = "compaction deadline"
+    UNCLEANABLE = "uncleanable"
+    INGEST = "stopped ingest"
+    CHECK = "broken check"
+    ERASURE = "erasure deadline"
+    UNREADABLE = "unreadable"
+    CATALOG = "catalog"
+    SPARK = "spark"
+    SENSORS = "sensors"
+
+
+class Level(IntEnum):
+    """How bad it is."""
+
+    OPEN = 0
+    """Nothing to be told of; but what was told before is not over."""
+    NEAR = 1
+    """Nothing is broken yet."""
+    BROKEN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From when on something is a condition."""
+
+    deadline_near_ms: int = _HOUR_MS
+    """A log that should have been cleaned already is this near its deadline."""
+    late_ms: int = 15 * _MINUTE_MS
+    """So long a log may be past ``max.compaction.lag.ms``: it becomes due only then, and a run takes its time."""
+    erasure_near_ms: int = 10 * _MINUTE_MS
+    """Passes are asked for as late as the deadline allows, the last of them a quarter of an hour before it."""
+    attempts: int = 3
+    """So many cleans failed, where another try may help. Where none can, one is enough."""
+    silence_ms: int = 10 * _MINUTE_MS
+    """So long the sensors may be silent."""
+    settle_ms: int = 2 * _MINUTE_MS
+    """So long must last what may pass by itself, and the calm after a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that is wrong at the time of a look."""
+
+    matter: Matter
+    subject: str
+    """A topic-partition, a topic, or what else it is about."""
+    text: str
+    """One sentence for people. No record's key or value is in it."""
+    topic: str = ""
+    """Empty if it is about no topic."""
+    level: Level = Level.BROKEN
+    is_sure: bool = True
+    """Whether it is told at once; else only if it lasts."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.matter} {self.subject}"
+
+
+class Evidence(NamedTuple):
+    """What one way to look has found, and where it has looked."""
+
+    conditions: Sequence[Condition] = ()
+    judged: Mapping[Matter, Collection[str]] = {}
+    """By matter, the topics that were judged; the empty name stands for what is about no topic."""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What a look has found, and where it has looked."""
+
+    now_ms: int
+    conditions: tuple[Condition, ...] = ()
+    judged: Mapping[Matter, Collection[str]] = field(default_factory=dict)
+    is_gone: Callable[[str], bool] = lambda _topic: False
+    """Whether there is certainly no such topic any more."""
+
+    def with_evidence(self, found: Evidence) -> Sighting:
+        """The same with what else was found, about other matters."""
+        return replace(self, conditions=(*self.conditions, *found.conditions), judged={**self.judged, **found.judged})
+
+    def covers(self, standing: Standing) -> bool:
+        """Whether the condition would have been seen if it were still there."""
+        is_judged = standing.topic in self.judged.get(standing.matter, ())
+        return is_judged or bool(standing.topic and self.is_gone(standing.topic))
+
+    @property
+    def levels(self) -> dict[str, Condition]:
+        """By id, the worst of what is seen of it."""
+        worst: dict[str, Condition] = {}
+        for each in self.conditions:
+            if each.id not in worst or worst[each.id].level < each.level:
+                worst[each.id] = each
+        return worst
+
+
+class Event(StrEnum):
+    """What a message tells of a condition."""
+
+    BEGAN = "began"
+    GOT_WORSE = "got worse"
+    CLEARED = "cleared"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A condition as it is remembered from look to look."""
+
+    matter: Matter
+    subject: str
+    text: str
+    topic: str
+    since_ms: int
+    """When it was first seen."""
+    announced: int = 0
+    """The level that people are to know of; 0 while it may still pass by itself."""
+    calm_since_ms: int | None = None
+    """Since when it is not seen any more."""
+    ended_ms: int | None = None
+    """When it was taken to be over."""
+    returns: int = 0
+    """How often it came back soon after its end."""
+    told: Mapping[str, int] = field(default_factory=dict)
+    """By way to people, the level that was told; 0 once the end was told."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.matter} {self.subject}"
+
+    def event_for(self, way: str) -> Event | None:
+        """What is still to be told on one way; null if nothing is."""
+        level = self.told.get(way, 0)
+        if self.ended_ms is not None:
+            return Event.CLEARED if level else None
+        if self.calm_since_ms is not None or level >= self.announced:
+            return None
+        return Event.GOT_WORSE if level else Event.BEGAN
+
+    def once_told(self, way: str) -> Standing:
+        """The same after ``event_for`` was told."""
+        level = 0 if self.ended_ms is not None else self.announced
+        return replace(self, told={**self.told, way: level})
+
+
+def after_look(known: Iterable[Standing], seen: Sighting, settle_ms: int) -> list[Standing]:
+    """What is remembered after one more look."""
+    before, now = {each.id: each for each in known}, seen.levels
+    present = [_present(before.get(name), each, seen.now_ms, settle_ms) for name, each in now.items()]
+    absent = [_absent(each, seen, settle_ms) for name, each in before.items() if name not in now]
+    return sorted([*present, *(each for each in absent if each)], key=lambda each: (each.since_ms, each.id))
+
+
+def _present(before: Standing | None, seen: Condition, now_ms: int, settle_ms: int) -> Standing:
+    if before is None:
+        before = Standing(seen.matter, seen.subject, seen.text, seen.topic, now_ms)
+    elif before.ended_ms is not None:
+        before = replace(before, since_ms=now_ms, announced=0, ended_ms=None, returns=before.returns + 1)
+    lasts = now_ms - before.since_ms >= settle_ms
+    announced = max(before.announced, int(seen.level)) if seen.is_sure or lasts else before.announced
+    return replace(before, text=seen.text, announced=announced, calm_since_ms=None)
+
+
+def _absent(before: Standing, seen: Sighting, settle_ms: int) -> Standing | None:
+    now_ms = seen.now_ms
+    if before.ended_ms is not None:
+        is_untold = any(before.told.values())
+        return before if now_ms - before.ended_ms < (GIVEN_UP_MS if is_untold else REMEMBERED_MS) else None
+    if not seen.covers(before):
+        return before
+    since_ms = now_ms if before.calm_since_ms is None else before.calm_since_ms
+    calm_ms = min(settle_ms << min(before.returns, _MOST_RETURNS), max(_LONGEST_CALM_MS, settle_ms))
+    if now_ms - since_ms < calm_ms:
+        return replace(before, calm_since_ms=since_ms)
+    # What nobody was to know of leaves no trace.
+    return replace(before, calm_since_ms=since_ms, ended_ms=now_ms) if before.announced else None
+
+
+def log_conditions(assessments: Iterable[Assessment], now_ms: int, limits: Thresholds) -> Iterator[Condition]:
+    """Logs that can't be cleaned, or are not cleaned in time."""
+    for each in assessments:
+        if not each.log.config.is_compacted:
+            continue
+        name, mark = each.log.topic_partition, each.log.uncleanable
+        if mark and (mark.attempts >= limits.attempts or mark.action != Action.RETRY):
+            yield Condition(Matter.UNCLEANABLE, str(name), _line(f"{name} is {mark.told(now_ms)}"), name.topic)
+        deadline_ms = _deadline_ms(each)
+        if deadline_ms is None:
+            continue
+        text = f"{name} has records that were to be compacted by {iso_time(deadline_ms)} (max.compaction.lag.ms)"
+        if now_ms - deadline_ms > limits.late_ms:
+            yield Condition(Matter.DEADLINE, str(name), f"{text}, and are not", name.topic)
+        # That a deadline comes near is how most logs are cleaned. It matters where a clean was due before, or failed.
+        elif deadline_ms - now_ms < limits.deadline_near_ms and (mark or each.trigger):
+            if each.trigger is Trigger.MAX_COMPACTION_LAG and not mark:
+                yield Condition(Matter.DEADLINE, str(name), text, name.topic, Level.OPEN)
+                continue
+            near = f"{text}, and a clean that was due has not done it yet"
+            yield Condition(Matter.DEADLINE, str(name), near, name.topic, Level.NEAR, is_sure=False)
+
+
+def _deadline_ms(assessment: Assessment) -> int | None:
+    """By when the oldest uncompacted record is to be compacted; null if nothing says so."""
+    oldest_ms = assessment.earliest_uncompacted_ms
+    if oldest_ms is None:
+        return None
+    deadline_ms = oldest_ms + assessment.log.config.max_compaction_lag_ms
+    return deadline_ms if has_date(deadline_ms) else None
+
+
+def erasure_conditions(erasures: Mapping[str, OpenErasures], now_ms: int, limits: Thresholds) -> Iterator[Condition]:
+    """Erasures that are not done by their deadline, and those that hardly will be; one condition a topic."""
+    for topic, each in erasures.items():
+        deadline_ms = each.earliest_deadline_ms
+        if not each.count or deadline_ms is None:
+            continue
+        if each.is_overdue(now_ms):
+            overdue = counted(each.overdue_count(now_ms), "erasure")
+            text = f"{topic} has {overdue} past the deadline, the earliest was {iso_time(deadline_ms)}"
+            yield Condition(Matter.ERASURE, topic, text, topic)
+        elif deadline_ms - now_ms < limits.erasure_near_ms:
+            text = f"{topic} has an open erasure whose deadline is {iso_time(deadline_ms)}"
+            yield Condition(Matter.ERASURE, topic, text, topic, Level.NEAR)
+
+
+def unreadable_condition(topic: str, reason: str, *, is_outage: bool) -> Condition:
+    """A topic that can't be read; what only does not answer may pass by itself."""
+    text = reason if reason.startswith(topic) else f"{topic}: {reason}"
+    return Condition(Matter.UNREADABLE, topic, _line(f"can't be read: {text}"), topic, is_sure=not is_outage)
+
+
+def stopped_condition(name: str, topic: str, reason: str) -> Condition:
+    """A topic-partition that an ingest leaves alone."""
+    return Condition(Matter.INGEST, name, _line(f"the ingest of {name} is stopped: {reason}"), topic)
+
+
+def check_condition(name: str, topic: str, problems: Mapping[str, str]) -> Condition:
+    """A log, or something else that ``verify`` looks at, with what is broken by check."""
+    told = "; ".join(f"{check}: {problem}" for check, problem in sorted(problems.items()))
+    return Condition(Matter.CHECK, name, _line(f"verify found {name} broken: {told}"), topic)
+
+
+def outage_condition(matter: Matter, reason: str) -> Condition:
+    """The catalog, or Spark, does not answer."""
+    return Condition(matter, "all topics", _line(f"no log can be cleaned: {reason}"), is_sure=False)
+
+
+def silence_condition(
+    sensors: str, last_ms: int, interval_ms: int, now_ms: int, limits: Thresholds
+) -> Condition | None:
+    """Sensors that have not ticked for too long; null if they have. Slow ones may miss two ticks."""
+    if now_ms - last_ms <= max(limits.silence_ms, 3 * interval_ms):
+        return None
+    minutes = counted((now_ms - last_ms) // _MINUTE_MS, "minute")
+    text = f"{sensors} did not tick for {minutes}, last at {iso_time(last_ms)}: see that Dagster's daemon runs"
+    return Condition(Matter.SENSORS, sensors, text)
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]} …"

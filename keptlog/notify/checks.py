@@ -1,0 +1,70 @@
+"""What ``verify`` has found broken and not seen whole since: a file in the home, so that it is known without Dagster.
+
+A log that was found broken stays so until the same check looks at it again and passes. What was not looked at changes
+nothing. Whoever verifies, the command or a job, leaves its results here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from keptlog.errors import KeptlogError
+from keptlog.notify.memory import NotifyFolder
+from keptlog.whole_file import replace_file
+
+_logger = logging.getLogger(__name__)
+_FILE = "checks.json"
+
+Broken = Mapping[str, Mapping[str, str]]
+"""By topic-partition, or whatever else is verified: by check, what is broken."""
+
+
+def broken_checks(home: Path) -> Broken | None:
+    """What is known to be broken; null if the file can't be understood, so that nobody knows."""
+    path = NotifyFolder(home).path / _FILE
+    try:
+        stored = json.loads(path.read_bytes())
+        return {str(name): {str(check): str(what) for check, what in found.items()} for name, found in stored.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError):
+        _logger.warning("%s can't be read: delete it, and run keptlog verify to know again what is broken", path)
+        return None
+
+
+def leave_checks(home: Path, found: Mapping[str, Mapping[str, str | None]]) -> None:
+    """Remember results: by topic-partition and check what is broken, null if nothing is.
+
+    What can't be remembered is a line of the log, and stops nobody who verifies.
+    """
+    if any(problem for checks in found.values() for problem in checks.values()) or (broken_checks(home) != {}):
+        _changed(home, lambda before: _merged(before, found))
+
+
+def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:
+    """Remember no results of what is gone; ``is_gone`` is asked by name."""
+    if any(is_gone(name) for name in broken_checks(home) or ()):
+        _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)})
+
+
+def _merged(before: Broken, found: Mapping[str, Mapping[str, str | None]]) -> Broken:
+    after = {name: dict(checks) for name, checks in before.items()}
+    for name, checks in found.items():
+        both: dict[str, str | None] = {**after.get(name, {}), **checks}
+        after[name] = {check: problem for check, problem in both.items() if problem}
+    return {name: checks for name, checks in after.items() if checks}
+
+
+def _changed(home: Path, change: Callable[[Broken], Broken]) -> None:
+    folder = NotifyFolder(home)
+    try:
+        with folder.locked("checks.lock", waits=True), folder.telling_why():
+            before = broken_checks(home)
+            # Over a file that nobody understands nothing is written: what it knew would be taken for whole.
+            if before is not None and (after := change(before)) != before:
+                replace_file(folder.path / _FILE, json.dumps(after, indent=1, sort_keys=True).encode())
+    except KeptlogError as error:
+        _logger.warning("what verify has found is not remembered for keptlog notify: %s", error)

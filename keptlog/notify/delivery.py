@@ -1,0 +1,82 @@
+"""Sends what is still to be told, on each way by itself.
+
+A way that does not work keeps what it has to tell, and costs the others nothing: all are used at once. On one way the
+first message that is not delivered ends the round, because the next would wait for the same server. The next look goes
+on where this one has stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from keptlog.log.conditions import Event, Standing
+from keptlog.notify.adapters import Adapter
+from keptlog.notify.memory import NotifyFolder, NotifyState
+from keptlog.notify.messages import Message, message_of
+
+MOST_APART = 10
+"""More that is new at once goes into one message."""
+BUDGET_MS = 20_000
+"""After this time no further message is begun: a sensor's tick has a minute for everything."""
+
+_Told = tuple[Standing, Event]
+
+
+@dataclass
+class Delivery:
+    """A round of messages."""
+
+    folder: NotifyFolder
+    state: NotifyState
+    home: str
+    """What the home is called in messages."""
+    monotonic_ms: Callable[[], int]
+    sent: list[tuple[str, Message]] = field(default_factory=list)
+    """Ways with what was delivered on them."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """By way, why a message was not delivered."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def send_all(self, adapters: Sequence[Adapter], now_ms: int) -> None:
+        """Send on all ways what is to be told there.
+
+        Raises:
+            StorageUnavailable: it can't be remembered what was told.
+        """
+        if adapters:
+            with ThreadPoolExecutor(len(adapters)) as threads:
+                rounds = [threads.submit(self._send, each, now_ms) for each in adapters]
+            for each in rounds:
+                each.result()
+        if self.state.is_anew and adapters and not self.failed:
+            self._keep(replace(self.state, is_anew=False))
+
+    def _send(self, adapter: Adapter, now_ms: int) -> None:
+        until_ms = self.monotonic_ms() + BUDGET_MS
+        for told in to_be_told(self.state, adapter.name):
+            if self.monotonic_ms() >= until_ms:
+                self.failed[adapter.name] = "there was no time for all messages, the next look goes on"
+                return
+            message = message_of(self.home, told)
+            why_not = adapter.send(message, now_ms)
+            if why_not is not None:
+                self.failed[adapter.name] = why_not
+                return
+            with self._lock:
+                self.sent.append((adapter.name, message))
+                self._keep(self.state.with_told([each for each, _ in told], adapter.name))
+
+    def _keep(self, state: NotifyState) -> None:
+        self.state = state
+        self.folder.keep(state)
+
+
+def to_be_told(state: NotifyState, way: str) -> list[list[_Told]]:
+    """What is still to be told on one way, message by message."""
+    found = [(each, event) for each in state.standing if (event := each.event_for(way))]
+    if len(found) > MOST_APART or (state.is_anew and found):
+        return [found]
+    return [[each] for each in found]

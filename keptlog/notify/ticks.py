@@ -1,0 +1,59 @@
+"""When the sensors ticked last: a small file in the home that they leave, and that the command reads.
+
+A Dagster whose daemon has died can tell nobody. Who has no Dagster leaves no such file, and nothing is missed then.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from keptlog.notify.memory import FOLDER
+from keptlog.whole_file import replace_file
+
+_logger = logging.getLogger(__name__)
+_FILE = re.compile(r"ticks-(\w+)\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class LastTick:
+    """When the cleaning sensors of a mount ticked last, and how often they do."""
+
+    sensors: str
+    """Whose they are, in words."""
+    at_ms: int
+    interval_ms: int
+
+
+def leave_tick(home: Path, mount: str, now_ms: int, interval_ms: int) -> None:
+    """Say that sensors tick; ``mount`` is the prefix of their names. Where that can't be written, a line says so."""
+    path = home / FOLDER / f"ticks-{mount.rstrip('_') or 'keptlog'}.json"
+    try:
+        if not home.is_dir():
+            return
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, json.dumps({"at_ms": now_ms, "interval_ms": interval_ms}).encode())
+    except OSError as error:
+        _logger.warning(
+            "%s can't be written (%s): keptlog notify will take it that no sensor ticks", path, error.strerror
+        )
+
+
+def last_ticks(home: Path) -> list[LastTick] | None:
+    """What was left, one a mount; null if one of them can't be understood, and so nobody knows."""
+    found = []
+    folder = home / FOLDER
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        name = _FILE.fullmatch(path.name)
+        if not name:
+            continue
+        try:
+            told = json.loads(path.read_bytes())
+            found.append(LastTick(f"the cleaning sensors of {name[1]}", int(told["at_ms"]), int(told["interval_ms"])))
+        except (OSError, ValueError, LookupError, TypeError):
+            _logger.warning("%s can't be read: whether sensors tick is not known before the next tick", path)
+            return None
+    return found

@@ -1,0 +1,173 @@
+"""Looks whether a person must be told of something, and tells them: the sensor and ``keptlog notify`` do this.
+
+One look is a sighting, put together from several kinds of evidence: what the logs show, what verify has left, brokers,
+Spark, the sensors' last ticks. Each says for itself where it has looked, so what can't be had is simply not there, and
+clears nothing. What becomes of a sighting is decided in ``keptlog.log.conditions``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.log.conditions import (
+    Condition,
+    Evidence,
+    Matter,
+    Sighting,
+    Thresholds,
+    after_look,
+    check_condition,
+    erasure_conditions,
+    log_conditions,
+    outage_condition,
+    silence_condition,
+    stopped_condition,
+    unreadable_condition,
+)
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.notify.adapters import Adapter, adapters_of
+from keptlog.notify.checks import broken_checks, forget_checks
+from keptlog.notify.delivery import Delivery, to_be_told
+from keptlog.notify.memory import NotifyFolder, NotifyState
+from keptlog.notify.messages import Message, message_of
+from keptlog.notify.settings import NotifySettings
+from keptlog.notify.ticks import last_ticks
+from keptlog.passes.observer import Overview
+
+_NO_TOPIC = ""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who looks after a home, and tells people."""
+
+    home: Path
+    settings: NotifySettings
+    monotonic_ms: Callable[[], int]
+    adapters: Sequence[Adapter] | None = None
+    """Those of the settings, if none are given."""
+
+    @property
+    def name(self) -> str:
+        """What the home is called in messages."""
+        return self.settings.name or str(self.home)
+
+    def tell(self, look: Callable[[], Sighting]) -> Delivery | None:
+        """Look, and send what is new; null if somebody else is doing that now.
+
+        Raises:
+            StorageUnavailable: what was told can't be read or remembered; then nothing is sent.
+        """
+        folder = NotifyFolder(self.home)
+        with folder.locked() as is_mine:
+            if not is_mine:
+                return None
+            # A look from before the lock could be older than what is remembered.
+            seen = look()
+            before = folder.state()
+            state = self._after(before, seen)
+            if state != before:
+                folder.keep(state)
+            delivery = Delivery(folder, state, self.name, self.monotonic_ms)
+            delivery.send_all(adapters_of(self.settings) if self.adapters is None else self.adapters, seen.now_ms)
+            return delivery
+
+    def would_tell(self, seen: Sighting) -> tuple[NotifyState, dict[str, list[Message]]]:
+        """What would be remembered, and by way what would be sent; nothing is.
+
+        Raises:
+            StorageUnavailable: what was told can't be read.
+        """
+        state = self._after(NotifyFolder(self.home).state(is_to_be_kept=False), seen)
+        ways = [each.name for each in adapters_of(self.settings)]
+        return state, {way: [message_of(self.name, told) for told in to_be_told(state, way)] for way in ways}
+
+    def _after(self, state: NotifyState, seen: Sighting) -> NotifyState:
+        standing = after_look(state.standing, seen, self.settings.thresholds.settle_ms)
+        return replace(state, standing=tuple(standing))
+
+
+def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bool] = lambda _topic: True) -> Sighting:
+    """What the logs show; ``is_meant`` says whether a topic would be among them if it were there."""
+    known = {*seen.locations, *seen.unreadable}
+    outages = [error for error in seen.unreadable.values() if isinstance(error, StorageUnavailable)]
+    if outages and len(outages) == len(known):
+        # The storage of all topics is gone: one condition, and not one for each.
+        return without_catalog(outages[0], seen.now_ms)
+    read = known - seen.unreadable.keys()
+    unreadable = [
+        unreadable_condition(topic, str(error), is_outage=isinstance(error, StorageUnavailable))
+        for topic, error in seen.unreadable.items()
+    ]
+    conditions = [
+        *log_conditions(seen.assessments, seen.now_ms, limits),
+        *erasure_conditions(seen.erasures, seen.now_ms, limits),
+        *unreadable,
+    ]
+    judged = {
+        Matter.DEADLINE: read,
+        Matter.UNCLEANABLE: read,
+        Matter.ERASURE: read & seen.erasures.keys(),
+        Matter.UNREADABLE: known,
+        Matter.CATALOG: {_NO_TOPIC},
+    }
+    is_whole = not seen.behind
+    return Sighting(
+        seen.now_ms, tuple(conditions), judged, lambda topic: is_whole and is_meant(topic) and topic not in known
+    )
+
+
+def without_catalog(why: KeptlogError, now_ms: int) -> Sighting:
+    """A look that found no catalog, and so saw nothing else."""
+    return Sighting(now_ms, (outage_condition(Matter.CATALOG, str(why)),), {Matter.CATALOG: {_NO_TOPIC}})
+
+
+def spark_evidence(why_down: str | None) -> Evidence:
+    """Whether the Spark server that runs use answers."""
+    found = [outage_condition(Matter.SPARK, why_down)] if why_down else []
+    return Evidence(found, {Matter.SPARK: {_NO_TOPIC}})
+
+
+def stopped_evidence(stopped: Mapping[TopicPartition, str], asked: Sequence[str]) -> Evidence:
+    """What ingests leave alone, of the topics whose brokers have answered."""
+    found = [stopped_condition(str(name), name.topic, reason) for name, reason in stopped.items()]
+    return Evidence(found, {Matter.INGEST: set(asked)})
+
+
+def check_evidence(home: Path, seen: Overview, sighting: Sighting) -> Evidence:
+    """What verify has found broken; what it has found of topics that are gone is forgotten."""
+    broken = broken_checks(home)
+    if broken is None:
+        return Evidence()
+    topics = {*seen.locations, *seen.unreadable}
+    found = [
+        check_condition(name, topic, problems)
+        for name, problems in broken.items()
+        if (topic := _topic_of(name, topics)) is not None
+    ]
+    forget_checks(home, lambda name: all(map(sighting.is_gone, _possible_topics(name))))
+    return Evidence(found, {Matter.CHECK: topics})
+
+
+def tick_evidence(home: Path, now_ms: int, limits: Thresholds) -> Evidence:
+    """Whether sensors tick that have ticked before."""
+    ticks = last_ticks(home)
+    if ticks is None:
+        return Evidence()
+    told = [silence_condition(each.sensors, each.at_ms, each.interval_ms, now_ms, limits) for each in ticks]
+    found: list[Condition] = [each for each in told if each]
+    return Evidence(found, {Matter.SENSORS: {_NO_TOPIC}})
+
+
+def _possible_topics(name: str) -> list[str]:
+    """The topics that a name of a topic or topic-partition may be about."""
+    topic, dash, number = name.rpartition("-")
+    return [name, topic] if dash and number.isdecimal() else [name]
+
+
+def _topic_of(name: str, topics: set[str]) -> str | None:
+    """The topic that results are about; null if it was not seen."""
+    return next((topic for topic in _possible_topics(name)[::-1] if topic in topics), None)

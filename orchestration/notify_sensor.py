@@ -1,0 +1,102 @@
+"""The sensor that tells people what is wrong, on the ways that ``KEPTLOG_NOTIFY_…`` names; idle where none is named.
+
+It looks with what the other sensors have seen: their observer, and the lags that the ingest sensor has asked for. That
+the sensors themselves are silent it can't tell; ``keptlog notify`` does, from outside (docs/notify.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+import dagster as dg
+
+from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.resources.lag import lag_memory_of
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.home import monotonic_ms
+from keptlog.log.conditions import Evidence, Sighting, Thresholds
+from keptlog.log.counted import counted
+from keptlog.notify.settings import notify_settings
+from keptlog.passes.watch import (
+    Watch,
+    check_evidence,
+    sighting_of,
+    spark_evidence,
+    stopped_evidence,
+    without_catalog,
+)
+
+NOTIFY_SENSOR = "notify_sensor"
+NOBODY = "nobody is told of anything: set KEPTLOG_NOTIFY_WEBHOOK_URL or another way to reach people (docs/notify.md)"
+_INTERVAL_SECONDS = 60
+_LAGS_LAST_MS = 300_000
+"""So long it is believed what the ingest sensor has heard of the brokers."""
+
+
+def notify_sensor(automation: Automation) -> dg.SensorDefinition:
+    """The sensor of a home."""
+    mount = automation.mount
+
+    @dg.sensor(
+        name=mount.name(NOTIFY_SENSOR),
+        description="Tells people by webhook, Slack or mail what is late, failed or stopped, and when that is over.",
+        minimum_interval_seconds=automation.seconds(NOTIFY_SENSOR, _INTERVAL_SECONDS),
+        default_status=automation.sensor_status(NOTIFY_SENSOR),
+        required_resource_keys=mount.needs("log_store", "clock", "spark"),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return dg.SensorResult(skip_reason=_told(MountCall(mount, context)))
+
+    return sensor
+
+
+def _told(tick: Tick) -> str:
+    """Tell people, and say what was done."""
+    log = tick.context.log
+    try:
+        settings = notify_settings(os.environ)
+    except InvalidConfig as error:
+        return f"nobody is told of anything: {error}"
+    if not settings.has_adapters:
+        return NOBODY
+    watch = Watch(tick.log_store.path, settings, monotonic_ms)
+    delivery = watch.tell(lambda: _look(tick, settings.thresholds))
+    if delivery is None:
+        return "another notify is at work in this home, and tells what there is"
+    for way, message in delivery.sent:
+        log.info("sent by %s: %s", way, message.text)
+    for way, why in delivery.failed.items():
+        log.error("not delivered by %s, it is tried again at the next tick: %s", way, why)
+    holding = sum(each.ended_ms is None for each in delivery.state.standing)
+    failed = [f"not delivered by {way}: {why}" for way, why in delivery.failed.items()]
+    sent = f"{counted(len(delivery.sent), 'message')} sent"
+    return "; ".join([f"{counted(holding, 'condition')}, {sent}", *failed])
+
+
+def _look(tick: Tick, limits: Thresholds) -> Sighting:
+    log_store, now_ms = tick.log_store, tick.now_ms()
+    try:
+        seen = log_store.observer.look(now_ms)
+    except StorageUnavailable as error:
+        sighting = without_catalog(error, now_ms)
+    else:
+        sighting = sighting_of(seen, limits, _meant(log_store.topics))
+        sighting = sighting.with_evidence(check_evidence(log_store.path, seen, sighting))
+        sighting = sighting.with_evidence(_stopped(tick, now_ms))
+    return sighting.with_evidence(spark_evidence(tick.why_spark_is_down()))
+
+
+def _meant(patterns: list[str]) -> Callable[[str], bool]:
+    return lambda topic: not patterns or any(fnmatchcase(topic, pattern) for pattern in patterns)
+
+
+def _stopped(tick: Tick, now_ms: int) -> Evidence:
+    """What ingests have stopped at, as far as the ingest sensor has lately asked."""
+    scan = lag_memory_of(tick.log_store).scanner.last
+    if scan is None or not scan.now_ms <= now_ms < scan.now_ms + _LAGS_LAST_MS:
+        return Evidence()
+    stopped = {name: reason for topic in scan.topics for name, reason in topic.stopped.items()}
+    return stopped_evidence(stopped, [topic.topic for topic in scan.topics])
