@@ -134,7 +134,7 @@ def test_a_password_is_sent_behind_starttls_only(certificate: Path) -> None:
 
 def test_a_refused_login_is_told_without_the_password(certificate: Path) -> None:
     """The server quotes it."""
-    with mail_server(MailInbox(certificate=certificate, password="another")) as inbox:
+    with mail_server(MailInbox(certificate=certificate, password=f"not-{PASSWORD}")) as inbox:
         trusting = ssl.create_default_context(cafile=str(certificate))
         why = mail(inbox, "starttls", context=trusting).send(message(), NOW_MS)
     assert why == f"{LOOPBACK}:{inbox.port} refuses the login of keptlog (code 535)"

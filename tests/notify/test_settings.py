@@ -36,7 +36,7 @@ def test_mail_goes_to_the_port_of_its_kind(tls: str, port: int) -> None:
     assert (smtp.port, smtp.recipients) == (port, ("a@example.org", "b@example.org"))
 
 
-SECRET = "planted-secret"
+SECRET = "planted-secret"  # noqa: S105  # nobody's
 WRONG = [
     ({"KEPTLOG_NOTIFY_SLAK_URL": SECRET}, "did you mean KEPTLOG_NOTIFY_SLACK_URL?"),
     ({"KEPTLOG_NOTIFY_WEBHOOK_URL": SECRET}, "write https://HOST/PATH"),
