@@ -92,6 +92,7 @@ WRONG_IMPORTS = [
     ("keptlog/spark/jobs.py", "import keptlog.table.store", DOWN),
     ("keptlog/sources/files.py", "import keptlog.table.store", DOWN),
     ("keptlog/sinks/new_file.py", "import keptlog.sources.files", DOWN),
+    ("keptlog/notify/memory.py", "import keptlog.table.store", DOWN),
     ("keptlog/ingest/kafka_logs.py", "import keptlog.passes.clean", DOWN),
     ("keptlog/passes/clean.py", "import keptlog.ingest.ingest_pass", DOWN),
     ("keptlog/passes/clean.py", "import pyspark", PASSES),

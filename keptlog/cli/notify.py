@@ -15,7 +15,7 @@ import click
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
-from keptlog.log.conditions import Evidence, Sighting, Standing, Thresholds
+from keptlog.log.conditions import Evidence, KnownCondition, Sighting, Thresholds
 from keptlog.log.iso_time import iso_time
 from keptlog.notify.adapters import adapters_of
 from keptlog.notify.delivery import Delivery
@@ -115,7 +115,7 @@ def _show(watch: Watch, *, as_json: bool) -> None:
     now_ms = clock_ms()
     seen = _look(watch.home, watch.settings.thresholds, now_ms)
     state, messages = watch.would_tell(seen)
-    holding = [each for each in state.standing if each.ended_ms is None and each.calm_since_ms is None]
+    holding = [each for each in state.known if each.ended_ms is None and each.calm_since_ms is None]
     if as_json:
         would_send = {way: [each.to_dict() for each in told] for way, told in messages.items()}
         print_json({"conditions": [_condition(each) for each in holding], "would_send": would_send})
@@ -198,19 +198,19 @@ def _why_spark_is_down(home: Path) -> str | None:
     return None
 
 
-def _condition(standing: Standing) -> dict[str, object]:
+def _condition(known: KnownCondition) -> dict[str, object]:
     return {
-        "condition": standing.matter.value,
-        "subject": standing.subject,
-        "topic": standing.topic or None,
-        "since_ms": standing.since_ms,
-        "text": standing.text,
-        "is_announced": standing.announced > 0,
-        "told": [way for way, level in standing.told.items() if level],
+        "condition": known.matter.value,
+        "subject": known.subject,
+        "topic": known.topic or None,
+        "since_ms": known.since_ms,
+        "text": known.text,
+        "is_announced": known.announced > 0,
+        "told": [way for way, level in known.told.items() if level],
     }
 
 
 def _as_json(delivery: Delivery) -> dict[str, object]:
-    holding: Sequence[Standing] = [each for each in delivery.state.standing if each.ended_ms is None]
+    holding: Sequence[KnownCondition] = [each for each in delivery.state.known if each.ended_ms is None]
     sent = [{"way": way, **message.to_dict()} for way, message in delivery.sent]
     return {"conditions": [_condition(each) for each in holding], "sent": sent, "not_delivered": delivery.failed}

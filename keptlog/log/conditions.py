@@ -2,7 +2,7 @@
 
 A condition has a matter and a subject: ``uncleanable`` of ``users-0``. It is one thing that is wrong, from when it is
 first seen until it is seen to be over. So there is one message when it begins and one when it clears, however often
-somebody looks in between (``Standing``):
+somebody looks in between (``KnownCondition``):
 
     look          1     2     3     4     5
     users-0       -     bad   bad   ok    ok
@@ -129,10 +129,10 @@ class Sighting:
         """The same with what else was found, about other matters."""
         return replace(self, conditions=(*self.conditions, *found.conditions), judged={**self.judged, **found.judged})
 
-    def covers(self, standing: Standing) -> bool:
+    def covers(self, known: KnownCondition) -> bool:
         """Whether the condition would have been seen if it were still there."""
-        is_judged = standing.topic in self.judged.get(standing.matter, ())
-        return is_judged or bool(standing.topic and self.is_gone(standing.topic))
+        is_judged = known.topic in self.judged.get(known.matter, ())
+        return is_judged or bool(known.topic and self.is_gone(known.topic))
 
     @property
     def levels(self) -> dict[str, Condition]:
@@ -153,7 +153,7 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class KnownCondition:
     """A condition as it is remembered from look to look."""
 
     matter: Matter
@@ -186,13 +186,13 @@ class Standing:
             return None
         return Event.GOT_WORSE if level else Event.BEGAN
 
-    def once_told(self, way: str) -> Standing:
+    def once_told(self, way: str) -> KnownCondition:
         """The same after ``event_for`` was told."""
         level = 0 if self.ended_ms is not None else self.announced
         return replace(self, told={**self.told, way: level})
 
 
-def after_look(known: Iterable[Standing], seen: Sighting, settle_ms: int) -> list[Standing]:
+def after_look(known: Iterable[KnownCondition], seen: Sighting, settle_ms: int) -> list[KnownCondition]:
     """What is remembered after one more look."""
     before, now = {each.id: each for each in known}, seen.levels
     present = [_present(before.get(name), each, seen.now_ms, settle_ms) for name, each in now.items()]
@@ -200,9 +200,9 @@ def after_look(known: Iterable[Standing], seen: Sighting, settle_ms: int) -> lis
     return sorted([*present, *(each for each in absent if each)], key=lambda each: (each.since_ms, each.id))
 
 
-def _present(before: Standing | None, seen: Condition, now_ms: int, settle_ms: int) -> Standing:
+def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle_ms: int) -> KnownCondition:
     if before is None:
-        before = Standing(seen.matter, seen.subject, seen.text, seen.topic, now_ms)
+        before = KnownCondition(seen.matter, seen.subject, seen.text, seen.topic, now_ms)
     elif before.ended_ms is not None:
         before = replace(before, since_ms=now_ms, announced=0, ended_ms=None, returns=before.returns + 1)
     lasts = now_ms - before.since_ms >= settle_ms
@@ -210,7 +210,7 @@ def _present(before: Standing | None, seen: Condition, now_ms: int, settle_ms: i
     return replace(before, text=seen.text, announced=announced, calm_since_ms=None)
 
 
-def _absent(before: Standing, seen: Sighting, settle_ms: int) -> Standing | None:
+def _absent(before: KnownCondition, seen: Sighting, settle_ms: int) -> KnownCondition | None:
     now_ms = seen.now_ms
     if before.ended_ms is not None:
         is_untold = any(before.told.values())

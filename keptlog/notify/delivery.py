@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from keptlog.log.conditions import Event, Standing
+from keptlog.log.conditions import Event, KnownCondition
 from keptlog.notify.adapters import Adapter
 from keptlog.notify.memory import NotifyFolder, NotifyState
 from keptlog.notify.messages import Message, message_of
@@ -22,7 +22,7 @@ MOST_APART = 10
 BUDGET_MS = 20_000
 """After this time no further message is begun: a sensor's tick has a minute for everything."""
 
-_Told = tuple[Standing, Event]
+_Told = tuple[KnownCondition, Event]
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Delivery:
 
 def to_be_told(state: NotifyState, way: str) -> list[list[_Told]]:
     """What is still to be told on one way, message by message."""
-    found = [(each, event) for each in state.standing if (event := each.event_for(way))]
+    found = [(each, event) for each in state.known if (event := each.event_for(way))]
     if len(found) > MOST_APART or (state.is_anew and found):
         return [found]
     return [[each] for each in found]

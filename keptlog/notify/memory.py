@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from keptlog.errors import StorageUnavailable
-from keptlog.log.conditions import Matter, Standing
+from keptlog.log.conditions import KnownCondition, Matter
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
@@ -40,14 +40,14 @@ _FORMAT = 1
 class NotifyState:
     """Conditions, and whether it is known what was told of them."""
 
-    standing: tuple[Standing, ...] = ()
+    known: tuple[KnownCondition, ...] = ()
     is_anew: bool = False
     """What was told was lost: all that is to be told now goes into one message."""
 
-    def with_told(self, told: Sequence[Standing], way: str) -> NotifyState:
+    def with_told(self, told: Sequence[KnownCondition], way: str) -> NotifyState:
         """The same once these were told on one way."""
         ids = {each.id for each in told}
-        return replace(self, standing=tuple(each.once_told(way) if each.id in ids else each for each in self.standing))
+        return replace(self, known=tuple(each.once_told(way) if each.id in ids else each for each in self.known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class NotifyFolder:
         Raises:
             StorageUnavailable: it can't be written.
         """
-        stored = {"format": _FORMAT, "is_anew": state.is_anew, "conditions": [_entry(each) for each in state.standing]}
+        stored = {"format": _FORMAT, "is_anew": state.is_anew, "conditions": [_entry(each) for each in state.known]}
         with self.telling_why():
             replace_file(self.path / _STATE, json.dumps(stored, indent=1).encode())
 
@@ -126,20 +126,20 @@ class NotifyFolder:
             ) from None
 
 
-def _entry(standing: Standing) -> dict[str, Any]:
-    return asdict(standing)
+def _entry(known: KnownCondition) -> dict[str, Any]:
+    return asdict(known)
 
 
 def _state(stored: Mapping[str, Any]) -> NotifyState:
     if stored["format"] != _FORMAT:
         raise ValueError(stored["format"])
-    standing = tuple(_standing(each) for each in stored["conditions"])
-    return NotifyState(standing, bool(stored["is_anew"]))
+    known = tuple(_known(each) for each in stored["conditions"])
+    return NotifyState(known, bool(stored["is_anew"]))
 
 
-def _standing(entry: Mapping[str, Any]) -> Standing:
+def _known(entry: Mapping[str, Any]) -> KnownCondition:
     told = {str(way): int(level) for way, level in entry["told"].items()}
     texts = {name: str(entry[name]) for name in ("subject", "text", "topic")}
     times = {name: None if entry[name] is None else int(entry[name]) for name in ("calm_since_ms", "ended_ms")}
     numbers = {name: int(entry[name]) for name in ("since_ms", "announced", "returns")}
-    return Standing(matter=Matter(entry["matter"]), told=told, **texts, **times, **numbers)  # type: ignore[arg-type]
+    return KnownCondition(matter=Matter(entry["matter"]), told=told, **texts, **times, **numbers)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keptlog.log.conditions import Event, Standing
+from keptlog.log.conditions import Event, KnownCondition
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 
@@ -46,7 +46,7 @@ class Message:
         }
 
 
-def message_of(home: str, told: Sequence[tuple[Standing, Event]]) -> Message:
+def message_of(home: str, told: Sequence[tuple[KnownCondition, Event]]) -> Message:
     """A message about conditions, one at least, and what is new about each."""
     home = shown(home)
     ids = [f"{home} {event} {each.id} {each.since_ms} {each.announced}" for each, event in told]
@@ -73,7 +73,7 @@ def shown(name: str) -> str:
     return " ".join(name.encode("utf-8", "replace").decode().split())
 
 
-def _title(told: Sequence[tuple[Standing, Event]]) -> str:
+def _title(told: Sequence[tuple[KnownCondition, Event]]) -> str:
     if len(told) == 1:
         each, event = told[0]
         what = f"{each.subject}: {each.matter}"
@@ -83,13 +83,13 @@ def _title(told: Sequence[tuple[Standing, Event]]) -> str:
     return f"{began}, {ended} over" if ended else began
 
 
-def _line(each: Standing, event: Event) -> str:
+def _line(each: KnownCondition, event: Event) -> str:
     if event is Event.CLEARED:
         return f"{each.subject}: {each.matter} is over, it began at {iso_time(each.since_ms)}. It was: {each.text}"
     return each.text
 
 
-def _event(each: Standing, event: Event) -> dict[str, Any]:
+def _event(each: KnownCondition, event: Event) -> dict[str, Any]:
     return {
         "event": event.value,
         "condition": each.matter.value,

@@ -86,8 +86,8 @@ class Watch:
         return state, {way: [message_of(self.name, told) for told in to_be_told(state, way)] for way in ways}
 
     def _after(self, state: NotifyState, seen: Sighting) -> NotifyState:
-        standing = after_look(state.standing, seen, self.settings.thresholds.settle_ms)
-        return replace(state, standing=tuple(standing))
+        known = after_look(state.known, seen, self.settings.thresholds.settle_ms)
+        return replace(state, known=tuple(known))
 
 
 def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bool] = lambda _topic: True) -> Sighting:

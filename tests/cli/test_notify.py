@@ -388,3 +388,24 @@ def cut_off(scene: Scene, broker: MockBroker) -> None:
     scene.store.create_topic("users", 4, SETTINGS)
     source = SourceIdentity("users", bootstrap=broker.bootstrap)
     scene.store.ingest("users", [Arrival(OffsetRange(0, None, 0, 10), ())], source, 4, new_id())
+
+
+def test_without_once_it_looks_again_and_again_and_outlives_a_full_disk(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    scene.break_log()
+    in_the_way = scene.home / "notify"
+    in_the_way.write_text("a file in the folder's place")
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if in_the_way.is_file():
+            in_the_way.unlink()
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    scene.environment.setattr("keptlog.cli.notify.time.sleep", pause)
+    outcome = scene.notify("--every", "7")
+    assert (outcome.code, pauses) == (130, [7, 7, 7])
+    assert "so it is not known what was told, and nothing is sent" in outcome.err
+    assert told(posts) == [("began", "uncleanable", "users-0")]

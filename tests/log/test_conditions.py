@@ -14,10 +14,10 @@ from keptlog.log.conditions import (
     REMEMBERED_MS,
     Condition,
     Event,
+    KnownCondition,
     Level,
     Matter,
     Sighting,
-    Standing,
     Thresholds,
     after_look,
     erasure_conditions,
@@ -45,13 +45,13 @@ class Told:
 
     def __init__(self, way: str = "way") -> None:
         self.way = way
-        self.standing: list[Standing] = []
+        self.known: list[KnownCondition] = []
 
     def look(self, seen: Sighting, *, is_delivered: bool = True) -> list[Event]:
-        self.standing = after_look(self.standing, seen, SETTLE_MS)
-        events = [event for each in self.standing if (event := each.event_for(self.way))]
+        self.known = after_look(self.known, seen, SETTLE_MS)
+        events = [event for each in self.known if (event := each.event_for(self.way))]
         if is_delivered:
-            self.standing = [each.once_told(self.way) if each.event_for(self.way) else each for each in self.standing]
+            self.known = [each.once_told(self.way) if each.event_for(self.way) else each for each in self.known]
         return events
 
 
@@ -69,7 +69,7 @@ def test_a_topic_that_was_not_looked_at_clears_nothing() -> None:
     told.look(sighting(0, BAD))
     unseen = Sighting(SETTLE_MS, (), {Matter.UNCLEANABLE: {"another"}, Matter.DEADLINE: {"t"}})
     assert [told.look(replace(unseen, now_ms=SETTLE_MS * n)) for n in range(1, 9)] == [[]] * 8
-    assert told.standing[0].calm_since_ms is None
+    assert told.known[0].calm_since_ms is None
 
 
 def test_a_topic_that_is_gone_takes_its_conditions_along() -> None:
@@ -91,7 +91,7 @@ def test_what_passed_before_anybody_was_told_leaves_no_trace() -> None:
     told = Told()
     told.look(sighting(0, SLOW))
     assert [told.look(sighting(at_ms)) for at_ms in (1, SETTLE_MS + 1)] == [[], []]
-    assert told.standing == []
+    assert told.known == []
 
 
 def test_a_condition_that_comes_and_goes_is_told_once() -> None:
@@ -151,7 +151,7 @@ def test_an_end_that_is_not_delivered_waits_and_is_given_up_in_the_end() -> None
     assert told.look(sighting(later_ms), is_delivered=False) == [Event.CLEARED]
     assert told.look(sighting(later_ms + GIVEN_UP_MS - 1), is_delivered=False) == [Event.CLEARED]
     assert told.look(sighting(later_ms + GIVEN_UP_MS)) == []
-    assert told.standing == []
+    assert told.known == []
 
 
 def test_what_was_over_before_it_could_be_told_is_not_told() -> None:
@@ -160,7 +160,7 @@ def test_what_was_over_before_it_could_be_told_is_not_told() -> None:
     assert told.look(sighting(1)) == []
     assert told.look(sighting(1 + SETTLE_MS)) == []
     assert told.look(sighting(1 + SETTLE_MS + REMEMBERED_MS)) == []
-    assert told.standing == []
+    assert told.known == []
 
 
 def test_a_new_way_is_told_what_holds() -> None:
@@ -183,7 +183,7 @@ def test_whatever_happens_beginnings_and_ends_take_turns(looks: list[tuple[str, 
         seen = Sighting(at_ms, (BAD,) if what == "bad" else (), judged)
         events = told.look(seen, is_delivered=is_delivered)
         assert len(events) <= 1
-        assert what != "unseen" or all(each is not Event.CLEARED for each in events) or told.standing[0].ended_ms
+        assert what != "unseen" or all(each is not Event.CLEARED for each in events) or told.known[0].ended_ms
         delivered += events if is_delivered else []
     assert delivered == [Event.BEGAN, Event.CLEARED] * (len(delivered) // 2) + [Event.BEGAN] * (len(delivered) % 2)
 

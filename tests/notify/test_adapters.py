@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.log.conditions import Condition, Event, Matter, Standing
+from keptlog.log.conditions import Condition, Event, KnownCondition, Matter
 from keptlog.notify.adapters import LogLines, Mail, Slack, Webhook, adapters_of
 from keptlog.notify.messages import LINES, Message, message_of, trial_message
 from keptlog.notify.settings import HttpSettings, SmtpSettings, notify_settings
@@ -23,13 +23,13 @@ PASSWORD, TOKEN = "planted-mail-password", "planted-webhook-token"
 PATH = "path-that-is-secret"
 
 
-def standing(subject: str = "users-0", text: str = "users-0 is <uncleanable> & more") -> Standing:
+def known(subject: str = "users-0", text: str = "users-0 is <uncleanable> & more") -> KnownCondition:
     condition = Condition(Matter.UNCLEANABLE, subject, text, "users")
-    return Standing(condition.matter, condition.subject, condition.text, condition.topic, NOW_MS, announced=2)
+    return KnownCondition(condition.matter, condition.subject, condition.text, condition.topic, NOW_MS, announced=2)
 
 
 def message(*, event: Event = Event.BEGAN) -> Message:
-    return message_of("crm", [(standing(), event)])
+    return message_of("crm", [(known(), event)])
 
 
 def mail(inbox: MailInbox, tls: str = "none", **given: object) -> Mail:
@@ -166,7 +166,7 @@ def test_log_lines_go_to_a_logger_of_their_own(caplog: pytest.LogCaptureFixture)
 
 
 def test_very_many_conditions_are_one_message_whose_words_end_somewhere() -> None:
-    many = message_of("crm", [(standing(f"users-{n}"), Event.BEGAN) for n in range(300)])
+    many = message_of("crm", [(known(f"users-{n}"), Event.BEGAN) for n in range(300)])
     assert many.title == "keptlog crm: 300 conditions"
     assert (len(many.lines), len(many.events)) == (LINES + 1, 300)
     assert many.lines[-1] == "and 250 more conditions"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.conditions import Thresholds
-from keptlog.notify.settings import NotifySettings, notify_settings
+from keptlog.notify.settings import _NAMES, NotifySettings, notify_settings
+from tests.test_style import ROOT
 
 SMTP = {
     "KEPTLOG_NOTIFY_SMTP_HOST": "mail.example.org",
@@ -76,3 +79,9 @@ def test_a_time_below_zero_or_a_date_is_refused() -> None:
     for text in ("-1m", "2026-01-01"):
         with pytest.raises(InvalidConfig):
             notify_settings({"KEPTLOG_NOTIFY_SETTLE": text})
+
+
+def test_the_page_has_every_variable_and_no_other() -> None:
+    page = (ROOT / "docs" / "notify.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:KEPTLOG_NOTIFY|…)_([A-Z_]+)`", page)) - {"TLS"}
+    assert named == set(_NAMES)

@@ -18,6 +18,9 @@ SECRETS = {
     "the bucket's secret key": "planted-s3-secret-key",
     "the broker's password": "planted-sasl-password",
     "Spark's token": TOKEN,
+    "the path of a webhook": "planted-hook-path",
+    "the token of a webhook": "planted-hook-token",
+    "the mail server's password": "planted-mail-password",
     "the erasure secret": "5ec4e7" * 11,
 }
 COMMANDS = {
@@ -30,6 +33,9 @@ COMMANDS = {
     "erase users --key a --by 30d --yes": 0,
     "clean users": 1,  # Spark's server is not there
     "ingest kafka --topic users": 1,  # nor is the broker
+    "notify --test": 1,  # nor is anybody who is to be told
+    "notify --once --json": 1,
+    "notify --dry-run": 1,
     "purge": 0,
     "topic delete users --yes": 0,
     "receipt list --json": 0,
@@ -52,6 +58,15 @@ def environment(home: Path, tmp_path: Path, bucket: ABucket, monkeypatch: pytest
         "KEPTLOG_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": SECRETS["Spark's token"],
         "KEPTLOG_SPARK_MASTER": f"sc://127.0.0.1:1/;token={TOKEN}",
+        "KEPTLOG_NOTIFY_WEBHOOK_URL": f"http://127.0.0.1:1/{SECRETS['the path of a webhook']}",
+        "KEPTLOG_NOTIFY_WEBHOOK_TOKEN": SECRETS["the token of a webhook"],
+        "KEPTLOG_NOTIFY_SLACK_URL": f"http://127.0.0.1:1/{SECRETS['the path of a webhook']}",
+        "KEPTLOG_NOTIFY_SMTP_HOST": "127.0.0.1",
+        "KEPTLOG_NOTIFY_SMTP_PORT": "1",
+        "KEPTLOG_NOTIFY_SMTP_FROM": "keptlog@example.org",
+        "KEPTLOG_NOTIFY_SMTP_TO": "somebody@example.org",
+        "KEPTLOG_NOTIFY_SMTP_USER": "keptlog",
+        "KEPTLOG_NOTIFY_SMTP_PASSWORD": SECRETS["the mail server's password"],
         "KEPTLOG_ERASURE_SECRET": SECRETS["the erasure secret"],
         "PYICEBERG_CATALOG__KEPTLOG__TYPE": "sql",
         "PYICEBERG_CATALOG__KEPTLOG__URI": f"sqlite:///{tmp_path / 'catalog.db'}",

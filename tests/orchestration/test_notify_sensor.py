@@ -1,0 +1,158 @@
+"""The sensor that tells people: what the other sensors have seen, to a real server; idle where nobody is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.errors import StorageUnavailable
+from keptlog.home import new_id
+from keptlog.notify.ticks import last_ticks
+from keptlog.passes.clean import Cleaner
+from tests.in_process import in_process_engine
+from tests.notify.servers import HttpInbox, web_server
+from tests.orchestration.conftest import World
+from tests.orchestration.ingesting import ingest_world
+from tests.orchestration.shipped import CLEAN_SENSORS, SENSORS, ingest_lag_sensor
+
+MINUTE_MS = 60_000
+notify_sensor = SENSORS["notify_sensor"]
+
+
+@pytest.fixture
+def posts(monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpInbox]:
+    with web_server() as inbox:
+        monkeypatch.setenv("KEPTLOG_NOTIFY_WEBHOOK_URL", inbox.url)
+        yield inbox
+
+
+class CrmAlone(World):
+    """The same home, of which only some topics are looked after."""
+
+    @property
+    def log_store(self) -> LogStoreResource:
+        return LogStoreResource(home=str(self.path), topics=["crm.*"])
+
+
+def told(inbox: HttpInbox) -> list[tuple[str, str, str]]:
+    return [(each["event"], each["condition"], each["subject"]) for body in inbox.taken for each in body["events"]]
+
+
+def clean(world: World) -> None:
+    """As a run does, in this process and without Spark."""
+    cleaner = Cleaner(world.store, in_process_engine(world.store.files))
+    cleaner.commit(cleaner.stage(cleaner.begin([], new_id(), now_ms=world.now_ms, requested=False)))
+
+
+def ticks(world: World, count: int) -> list[str]:
+    """Why each of some ticks asks for no run; a process of its own for each, minutes apart."""
+    said = []
+    for _ in range(count):
+        world.now_ms += 2 * MINUTE_MS
+        world.reopen()
+        said.append(world.skips(notify_sensor))
+    return said
+
+
+def test_it_is_idle_and_looks_at_nothing_where_nobody_is_named(world: World, looked_at: list[str]) -> None:
+    world.topic("users")
+    looked_at.clear()
+    assert world.skips(notify_sensor).startswith("nobody is told of anything: set KEPTLOG_NOTIFY_WEBHOOK_URL")
+    assert looked_at == []
+    assert not (world.path / "notify").exists()
+
+
+def test_a_wrong_setting_is_said_in_every_tick(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_NOTIFY_SLAK_URL", "https://planted")
+    said = world.skips(notify_sensor)
+    assert said.startswith("nobody is told of anything: KEPTLOG_NOTIFY_SLAK_URL is not known: did you mean")
+    assert "planted" not in said
+
+
+def test_a_log_that_breaks_and_is_mended_is_told_by_two_messages(world: World, posts: HttpInbox) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    mend = world.break_segment("users")
+    clean(world)
+    assert ticks(world, 4) == ["1 condition, 1 message sent", *["1 condition, 0 messages sent"] * 3]
+    mend()
+    clean(world)
+    ticks(world, 4)
+    assert told(posts) == [("began", "uncleanable", "users-0"), ("cleared", "uncleanable", "users-0")]
+
+
+def test_it_sees_with_the_eyes_of_the_other_sensors(world: World, posts: HttpInbox, looked_at: list[str]) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"))
+    world.reopen()
+    world.tick(CLEAN_SENSORS[0])
+    looked_at.clear()
+    world.tick(notify_sensor)
+    assert looked_at == []
+
+
+def test_a_message_that_is_not_delivered_is_said_and_sent_later(world: World, posts: HttpInbox) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.break_segment("users")
+    clean(world)
+    posts.status = 500
+    assert ticks(world, 2)[-1].endswith(f"not delivered by webhook: 127.0.0.1:{posts.port} answers 500")
+    posts.status = 200
+    assert ticks(world, 2) == ["1 condition, 1 message sent", "1 condition, 0 messages sent"]
+
+
+def test_topics_that_a_mount_does_not_look_after_are_left_to_others(world: World, posts: HttpInbox) -> None:
+    """Two sensors on one home share what is remembered."""
+    for topic in ("crm.users", "sales.orders"):
+        world.topic(topic)
+        world.append(topic, ("a", "1"), ("a", "2"))
+        world.break_segment(topic)
+    clean(world)
+    ticks(world, 1)
+    assert len(told(posts)) == 2
+    ticks(CrmAlone(world.path, world.instance, world.now_ms), 4)
+    assert len(told(posts)) == 2
+
+
+def test_a_home_that_cannot_be_opened_is_told_once_it_lasts(world: World, posts: HttpInbox) -> None:
+    world.topic("users")
+    (world.path / "catalog.db").write_bytes(b"this is no database" * 1000)
+    ticks(world, 3)
+    assert told(posts) == [("began", "catalog", "all topics")]
+
+
+def test_what_the_ingest_sensor_has_heard_is_told(posts: HttpInbox, tmp_path: Path) -> None:
+    with ingest_world(tmp_path / "home") as here:
+        here.knows("users", 10)
+        here.produce("users", ("a", "1"))
+        here.world.tick(notify_sensor)
+        assert told(posts) == []
+        here.world.tick(ingest_lag_sensor)
+        here.world.tick(notify_sensor)
+    assert told(posts) == [("began", "stopped ingest", "users-0")]
+
+
+def test_every_cleaning_sensor_leaves_its_tick_in_the_home(world: World) -> None:
+    world.topic("users")
+    for sensor in CLEAN_SENSORS:
+        world.now_ms += MINUTE_MS
+        world.tick(sensor)
+        (left,) = last_ticks(world.path) or ()
+        assert (left.sensors, left.at_ms, left.interval_ms) == (
+            "the cleaning sensors of keptlog",
+            world.now_ms,
+            30_000,
+        )
+
+
+def test_a_tick_that_fails_for_its_catalog_is_a_tick_all_the_same(world: World) -> None:
+    world.topic("users")
+    (world.path / "catalog.db").write_bytes(b"this is no database" * 1000)
+    world.reopen()
+    with pytest.raises(StorageUnavailable):
+        world.tick(CLEAN_SENSORS[0])
+    assert last_ticks(world.path)
