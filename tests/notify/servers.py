@@ -37,9 +37,9 @@ class HttpInbox:
 
 
 @contextmanager
-def web_server(port: int = 0, inbox: HttpInbox | None = None) -> Iterator[HttpInbox]:
+def web_server(port: int = 0, there: HttpInbox | None = None) -> Iterator[HttpInbox]:
     """A server for POSTs; with a port and an inbox one that comes back where it was."""
-    inbox = inbox or HttpInbox()
+    inbox = there or HttpInbox()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -85,9 +85,9 @@ class MailInbox:
 
 
 @contextmanager
-def mail_server(inbox: MailInbox | None = None) -> Iterator[MailInbox]:
+def mail_server(there: MailInbox | None = None) -> Iterator[MailInbox]:
     """A server that speaks as much of SMTP as a client needs (RFC 5321, STARTTLS, AUTH PLAIN)."""
-    inbox = inbox or MailInbox()
+    inbox = there or MailInbox()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -155,7 +155,7 @@ class _Session:
             self.connection = context.wrap_socket(self.connection, server_side=True)
         except ssl.SSLError:
             return False  # it does not trust us
-        self.lines = self.connection.makefile("rb")  # type: ignore[assignment]
+        self.lines = self.connection.makefile("rb")
         self.is_secure = True
         return True
 

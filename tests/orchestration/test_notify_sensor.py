@@ -141,7 +141,7 @@ def test_every_cleaning_sensor_leaves_its_tick_in_the_home(world: World) -> None
     for sensor in CLEAN_SENSORS:
         world.now_ms += MINUTE_MS
         world.tick(sensor)
-        (left,) = last_ticks(world.path) or ()
+        (left,) = last_ticks(world.path) or []
         assert (left.sensors, left.at_ms, left.interval_ms) == (
             "the cleaning sensors of keptlog",
             world.now_ms,

@@ -61,6 +61,7 @@ def environment(home: Path, tmp_path: Path, bucket: ABucket, monkeypatch: pytest
         "KEPTLOG_NOTIFY_WEBHOOK_URL": f"http://127.0.0.1:1/{SECRETS['the path of a webhook']}",
         "KEPTLOG_NOTIFY_WEBHOOK_TOKEN": SECRETS["the token of a webhook"],
         "KEPTLOG_NOTIFY_SLACK_URL": f"http://127.0.0.1:1/{SECRETS['the path of a webhook']}",
+        "KEPTLOG_NOTIFY_SETTLE": "0s",
         "KEPTLOG_NOTIFY_SMTP_HOST": "127.0.0.1",
         "KEPTLOG_NOTIFY_SMTP_PORT": "1",
         "KEPTLOG_NOTIFY_SMTP_FROM": "keptlog@example.org",
