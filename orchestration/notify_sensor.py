@@ -70,7 +70,7 @@ def _told(tick: Tick) -> str:
         log.info("sent by %s: %s", way, message.text)
     for way, why in delivery.failed.items():
         log.error("not delivered by %s, it is tried again at the next tick: %s", way, why)
-    holding = sum(each.ended_ms is None for each in delivery.state.known)
+    holding = sum(each.holds for each in delivery.state.known)
     failed = [f"not delivered by {way}: {why}" for way, why in delivery.failed.items()]
     sent = f"{counted(len(delivery.sent), 'message')} sent"
     return "; ".join([f"{counted(holding, 'condition')}, {sent}", *failed])

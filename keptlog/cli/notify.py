@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -115,7 +114,7 @@ def _show(watch: Watch, *, as_json: bool) -> None:
     now_ms = clock_ms()
     seen = _look(watch.home, watch.settings.thresholds, now_ms)
     state, messages = watch.would_tell(seen)
-    holding = [each for each in state.known if each.ended_ms is None and each.calm_since_ms is None]
+    holding = [each for each in state.known if each.holds]
     if as_json:
         would_send = {way: [each.to_dict() for each in told] for way, told in messages.items()}
         print_json({"conditions": [_condition(each) for each in holding], "would_send": would_send})
@@ -211,6 +210,6 @@ def _condition(known: KnownCondition) -> dict[str, object]:
 
 
 def _as_json(delivery: Delivery) -> dict[str, object]:
-    holding: Sequence[KnownCondition] = [each for each in delivery.state.known if each.ended_ms is None]
+    holding = [each for each in delivery.state.known if each.holds]
     sent = [{"way": way, **message.to_dict()} for way, message in delivery.sent]
     return {"conditions": [_condition(each) for each in holding], "sent": sent, "not_delivered": delivery.failed}

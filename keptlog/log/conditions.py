@@ -101,6 +101,8 @@ class Condition:
     level: Level = Level.BROKEN
     is_sure: bool = True
     """Whether it is told at once; else only if it lasts."""
+    lasts_ms: int = 0
+    """So long it must have been seen before it is told."""
 
     @property
     def id(self) -> str:
@@ -164,6 +166,8 @@ class KnownCondition:
     """When it was first seen."""
     announced: int = 0
     """The level that people are to know of; 0 while it may still pass by itself."""
+    level: int = 0
+    """As it was last seen."""
     calm_since_ms: int | None = None
     """Since when it is not seen any more."""
     ended_ms: int | None = None
@@ -176,6 +180,11 @@ class KnownCondition:
     @property
     def id(self) -> str:
         return f"{self.matter} {self.subject}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether it was seen by the last look that could see it, and something is wrong."""
+        return self.level > Level.OPEN and self.calm_since_ms is None and self.ended_ms is None
 
     def event_for(self, way: str) -> Event | None:
         """What is still to be told on one way; null if nothing is."""
@@ -205,9 +214,10 @@ def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle
         before = KnownCondition(seen.matter, seen.subject, seen.text, seen.topic, now_ms)
     elif before.ended_ms is not None:
         before = replace(before, since_ms=now_ms, announced=0, ended_ms=None, returns=before.returns + 1)
-    lasts = now_ms - before.since_ms >= settle_ms
-    announced = max(before.announced, int(seen.level)) if seen.is_sure or lasts else before.announced
-    return replace(before, text=seen.text, announced=announced, calm_since_ms=None)
+    to_last_ms = seen.lasts_ms if seen.is_sure else max(seen.lasts_ms, settle_ms)
+    lasts = now_ms - before.since_ms >= to_last_ms
+    announced = max(before.announced, int(seen.level)) if lasts else before.announced
+    return replace(before, text=seen.text, level=int(seen.level), announced=announced, calm_since_ms=None)
 
 
 def _absent(before: KnownCondition, seen: Sighting, settle_ms: int) -> KnownCondition | None:
@@ -238,7 +248,9 @@ def log_conditions(assessments: Iterable[Assessment], now_ms: int, limits: Thres
             continue
         text = f"{name} has records that were to be compacted by {iso_time(deadline_ms)} (max.compaction.lag.ms)"
         if now_ms - deadline_ms > limits.late_ms:
-            yield Condition(Matter.DEADLINE, str(name), f"{text}, and are not", name.topic)
+            # Old records that have just come in are past it at once: their clean is given its time too.
+            late = f"{text}, and are not"
+            yield Condition(Matter.DEADLINE, str(name), late, name.topic, lasts_ms=limits.late_ms)
         # That a deadline comes near is how most logs are cleaned. It matters where a clean was due before, or failed.
         elif deadline_ms - now_ms < limits.deadline_near_ms and (mark or each.trigger):
             if each.trigger is Trigger.MAX_COMPACTION_LAG and not mark:

@@ -141,5 +141,5 @@ def _known(entry: Mapping[str, Any]) -> KnownCondition:
     told = {str(way): int(level) for way, level in entry["told"].items()}
     texts = {name: str(entry[name]) for name in ("subject", "text", "topic")}
     times = {name: None if entry[name] is None else int(entry[name]) for name in ("calm_since_ms", "ended_ms")}
-    numbers = {name: int(entry[name]) for name in ("since_ms", "announced", "returns")}
+    numbers = {name: int(entry[name]) for name in ("since_ms", "announced", "level", "returns")}
     return KnownCondition(matter=Matter(entry["matter"]), told=told, **texts, **times, **numbers)  # type: ignore[arg-type]

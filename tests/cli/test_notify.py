@@ -53,20 +53,20 @@ class Scene:
         records = [NewRecord(b"key-of-a-person", value, NOW_MS - DAY_MS, 0) for value in (b"1", b"2")]
         self.store.append(name, records, new_id(), NOW_MS)
 
-    def clean(self) -> None:
+    def clean(self, topic: str) -> None:
         cleaner = Cleaner(self.store, in_process_engine(self.store.files))
-        cleaner.commit(cleaner.stage(cleaner.begin([], new_id(), now_ms=self.now_ms, requested=False)))
+        cleaner.commit(cleaner.stage(cleaner.begin([topic], new_id(), now_ms=self.now_ms, requested=True)))
 
     def break_log(self, topic: str = "users") -> Callable[[], None]:
         """Make its segment unreadable and let a clean fail; mends it and cleans when it is called."""
         path = Path(self.store.logs(topic)[0].segments[0].path.removeprefix("file://"))
         content = path.read_bytes()
         path.write_bytes(b"this is no Parquet file")
-        self.clean()
+        self.clean(topic)
 
         def mend() -> None:
             path.write_bytes(content)
-            self.clean()
+            self.clean(topic)
 
         return mend
 
@@ -208,6 +208,22 @@ def test_a_catalog_that_is_gone_is_one_condition_and_clears_nothing(scene: Scene
     scene._store.clear()
     assert [scene.notify().code for _ in range(3)] == [0] * 3
     assert told(posts)[2:] == [("cleared", "catalog", "all topics")]
+
+
+def test_a_log_that_nobody_cleans_in_time_is_told_and_one_that_gets_old_records_is_not(
+    scene: Scene, posts: HttpInbox
+) -> None:
+    """Its records are a day old when they come in, and were to be compacted within an hour."""
+    scene.topic(max_compaction_lag_ms=str(60 * MINUTE_MS))
+    outcomes = [scene.notify() for _ in range(3)]
+    assert (posts.posts, [each.code for each in outcomes]) == ([], [0] * 3)
+    assert "were to be compacted by" in scene.notify("--dry-run", after_ms=0).out
+    scene.notify()
+    assert told(posts) == [("began", "compaction deadline", "users-0")]
+    scene.clean("users")
+    scene.notify()
+    scene.notify()
+    assert told(posts)[1:] == [("cleared", "compaction deadline", "users-0")]
 
 
 def test_a_topic_that_is_deleted_takes_its_conditions_along(scene: Scene, posts: HttpInbox) -> None:
