@@ -27,11 +27,12 @@ SECRETS = {
     "the erasure secret": "5ec4e7" * 11,
     "Spark's token": TOKEN,
     "the token in an address": "planted-address-token",
+    "the path of a webhook": "planted-hook-path",
 }
 CATALOG = "PYICEBERG_CATALOG__KEPTLOG__"
 HOUR_MS = 3_600_000
 BROKEN = ("clean_logs", "purge")
-SENSORS = {"max_compaction_lag_sensor", "dirty_ratio_sensor", "ingest_lag_sensor"}
+SENSORS = {"max_compaction_lag_sensor", "dirty_ratio_sensor", "ingest_lag_sensor", "notify_sensor"}
 
 
 @pytest.fixture
@@ -45,6 +46,8 @@ def lake(tmp_path: Path) -> Iterator[Path]:
             "KEPTLOG_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
             "KEPTLOG_SPARK_MASTER": f"sc://127.0.0.1:1/;token={SECRETS['the token in an address']}",
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": TOKEN,
+            "KEPTLOG_NOTIFY_WEBHOOK_URL": f"http://127.0.0.1:1/{SECRETS['the path of a webhook']}",
+            "KEPTLOG_NOTIFY_SETTLE": "0s",
             "KEPTLOG_ERASURE_SECRET": SECRETS["the erasure secret"],
             f"{CATALOG}TYPE": "sql",
             f"{CATALOG}URI": f"sqlite:///{tmp_path / 'catalog.db'}",
@@ -104,6 +107,9 @@ def test_nothing_is_stored_or_shown(lake: Path) -> None:
 
         assert [failed.count(job) for job in ("clean_logs", "purge", "ingest_kafka")] == [3, 2, 1]
         assert "log_store" in told
+        assert told.count("not delivered by webhook") == 3
+        for home in ("home", "second", "third"):
+            assert found_in_files(lake / home / "notify", SECRETS) == []
         assert found_in(told, SECRETS) == []
         assert found_in_files(storage, SECRETS) == []
         assert in_databases(storage) == []
