@@ -23,9 +23,10 @@ from keptlog.notify.settings import notify_settings
 from keptlog.passes.watch import (
     Watch,
     check_evidence,
+    ingest_evidence,
     sighting_of,
     spark_evidence,
-    stopped_evidence,
+    without_brokers,
     without_catalog,
 )
 
@@ -85,7 +86,8 @@ def _look(tick: Tick, limits: Thresholds) -> Sighting:
     else:
         sighting = sighting_of(seen, limits, _meant(log_store.topics))
         sighting = sighting.with_evidence(check_evidence(log_store.path, seen, sighting))
-        sighting = sighting.with_evidence(_stopped(tick, now_ms))
+        none = without_brokers(seen)
+        sighting = sighting.with_evidence(_stopped(tick, now_ms) if none is None else none)
     return sighting.with_evidence(spark_evidence(tick.why_spark_is_down()))
 
 
@@ -98,5 +100,4 @@ def _stopped(tick: Tick, now_ms: int) -> Evidence:
     scan = lag_memory_of(tick.log_store).scanner.last
     if scan is None or not scan.now_ms <= now_ms < scan.now_ms + _LAGS_LAST_MS:
         return Evidence()
-    stopped = {name: reason for topic in scan.topics for name, reason in topic.stopped.items()}
-    return stopped_evidence(stopped, [topic.topic for topic in scan.topics])
+    return ingest_evidence(scan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -24,10 +23,11 @@ from keptlog.passes.observer import Overview, observe
 from keptlog.passes.watch import (
     Watch,
     check_evidence,
+    ingest_evidence,
     sighting_of,
     spark_evidence,
-    stopped_evidence,
     tick_evidence,
+    without_brokers,
     without_catalog,
 )
 from keptlog.settings import SPARK_MASTER, home_path, spark_settings
@@ -165,8 +165,8 @@ def _look(home: Path, limits: Thresholds, now_ms: int) -> Sighting:
 
 def _stopped(home: Path, seen: Overview) -> Evidence:
     """What ingests have stopped at, asked of the brokers; nothing where none can be asked."""
-    if not any(json.loads(source).get("bootstrap") for source in seen.sources.values()):
-        return Evidence()
+    if (none := without_brokers(seen)) is not None:
+        return none
     try:
         # They take long to import, and confluent_kafka may not be there.
         from keptlog.home import client_settings, open_home  # noqa: PLC0415
@@ -176,10 +176,7 @@ def _stopped(home: Path, seen: Overview) -> Evidence:
     except (KeptlogError, ModuleNotFoundError) as error:
         _logger.warning("whether ingests are stopped is not known: %s", first_line(error))
         return Evidence()
-    for line in scan.unanswered:
-        _logger.warning("whether ingests are stopped is not known: %s", line)
-    stopped = {name: reason for topic in scan.topics for name, reason in topic.stopped.items()}
-    return stopped_evidence(stopped, [topic.topic for topic in scan.topics])
+    return ingest_evidence(scan)
 
 
 def _why_spark_is_down(home: Path) -> str | None:

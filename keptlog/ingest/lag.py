@@ -109,6 +109,20 @@ class LagScan:
     topics: tuple[TopicLag, ...]
     unanswered: tuple[str, ...]
     """What is not known, and why: a line for each cluster that does not answer, and each topic that is not there."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """By address, why a cluster did not answer."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """By topic, why its source is not there."""
+
+    @property
+    def asked(self) -> list[str]:
+        """Topics of which something is known."""
+        return [*(each.topic for each in self.topics), *self.missing]
+
+    @property
+    def stopped(self) -> dict[TopicPartition, str]:
+        """What must not be gone on with, and why, of all topics."""
+        return {name: reason for each in self.topics for name, reason in each.stopped.items()}
 
 
 @dataclass
@@ -153,17 +167,19 @@ class LagScanner:
             if stored.source:
                 clusters[stored.source.bootstrap].add(stored.source.topic)
         found = _ask(settings, clusters)
-        unanswered = [str(answer) for answer in found.values() if isinstance(answer, KeptlogError)]
+        silent = {where or "": str(answer) for where, answer in found.items() if isinstance(answer, KeptlogError)}
         topics: list[TopicLag] = []
+        missing: dict[str, str] = {}
         for topic, (location, stored) in sorted(sources.items()):
             answer = found[stored.source.bootstrap] if stored.source else None
             if stored.source is None or not isinstance(answer, BrokerTopics):
                 continue
             if stored.source.topic in answer.missing:
-                unanswered.append(f"{topic}: {answer.missing[stored.source.topic]}")
+                missing[topic] = str(answer.missing[stored.source.topic])
             else:
                 topics.append(self._lag_of(topic, location, stored, answer.topics[stored.source.topic], now_ms))
-        self.last = LagScan(now_ms, tuple(topics), tuple(unanswered))
+        unanswered = (*silent.values(), *(f"{topic}: {why}" for topic, why in missing.items()))
+        self.last = LagScan(now_ms, tuple(topics), unanswered, silent, missing)
         return self.last
 
     def _lag_of(self, topic: str, location: str, stored: StoredSource, there: SourceTopic, now_ms: int) -> TopicLag:

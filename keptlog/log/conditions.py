@@ -51,6 +51,7 @@ class Matter(StrEnum):
     DEADLINE = "compaction deadline"
     UNCLEANABLE = "uncleanable"
     INGEST = "stopped ingest"
+    BROKER = "broker"
     CHECK = "broken check"
     ERASURE = "erasure deadline"
     UNREADABLE = "unreadable"
@@ -293,6 +294,11 @@ def unreadable_condition(topic: str, reason: str, *, is_outage: bool) -> Conditi
 def stopped_condition(name: str, topic: str, reason: str) -> Condition:
     """A topic-partition that an ingest leaves alone."""
     return Condition(Matter.INGEST, name, _line(f"the ingest of {name} is stopped: {reason}"), topic)
+
+
+def silent_condition(address: str, reason: str) -> Condition:
+    """A cluster that topics are ingested from does not answer."""
+    return Condition(Matter.BROKER, address, _line(f"nothing can be ingested: {reason}"), is_sure=False)
 
 
 def check_condition(name: str, topic: str, problems: Mapping[str, str]) -> Condition:

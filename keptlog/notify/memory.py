@@ -71,12 +71,13 @@ class NotifyFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+            with self.telling_why():
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+                    is_mine = True
+                except BlockingIOError:
+                    is_mine = False
+            yield is_mine
         finally:
             os.close(descriptor)
 

@@ -7,9 +7,11 @@ clears nothing. What becomes of a sighting is decided in ``keptlog.log.condition
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.conditions import (
@@ -24,6 +26,7 @@ from keptlog.log.conditions import (
     log_conditions,
     outage_condition,
     silence_condition,
+    silent_condition,
     stopped_condition,
     unreadable_condition,
 )
@@ -38,6 +41,26 @@ from keptlog.notify.ticks import last_ticks
 from keptlog.passes.observer import Overview
 
 _NO_TOPIC = ""
+
+
+class BrokersAsked(Protocol):
+    """What brokers have said of the topics that are ingested from them."""
+
+    @property
+    def asked(self) -> Collection[str]:
+        """Topics of which something is known."""
+
+    @property
+    def stopped(self) -> Mapping[TopicPartition, str]:
+        """What must not be gone on with, and why."""
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """By topic, why its source is not there."""
+
+    @property
+    def silent(self) -> Mapping[str, str]:
+        """By address, why a cluster did not answer."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +154,20 @@ def spark_evidence(why_down: str | None) -> Evidence:
     return Evidence(found, {Matter.SPARK: {_NO_TOPIC}})
 
 
-def stopped_evidence(stopped: Mapping[TopicPartition, str], asked: Sequence[str]) -> Evidence:
-    """What ingests leave alone, of the topics whose brokers have answered."""
-    found = [stopped_condition(str(name), name.topic, reason) for name, reason in stopped.items()]
-    return Evidence(found, {Matter.INGEST: set(asked)})
+def ingest_evidence(scan: BrokersAsked) -> Evidence:
+    """What ingests leave alone, of the topics whose brokers have answered, and the brokers that have not."""
+    stopped = [stopped_condition(str(name), name.topic, reason) for name, reason in scan.stopped.items()]
+    missing = [stopped_condition(topic, topic, reason) for topic, reason in scan.missing.items()]
+    silent = [silent_condition(address, reason) for address, reason in scan.silent.items()]
+    return Evidence([*stopped, *missing, *silent], {Matter.INGEST: scan.asked, Matter.BROKER: {_NO_TOPIC}})
+
+
+def without_brokers(seen: Overview) -> Evidence | None:
+    """That no broker is waited for; null if a topic has one."""
+    if any(json.loads(source).get("bootstrap") for source in seen.sources.values()):
+        return None
+    is_whole = not (seen.behind or seen.unreadable)
+    return Evidence((), {Matter.BROKER: {_NO_TOPIC}} if is_whole else {})
 
 
 def check_evidence(home: Path, seen: Overview, sighting: Sighting) -> Evidence:

@@ -393,13 +393,15 @@ def test_a_broker_that_does_not_answer_clears_nothing(scene: Scene, posts: HttpI
         cut_off(scene, broker)
         scene.notify()
         del broker
-    assert "whether ingests are stopped is not known" in scene.notify().err
-    state = json.loads((scene.home / "notify" / "state.json").read_text())
-    assert [(each["subject"], each["calm_since_ms"]) for each in state["conditions"]] == [("users-0", None)]
+    scene.notify()
+    scene.notify()
+    assert [each[:2] for each in told(posts)] == [("began", "stopped ingest"), ("began", "broker")]
+    assert "nothing can be ingested" in posts.posts[1]["text"]
 
 
 def cut_off(scene: Scene, broker: MockBroker) -> None:
-    """A topic here that has read ten offsets of a log that has one."""
+    """A topic here that has read ten offsets of a log that has one; a broker that is gone is not waited for long."""
+    scene.environment.setattr("keptlog.ingest.lag.WAIT_SECONDS", 1)
     broker.produce("users", ("a", "1"))
     scene.store.create_topic("users", 4, SETTINGS)
     source = SourceIdentity("users", bootstrap=broker.bootstrap)
@@ -425,3 +427,15 @@ def test_without_once_it_looks_again_and_again_and_outlives_a_full_disk(scene: S
     assert (outcome.code, pauses) == (130, [7, 7, 7])
     assert "so it is not known what was told, and nothing is sent" in outcome.err
     assert told(posts) == [("began", "uncleanable", "users-0")]
+
+
+def test_a_broker_that_no_topic_has_any_more_is_not_missed(scene: Scene, posts: HttpInbox) -> None:
+    with mock_broker() as broker:
+        cut_off(scene, broker)
+        del broker
+    scene.notify()
+    scene.notify()
+    scene.store.delete_topic("users", scene.now_ms)
+    scene.notify()
+    scene.notify()
+    assert [each[:2] for each in told(posts)] == [("began", "broker"), ("cleared", "broker")]
