@@ -97,7 +97,9 @@ def _tell(watch: Watch, *, as_json: bool) -> bool:
     now_ms = clock_ms()
     delivery = watch.tell(lambda: _look(watch.home, watch.settings.thresholds, now_ms))
     if delivery is None:
-        click.echo("keptlog: another notify is at work in this home, and tells what there is", err=True)
+        # It is no failure, and cron mails whatever stands on stderr.
+        busy = "another notify is at work in this home, and tells what there is"
+        print_json({"left_alone": busy}) if as_json else click.echo(busy)
         return True
     if as_json:
         print_json(_as_json(delivery))

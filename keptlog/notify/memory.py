@@ -96,12 +96,10 @@ class NotifyFolder:
         try:
             return _state(json.loads(content))
         except (ValueError, LookupError, TypeError, AttributeError):
-            aside = path.with_name(f"{_STATE}.damaged")
-            told = "%s is damaged, so it is not known what was told: all that holds is told once more; it is kept as %s"
-            _logger.warning(told, path, aside)
+            _logger.warning("%s is damaged, so it is not known what was told: all that holds is told once more", path)
             if is_to_be_kept:
                 with self.telling_why():
-                    replace_file(aside, content)
+                    replace_file(path.with_name(f"{_STATE}.damaged"), content)
             return NotifyState(is_anew=True)
 
     def keep(self, state: NotifyState) -> None:

@@ -1,0 +1,170 @@
+"""``keptlog notify`` tells of each kind of condition, and that it is over only where it has looked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.home import new_id
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.notify.checks import leave_checks
+from keptlog.notify.ticks import leave_tick
+from tests.broken_topics import BREAKAGES
+from tests.mock_broker import MockBroker, mock_broker
+from tests.notify.conftest import MINUTE_MS, SETTINGS, Scene, told
+from tests.notify.servers import HttpInbox
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES[::4], ids=lambda each: each.id)
+def test_a_topic_that_cannot_be_read_clears_nothing(scene: Scene, posts: HttpInbox, breakage: Any) -> None:
+    scene.topic()
+    scene.topic("orders")
+    scene.break_log()
+    scene.notify()
+    breakage(scene.store, "users")
+    shutil.rmtree(scene.home / "cache")  # what is remembered of a topic is believed until its location moves
+    assert [scene.notify().code for _ in range(4)] == [0] * 4
+    assert told(posts) == [("began", "uncleanable", "users-0"), ("began", "unreadable", "users")]
+
+
+def test_a_catalog_that_is_gone_is_one_condition_and_clears_nothing(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    scene.break_log()
+    scene.notify()
+    catalog = scene.home / "catalog.db"
+    content = catalog.read_bytes()
+    catalog.write_bytes(b"this is no database" * 1000)
+    assert [scene.notify().code for _ in range(4)] == [0] * 4
+    assert told(posts) == [("began", "uncleanable", "users-0"), ("began", "catalog", "all topics")]
+    catalog.write_bytes(content)
+    scene._store.clear()
+    assert [scene.notify().code for _ in range(3)] == [0] * 3
+    assert told(posts)[2:] == [("cleared", "catalog", "all topics")]
+
+
+def test_a_log_that_nobody_cleans_in_time_is_told_and_one_that_gets_old_records_is_not(
+    scene: Scene, posts: HttpInbox
+) -> None:
+    """Its records are a day old when they come in, and were to be compacted within an hour."""
+    scene.topic(max_compaction_lag_ms=str(60 * MINUTE_MS))
+    outcomes = [scene.notify() for _ in range(3)]
+    assert (posts.posts, [each.code for each in outcomes]) == ([], [0] * 3)
+    assert "were to be compacted by" in scene.notify("--dry-run", after_ms=0).out
+    scene.notify()
+    assert told(posts) == [("began", "compaction deadline", "users-0")]
+    scene.clean("users")
+    scene.notify()
+    scene.notify()
+    assert told(posts)[1:] == [("cleared", "compaction deadline", "users-0")]
+
+
+def test_a_topic_that_is_deleted_takes_its_conditions_along(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    scene.break_log()
+    leave_checks(scene.home, {"users-0": {"G1": "a file is damaged"}})
+    scene.notify()
+    scene.store.delete_topic("users", scene.now_ms)
+    outcomes = [scene.notify() for _ in range(3)]
+    assert "there is no topic in" in outcomes[0].err
+    assert sorted(told(posts)) == [
+        ("began", "broken check", "users-0"),
+        ("began", "uncleanable", "users-0"),
+        ("cleared", "broken check", "users-0"),
+        ("cleared", "uncleanable", "users-0"),
+    ]
+    assert json.loads((scene.home / "notify" / "checks.json").read_text()) == {}
+
+
+def test_what_verify_finds_broken_is_told_until_it_passes(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    path = Path(scene.store.logs("users")[0].segments[0].path.removeprefix("file://"))
+    content = path.read_bytes()
+    path.write_bytes(content[:-40] + b"x" * 40)
+    assert scene.keptlog("verify").code == 1
+    scene.notify()
+    scene.notify()
+    assert told(posts) == [("began", "broken check", "users-0")]
+    path.write_bytes(content)
+    scene.notify()
+    assert len(posts.posts) == 1
+    assert scene.keptlog("verify").code == 0
+    scene.notify()
+    scene.notify()
+    assert told(posts)[1:] == [("cleared", "broken check", "users-0")]
+
+
+def test_sensors_that_are_silent_are_told_and_nobody_misses_those_that_never_were(
+    scene: Scene, posts: HttpInbox
+) -> None:
+    scene.topic()
+    scene.notify()
+    assert posts.posts == []
+    leave_tick(scene.home, "crm_", scene.now_ms, 30_000)
+    scene.notify(after_ms=9 * MINUTE_MS)
+    assert posts.posts == []
+    scene.notify()
+    assert told(posts) == [("began", "sensors", "the cleaning sensors of crm")]
+    leave_tick(scene.home, "crm_", scene.now_ms, 30_000)
+    scene.notify()
+    leave_tick(scene.home, "crm_", scene.now_ms, 30_000)
+    scene.notify()
+    assert told(posts)[1:] == [("cleared", "sensors", "the cleaning sensors of crm")]
+
+
+def test_a_spark_server_that_is_gone_is_told_once_it_lasts(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    scene.environment.setenv("KEPTLOG_SPARK_MASTER", "sc://127.0.0.1:1/;token=planted-connect-token")
+    scene.notify()
+    assert posts.posts == []
+    scene.notify()
+    assert told(posts) == [("began", "spark", "all topics")]
+    assert "planted-connect-token" not in json.dumps(posts.posts)
+
+
+def test_what_an_ingest_stopped_at_is_told(scene: Scene, posts: HttpInbox) -> None:
+    """The topic here has more than the broker's: somebody has made that anew."""
+    with mock_broker() as broker:
+        cut_off(scene, broker)
+        scene.notify()
+        scene.notify()
+        assert told(posts) == [("began", "stopped ingest", "users-0")]
+        broker.produce("users", *[("a", "2")] * 20)
+        scene.notify()
+        scene.notify()
+        assert told(posts)[1:] == [("cleared", "stopped ingest", "users-0")]
+
+
+def test_a_broker_that_does_not_answer_clears_nothing(scene: Scene, posts: HttpInbox) -> None:
+    with mock_broker() as broker:
+        cut_off(scene, broker)
+        scene.notify()
+        del broker
+    scene.notify()
+    scene.notify()
+    assert [each[:2] for each in told(posts)] == [("began", "stopped ingest"), ("began", "broker")]
+    assert "nothing can be ingested" in posts.posts[1]["text"]
+
+
+def cut_off(scene: Scene, broker: MockBroker) -> None:
+    """A topic here that has read ten offsets of a log that has one; a broker that is gone is not waited for long."""
+    scene.environment.setattr("keptlog.ingest.lag.WAIT_SECONDS", 1)
+    broker.produce("users", ("a", "1"))
+    scene.store.create_topic("users", 4, SETTINGS)
+    source = SourceIdentity("users", bootstrap=broker.bootstrap)
+    scene.store.ingest("users", [Arrival(OffsetRange(0, None, 0, 10), ())], source, 4, new_id())
+
+
+def test_a_broker_that_no_topic_has_any_more_is_not_missed(scene: Scene, posts: HttpInbox) -> None:
+    with mock_broker() as broker:
+        cut_off(scene, broker)
+        del broker
+    scene.notify()
+    scene.notify()
+    scene.store.delete_topic("users", scene.now_ms)
+    scene.notify()
+    scene.notify()
+    assert [each[:2] for each in told(posts)] == [("began", "broker"), ("cleared", "broker")]
