@@ -17,7 +17,7 @@ Where Dagster loads some partitions of the asset only, these topic-partitions ar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from dagster._core.definitions.metadata import normalize_metadata
@@ -48,11 +48,11 @@ class TopicIOManager(dg.IOManager):
     log_store: LogStoreResource
     session: SessionSource
 
-    def handle_output(self, context: dg.OutputContext, obj: object) -> NoReturn:
-        del obj
-        raise InvalidConfig(
-            f"{context.asset_key.to_user_string()} is made by keptlog, which takes no value for it: append to the topic"
-        )
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        # An op that tells its materializations itself ends with a null, which Dagster hands on.
+        if obj is not None:
+            what = context.asset_key.to_user_string()
+            raise InvalidConfig(f"{what} is made by keptlog, which takes no value for it: append to the topic")
 
     def load_input(self, context: dg.InputContext) -> object:
         """The records as the input's type says.

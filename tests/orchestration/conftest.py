@@ -99,8 +99,8 @@ class World:
             # A direct call would hand it each resource as an argument too, whether it takes it or not.
             result: object = sensor._raw_fn(context)
         assert isinstance(result, dg.SensorResult)
-        for event in result.asset_events:
-            self.instance.report_runless_asset_event(event)
+        for told in result.asset_events:
+            self.instance.report_runless_asset_event(told)
         if result.cursor is not None:
             self.cursors[sensor.name] = result.cursor
         return result

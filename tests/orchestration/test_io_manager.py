@@ -157,7 +157,7 @@ def test_a_reader_and_a_lazy_frame_stay_with_their_snapshot(downstream: Downstre
 
 
 def test_a_reader_holds_a_row_group_and_not_the_topic(world: World) -> None:
-    world.topic("users")
+    world.topic("users", max_message_bytes=str(2**22))
     value = "v" * 2**21
     for number in range(12):
         world.append("users", (f"k{number}", value))
