@@ -47,6 +47,11 @@ class AssetKeys:
         """What was asked to be erased."""
         return self.notice("erasures")
 
+    @property
+    def health(self) -> dg.AssetKey:
+        """How the logs stand."""
+        return self.notice("keptlog", "health")
+
     def notice(self, *path: str) -> dg.AssetKey:
         """What is no topic's section."""
         return dg.AssetKey([*self.prefix, *path])

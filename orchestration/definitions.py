@@ -26,6 +26,7 @@ from keptlog.dagster.assets.translator import DagsterKeptlogTranslator
 from keptlog.dagster.orchestration.automation import Automation, Intervals
 from keptlog.dagster.orchestration.clean_job import PASSES
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure_sensor
+from keptlog.dagster.orchestration.health_sensor import HEALTH_SENSOR, health_sensor
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR, ingest_lag_sensor
 from keptlog.dagster.orchestration.jobs import HomeJobs
 from keptlog.dagster.orchestration.schedules import SCHEDULES, schedules
@@ -44,7 +45,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import SparkResource
 from keptlog.errors import InvalidConfig
 
-SENSORS = (*CLEAN_SENSORS, RETENTION_SENSOR, FAILED_RUN_SENSOR, INGEST_LAG_SENSOR, ERASURE_SENSOR)
+SENSORS = (*CLEAN_SENSORS, RETENTION_SENSOR, FAILED_RUN_SENSOR, INGEST_LAG_SENSOR, ERASURE_SENSOR, HEALTH_SENSOR)
 """Their names, without a prefix."""
 _GROUP_BY: Mapping[str, Callable[[str], str]] = {"name": by_name, "prefix": by_prefix}
 
@@ -85,9 +86,11 @@ def build_defs(
     """
     bound = _resources(home, resources or {}, shown.get("topics", ()))
     mount, log_store = _mount(shown), bound["log_store"]
-    automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"))
+    seen = seen_topics(log_store)
+    names = [topic.name for topic in seen.topics]
+    automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"), names)
     return dg.Definitions(
-        assets=topic_assets(mount, seen_topics(log_store), log_store.told),
+        assets=topic_assets(mount, seen, log_store.told),
         jobs=automation.jobs.all,
         sensors=sensors_of(automation, retention_interval_seconds(log_store)),
         schedules=schedules(automation),
@@ -103,6 +106,7 @@ def sensors_of(automation: Automation, retention_seconds: int) -> list[dg.Sensor
         failed_run_sensor(automation),
         ingest_lag_sensor(automation),
         erasure_sensor(automation),
+        health_sensor(automation),
     ]
 
 

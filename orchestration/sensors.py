@@ -20,6 +20,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.numbers import dirty_observation
+from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
@@ -65,18 +66,19 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
     """The sensor of one trigger."""
     mount, name = automation.mount, f"{trigger.value}_sensor"
 
-    @dg.sensor(
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _tick(MountCall(mount, context), trigger)
+
+    return SensorOfAssets(
+        [mount.keys.clean(topic) for topic in automation.topics],
         name=mount.name(name),
+        evaluation_fn=evaluate,
         job=automation.jobs.clean_logs,
         description=_DESCRIPTIONS[trigger],
         minimum_interval_seconds=automation.seconds(name),
         default_status=automation.sensor_status(name),
         required_resource_keys=mount.needs("log_store", "clock", "spark"),
     )
-    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return _tick(MountCall(mount, context), trigger)
-
-    return sensor
 
 
 def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:

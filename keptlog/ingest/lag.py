@@ -116,6 +116,8 @@ class LagScanner:
     """Remembers the sources of one store's topics. Safe to use from several threads."""
 
     store: LogStore
+    last: LagScan | None = None
+    """What the last scan found, for whoever need not ask the brokers again."""
     _stored: dict[str, tuple[str, StoredSource]] = field(default_factory=dict)
     _waiting: dict[str, tuple[tuple[int | None, ...], int]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -161,7 +163,8 @@ class LagScanner:
                 unanswered.append(f"{topic}: {answer.missing[stored.source.topic]}")
             else:
                 topics.append(self._lag_of(topic, location, stored, answer.topics[stored.source.topic], now_ms))
-        return LagScan(now_ms, tuple(topics), tuple(unanswered))
+        self.last = LagScan(now_ms, tuple(topics), tuple(unanswered))
+        return self.last
 
     def _lag_of(self, topic: str, location: str, stored: StoredSource, there: SourceTopic, now_ms: int) -> TopicLag:
         plan = plan_ingest(topic, stored.source, stored.positions, there)

@@ -115,7 +115,8 @@ def test_a_run_asks_nothing_before_it_begins(load_data: RepositoryLoadData, requ
 
     assert requests.since() == (0, 0)
     assert paths(repository) == {f"topic-{n}/{part}" for n in range(TOPICS) for part in ("dirty", "clean")} | {
-        "erasures"
+        "erasures",
+        "keptlog/health",
     }
     assert repository.has_job("clean_logs")
 
