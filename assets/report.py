@@ -19,7 +19,9 @@ from keptlog.dagster.assets.last_results import WHOLE_TOPIC
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
+from keptlog.dagster.assets.outlook import topic_outlook
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan
+from keptlog.log.assessment import assess
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -60,7 +62,11 @@ def report_numbers(run: Run, cleaned: Pass, after: Overview) -> None:
     """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
     now_ms = cleaned.plan.now_ms + cleaned.duration_ms
     metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
-    for materialization in materializations(run.keys, cleaned, after, metrics):
+    of_topics = {
+        topic: topic_outlook([assess(log, now_ms) for log in logs], now_ms)
+        for topic, logs in after.whole_topics.items()
+    }
+    for materialization in materializations(run.keys, cleaned, after, metrics, of_topics):
         run.context.log_event(materialization)
 
 

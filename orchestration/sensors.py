@@ -10,7 +10,8 @@ asset graph waits for a reload of the code location.
 
 While a Spark server that runs would use does not answer, no run is asked for; the first tick that finds it back asks.
 
-The dirty ratio sensor also reports the dirty sections that have changed, a few a tick.
+The dirty ratio sensor also reports the dirty sections that have changed, a few a tick, and of their topics what the
+clean section is to expect.
 """
 
 import hashlib
@@ -19,20 +20,21 @@ from collections.abc import Mapping
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
-from keptlog.dagster.assets.numbers import dirty_observation
+from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
+from keptlog.dagster.assets.outlook import clean_observation, log_outlook, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
-from keptlog.log.assessment import Trigger
+from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
 from keptlog.passes.observer import Overview
 
-OBSERVATIONS_PER_TICK = 20
-"""Each is written to Dagster's database in the daemon, at tens of ms apiece."""
+SECTIONS_PER_TICK = 20
+"""Each is written to Dagster's database in the daemon, at tens of ms apiece, with one for its topic."""
 
 _TOLD = 3
 """Of what a tick tells about single topics and logs: there may be thousands."""
@@ -88,7 +90,7 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
         context.log.error("%s can't be read: %s", topic, error)
     due = due_logs(OwnRuns.of_tick(tick), seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
     spark_is_down = tick.why_spark_is_down() if due.requested else None
-    observations, cursor = _observations(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
+    events, cursor = _section_events(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
     is_asked_for = due.requested and not spark_is_down
     requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if is_asked_for else []
     if requests:
@@ -99,7 +101,7 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     return dg.SensorResult(
         run_requests=requests,
         skip_reason=None if requests else reason,
-        asset_events=observations,
+        asset_events=events,
         cursor=cursor,
     )
 
@@ -130,8 +132,10 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     return "; ".join(parts)
 
 
-def _observations(tick: Tick, seen: Overview) -> tuple[list[dg.AssetObservation], str]:
-    """Those of changed dirty sections, and the cursor after them: a digest of what has been told in full.
+def _section_events(
+    tick: Tick, seen: Overview
+) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation], str]:
+    """Those of changed sections, and the cursor after them: a digest of what has been told in full.
 
     A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
     can't know before it has read all topics.
@@ -143,18 +147,23 @@ def _observations(tick: Tick, seen: Overview) -> tuple[list[dg.AssetObservation]
     if not observer.has_reported and cursor == digest:
         observer.mark_reported(changed)
         return [], digest
-    told = changed[:OBSERVATIONS_PER_TICK]
+    told = changed[:SECTIONS_PER_TICK]
     observer.mark_reported(told)
     metrics = metrics_by_log(told, seen.last_passes, seen.erasures, seen.now_ms)
-    return [
-        dirty_observation(
-            tick.keys,
-            each,
-            metrics[each.log.topic_partition],
-            seen.holdings.get(each.log.topic_partition.topic),
-        )
-        for each in told
-    ], digest if told == changed else cursor or ""
+    of_topics: dict[str, list[Assessment]] = {each.log.topic_partition.topic: [] for each in told}
+    for each in seen.assessments:
+        if each.log.topic_partition.topic in of_topics:
+            of_topics[each.log.topic_partition.topic].append(each)
+    outlooks = {topic: topic_outlook(each, seen.now_ms) for topic, each in of_topics.items()}
+    dirty = []
+    for each in told:
+        name = each.log.topic_partition
+        holdings = seen.holdings.get(name.topic)
+        held = held_numbers(holdings, seen.now_ms) if holdings else {}
+        more = {**held, **log_outlook(each), **outlooks[name.topic]}
+        dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
+    clean = [clean_observation(tick.keys, each, seen.now_ms) for each in of_topics.values()]
+    return [*dirty, *clean], digest if told == changed else cursor or ""
 
 
 def _digest(locations: Mapping[str, str]) -> str:

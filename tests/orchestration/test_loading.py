@@ -73,7 +73,7 @@ def paths(repository: dg.RepositoryDefinition) -> set[str]:
 
 
 def test_a_topic_that_nobody_has_looked_at_is_read_once(many: World, requests: Requests) -> None:
-    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 1
+    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 2
 
     queries, files = requests.since()
     assert queries <= TOPICS + 8
@@ -146,7 +146,7 @@ def test_every_topic_is_an_asset_though_one_look_has_no_time_for_all(
 ) -> None:
     monkeypatch.setattr(observer, "READING_MS", 1)
 
-    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 1
+    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 2
 
 
 def test_where_reading_takes_too_long_an_asset_says_how_much_is_missing(

@@ -129,7 +129,7 @@ def test_each_sensor_has_its_own_home_cleaned_and_tells_of_its_own_assets(projec
     assert not instance.get_materialized_partitions(dg.AssetKey(["sales", "users", "clean"]))
     assert [pool.name for pool in instance.event_log_storage.get_pool_limits()] == ["crm_log_cleaner"]
     told = project.tick("sales_dirty_ratio_sensor").asset_events
-    assert [event.asset_key for event in told] == [dg.AssetKey(["sales", "users", "dirty"])]
+    assert [event.asset_key.path for event in told] == [["sales", "users", "dirty"], ["sales", "users", "clean"]]
 
 
 @pytest.mark.parametrize("kind", ["job", "materialization"])
