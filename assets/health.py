@@ -32,11 +32,11 @@ from keptlog.log.iso_time import iso_time
 ROWS = 50
 FULL_MS = 600_000
 """After so long a report is told in full, whether anything has changed or not."""
-_AT_A_GLANCE = 3
-"""Rows that a page shows without a click: a table of more than 1,000 characters it does not."""
+_AT_A_GLANCE = 5
 _GLANCE_CHARACTERS = 950
+"""A page shows a text of fewer than 1,000 characters without a click."""
 _UNSEEN_TOLD = 50
-_COLUMNS = ("log", "dirty ratio", "late", "deadline", "why", "next try")
+_COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "why", "next try (UTC)")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -92,18 +92,40 @@ class Health:
 
     def row(self, keys: AssetKeys, each: Assessment) -> tuple[str, ...]:
         """One log in the table, under a link to its clean section."""
+        late = late_ms(each, self.now_ms)
+        return (
+            self._link(keys, each),
+            f"{each.cleanable_ratio:.2f}",
+            f"**{duration(late)}**" if late else "no",
+            _minute(each.deadline_ms, "none"),
+            as_markdown(self._why(each)),
+            "now" if each.trigger else _minute(each.due_ms, "with new records"),
+        )
+
+    def at_a_glance(self, keys: AssetKeys) -> str:
+        """As many of the worst logs as a page shows without a click."""
+        lines: list[str] = []
+        for each in self.worst[:_AT_A_GLANCE]:
+            late = late_ms(each, self.now_ms)
+            deadline = f"**late by {duration(late)}**" if late else f"deadline {_minute(each.deadline_ms, 'none')}"
+            lines.append(f"* {self._link(keys, each)}, {deadline}: {as_markdown(self._why(each))}")
+        while len(lines) > 1 and len("\n".join(lines)) > _GLANCE_CHARACTERS:
+            lines.pop()
+        return "\n".join(lines)
+
+    def nearest_deadline(self, keys: AssetKeys) -> str:
+        """The log that is late first, or has been for longest, and when."""
+        found = [(each.deadline_ms, each) for each in self.assessments or () if each.deadline_ms is not None]
+        if not found:
+            return "none"
+        deadline_ms, nearest = min(found, key=lambda pair: (pair[0], pair[1].log.topic_partition))
+        return f"{self._link(keys, nearest)} {_minute(deadline_ms, '')} UTC"
+
+    def _link(self, keys: AssetKeys, each: Assessment) -> str:
         name = each.log.topic_partition
         up = "../" * (len(keys.health.path) - 1)
         path = "/".join(quote(part, safe="") for part in keys.clean(name.topic).path)
-        late = late_ms(each, self.now_ms)
-        return (
-            f"[{as_markdown(str(name))}]({up}{path})",
-            f"{each.cleanable_ratio:.2f}",
-            f"**{duration(late)}**" if late else "no",
-            "none" if each.deadline_ms is None else iso_time(each.deadline_ms),
-            as_markdown(self._why(each)),
-            _next_try(each),
-        )
+        return f"[{as_markdown(str(name))}]({up}{path})"
 
     def _why(self, each: Assessment) -> str:
         name = str(each.log.topic_partition)
@@ -134,7 +156,8 @@ def health_event(keys: AssetKeys, health: Health, *, in_full: bool) -> dg.AssetM
         "not_looked_at": dg.MetadataValue.md("\n".join(f"* {line}" for line in unseen) if unseen else "nothing"),
     }
     if rows:
-        told["worst"] = dg.MetadataValue.md(_at_a_glance(rows))
+        told["nearest_deadline"] = dg.MetadataValue.md(health.nearest_deadline(keys))
+        told["worst"] = dg.MetadataValue.md(health.at_a_glance(keys))
         told["worst_logs"] = dg.MetadataValue.md(_table(_COLUMNS, rows))
     if health.sensors:
         told["sensors"] = dg.MetadataValue.md("\n".join(f"* {name}: {state}" for name, state in health.sensors))
@@ -167,8 +190,6 @@ def _numbers(health: Health) -> Metadata:
             "waiting_bytes": totals.waiting_bytes,
             **numbers,
         }
-        if totals.earliest_deadline_ms is not None:
-            numbers["first_deadline"] = dg.MetadataValue.timestamp(totals.earliest_deadline_ms / 1000)
     if health.consumer_lag is not None:
         numbers["consumer_lag"] = health.consumer_lag
     if health.last_tick_age_ms is not None:
@@ -176,19 +197,8 @@ def _numbers(health: Health) -> Metadata:
     return numbers
 
 
-def _at_a_glance(rows: Sequence[tuple[str, ...]]) -> str:
-    """As many of the first rows as a page shows without a click."""
-    for count in range(_AT_A_GLANCE, 0, -1):
-        table = _table(_COLUMNS, rows[:count])
-        if len(table) <= _GLANCE_CHARACTERS:
-            return table
-    return _table(_COLUMNS[:4], [row[:4] for row in rows[:_AT_A_GLANCE]])
-
-
-def _next_try(each: Assessment) -> str:
-    if each.trigger:
-        return "now"
-    return "with new records" if each.due_ms is None else iso_time(each.due_ms)
+def _minute(time_ms: int | None, otherwise: str) -> str:
+    return otherwise if time_ms is None else iso_time(time_ms)[:16].replace("T", " ")
 
 
 def _state(each: Assessment) -> tuple[object, ...]:

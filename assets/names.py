@@ -18,6 +18,8 @@ import dagster as dg
 
 from keptlog.dagster.assets.translator import DagsterKeptlogTranslator, Section
 
+CLEAN_JOB = "clean_logs"
+
 
 @dataclass(frozen=True)
 class AssetKeys:

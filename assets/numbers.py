@@ -50,10 +50,10 @@ def materializations(
             key,
             description=_sentence(outcome),
             partition=name,
-            metadata=_clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
+            metadata=of_topics.get(outcome.step.topic_partition.topic, {})
+            | _clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
             | kafka_metrics(metrics.get(outcome.step.topic_partition))
-            | _row_counts(by_name.get(name), after)
-            | of_topics.get(outcome.step.topic_partition.topic, {}),
+            | _row_counts(by_name.get(name), after),
         )
 
 
@@ -84,13 +84,14 @@ def dirty_materialization(
     metrics: CleanerMetrics | None = None,
     more: Metadata | None = None,
 ) -> dg.AssetMaterialization:
-    """The dirty section of a log as it is now.
+    """The dirty section of a log as it is now; ``more`` is told first.
 
     It is a materialization because the section has changed, by whom ever; Dagster would call it never materialized.
     Its data version is the log end: a clean makes the section shorter, and brings nothing new.
     """
     log, sections = assessment.log, assessment.sections
     numbers: Metadata = {
+        **(more or {}),
         "dirty_ratio": round(assessment.cleanable_ratio, 4),
         "cleanable_bytes": total_bytes(sections.cleanable),
         "waiting_bytes": total_bytes(sections.uncleanable + sections.active),
@@ -99,7 +100,6 @@ def dirty_materialization(
         "log_end_offset": log.log_end_offset,
         **_lag(assessment),
         **kafka_metrics(metrics),
-        **(more or {}),
     }
     if log.uncleanable:
         numbers["uncleanable"] = log.uncleanable.told(assessment.now_ms)

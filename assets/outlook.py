@@ -48,12 +48,22 @@ def topic_outlook(assessments: Sequence[Assessment], now_ms: int) -> Metadata:
     }
 
 
-def clean_observation(keys: AssetKeys, assessments: Sequence[Assessment], now_ms: int) -> dg.AssetObservation:
+def cleaned_by(job_name: str, place: tuple[str, str] | None) -> Metadata:
+    """A link to the job that cleans, which is in this repository of this code location."""
+    if place is None:
+        return {}
+    repository_name, location_name = place
+    return {"cleaned_by": dg.MetadataValue.job(job_name, location_name, repository_name=repository_name)}
+
+
+def clean_observation(
+    keys: AssetKeys, assessments: Sequence[Assessment], now_ms: int, more: Metadata
+) -> dg.AssetObservation:
     """What the clean section of a topic is to expect; ``assessments`` are all logs of it."""
     topic = assessments[0].log.topic_partition.topic
     outlook = topic_outlook(assessments, now_ms)
     return dg.AssetObservation(
-        keys.clean(topic), metadata={**outlook, "dagster/row_count": totals_of(assessments, now_ms).records}
+        keys.clean(topic), metadata={**more, **outlook, "dagster/row_count": totals_of(assessments, now_ms).records}
     )
 
 

@@ -21,9 +21,10 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
-from keptlog.dagster.assets.outlook import clean_observation, log_outlook, topic_outlook
+from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.in_flight import JOB_NAME
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
 from keptlog.log.assessment import Assessment, Trigger
@@ -71,8 +72,9 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         return _tick(MountCall(mount, context), trigger)
 
+    sections = [mount.keys.clean, *([mount.keys.dirty] if trigger is Trigger.DIRTY_RATIO else [])]
     return SensorOfAssets(
-        [mount.keys.clean(topic) for topic in automation.topics],
+        [key_of(topic) for key_of in sections for topic in automation.topics],
         name=mount.name(name),
         evaluation_fn=evaluate,
         job=automation.jobs.clean_logs,
@@ -160,9 +162,10 @@ def _section_events(
         name = each.log.topic_partition
         holdings = seen.holdings.get(name.topic)
         held = held_numbers(holdings, seen.now_ms) if holdings else {}
-        more = {**held, **log_outlook(each), **outlooks[name.topic]}
+        more = {**log_outlook(each), **outlooks[name.topic], **held}
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
-    clean = [clean_observation(tick.keys, each, seen.now_ms) for each in of_topics.values()]
+    job = cleaned_by(tick.mount.name(JOB_NAME), tick.place)
+    clean = [clean_observation(tick.keys, each, seen.now_ms, job) for each in of_topics.values()]
     return [*dirty, *clean], digest if told == changed else cursor or ""
 
 

@@ -1,0 +1,113 @@
+"""The pages that answer, in a browser: what cleans a topic, what it waits for, which log is worst.
+
+``KEPTLOG_PICTURES=docs/images`` makes the pictures of the documentation from them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import HOUR_MS, DagsterDev
+
+PAGE_MS = 60_000
+"""A page asks for much when it is first opened, and the machine may be busy."""
+COMPACT = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "1"}
+EVENTS = """query ($key: AssetKeyInput!) {assetOrError(assetKey: $key) {... on Asset {
+    assetMaterializations(limit: 1) {partition description metadataEntries {label
+        ... on MarkdownMetadataEntry {mdStr} ... on TextMetadataEntry {text} ... on IntMetadataEntry {intValue}}}
+    assetObservations(limit: 1) {partition metadataEntries {label}}}}}"""
+AUTOMATION = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
+    targetingInstigators {... on Sensor {name}}}}}"""
+
+
+@pytest.fixture
+def picture(page: Page, tmp_path: Path) -> Callable[[str], None]:
+    """Takes a picture of the page as it is now."""
+    folder = Path(os.environ.get("KEPTLOG_PICTURES", str(tmp_path)))
+
+    def take(name: str) -> None:
+        page.wait_for_timeout(1_500)
+        page.screenshot(path=folder / f"{name}.png")
+
+    return take
+
+
+def newest(dev: DagsterDev, *path: str) -> dict[str, Any] | None:
+    """What the newest materialization of an asset tells."""
+    found = dev.query(EVENTS, key={"path": list(path)})["assetOrError"].get("assetMaterializations")
+    if not found:
+        return None
+    entries = found[0]["metadataEntries"]
+    return {each["label"]: each.get("mdStr") or each.get("text") or each.get("intValue") for each in entries}
+
+
+@pytest.fixture(scope="module")
+def waiting(dagster_dev: DagsterDev) -> DagsterDev:
+    """A topic that is appended to, and due in days, and one that is late, and kept from being cleaned."""
+    dagster_dev.store.create_topic("crm.users", 2, COMPACT | {"max.compaction.lag.ms": str(72 * HOUR_MS)})
+    dagster_dev.append("crm.users", ("ada", "1"), ("bob", "1"), ("ada", "2"))
+    text = 'mutation {reloadRepositoryLocation(repositoryLocationName: "keptlog") {__typename}}'
+    dagster_dev.query(text)
+    return dagster_dev
+
+
+def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
+    waiting: DagsterDev, page: Page, picture: Callable[[str], None]
+) -> None:
+    waiting.wait_for(
+        "report with the new topic",
+        lambda: "crm.users-0" in str((newest(waiting, "keptlog", "health") or {}).get("worst_logs")),
+        seconds=180,
+    )
+    page.goto(f"{waiting.url}/assets/keptlog/health?view=overview")
+    expect(page.get_by_text("largest_late_ms").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("health_sensor").first).to_be_visible(timeout=PAGE_MS)
+    picture("health")
+    page.get_by_text("[Show Markdown]").first.click()
+    link = page.get_by_role("link", name="crm.users-0").last
+    expect(link).to_be_visible(timeout=PAGE_MS)
+    picture("health-worst")
+    link.click()
+    expect(page).to_have_url(re.compile(r"/assets/crm\.users/clean"), timeout=PAGE_MS)
+    page.goto(f"{waiting.url}/assets/keptlog/health?view=overview")
+    page.get_by_role("button", name="Plots").click()
+    expect(page.locator("canvas").first).to_be_visible(timeout=PAGE_MS)
+    picture("health-plots")
+
+
+def test_a_clean_section_says_what_cleans_it_and_what_it_waits_for(
+    waiting: DagsterDev, page: Page, picture: Callable[[str], None]
+) -> None:
+    found = waiting.query(AUTOMATION, key={"path": ["crm.users", "clean"]})["assetNodeOrError"]
+    names = {each["name"] for each in found["targetingInstigators"]}
+    assert names == {"dirty_ratio_sensor", "max_compaction_lag_sensor", "tombstone_expiry_sensor"}
+
+    page.goto(f"{waiting.url}/assets/crm.users/clean?view=overview")
+    expect(page.get_by_text("topic_deadline").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("3 sensors").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("No automations found")).to_have_count(0)
+    picture("clean-page")
+
+
+def test_a_dirty_section_is_materialized_when_it_changes(
+    waiting: DagsterDev, page: Page, picture: Callable[[str], None]
+) -> None:
+    page.goto(f"{waiting.url}/assets/crm.users/dirty?view=overview")
+    expect(page.get_by_text("is not above min.cleanable.dirty.ratio").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("Never materialized")).to_have_count(0)
+    picture("dirty-page")
+
+
+def test_the_sensors_still_say_which_job_they_ask_for(
+    waiting: DagsterDev, page: Page, picture: Callable[[str], None]
+) -> None:
+    page.goto(f"{waiting.url}/automation")
+    expect(page.get_by_text("health_sensor").first).to_be_visible(timeout=PAGE_MS)
+    picture("automation")
