@@ -128,8 +128,10 @@ class Health:
         return f"[{as_markdown(str(name))}]({up}{path})"
 
     def _why(self, each: Assessment) -> str:
-        name = str(each.log.topic_partition)
-        return self.hindered[name] if name in self.hindered else verdict_on(each).removeprefix("left alone: ")
+        name, mark = str(each.log.topic_partition), each.log.uncleanable
+        why = self.hindered[name] if name in self.hindered else verdict_on(each).removeprefix("left alone: ")
+        # While it is tried again, people still want to know what it failed with.
+        return f"{why}; {mark.told(self.now_ms)}" if mark and mark.reason not in why else why
 
 
 def health_spec(mount: Mount) -> dg.AssetSpec:

@@ -169,6 +169,12 @@ def test_an_uncleanable_log_says_when_it_is_tried_again(world: World) -> None:
     assert "run 7 died" in row[4]
     assert row[5] >= "2027-01-15 08:00"
 
+    world.now_ms += HOUR_MS
+    world.cursors.clear()
+    (again,) = rows(world)
+    assert again[4].startswith("to be cleaned now: dirty ratio 1.00")
+    assert "run 7 died" in again[4]
+
 
 def test_there_are_at_most_so_many_rows_and_the_cursor_stays_small(world: World) -> None:
     world.topic("users", ROWS + 5)
