@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from textwrap import shorten
 from urllib.parse import quote
 
 import dagster as dg
@@ -35,8 +36,9 @@ FULL_MS = 600_000
 _AT_A_GLANCE = 5
 _GLANCE_CHARACTERS = 950
 """A page shows a text of fewer than 1,000 characters without a click."""
+_GLANCE_WHY = 120
 _UNSEEN_TOLD = 50
-_COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "why", "next try (UTC)")
+_COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "next try (UTC)", "why")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -98,8 +100,8 @@ class Health:
             f"{each.cleanable_ratio:.2f}",
             f"**{duration(late)}**" if late else "no",
             _minute(each.deadline_ms, "none"),
-            as_markdown(self._why(each)),
             "now" if each.trigger else _minute(each.due_ms, "with new records"),
+            as_markdown(self._why(each)),
         )
 
     def at_a_glance(self, keys: AssetKeys) -> str:
@@ -108,7 +110,8 @@ class Health:
         for each in self.worst[:_AT_A_GLANCE]:
             late = late_ms(each, self.now_ms)
             deadline = f"**late by {duration(late)}**" if late else f"deadline {_minute(each.deadline_ms, 'none')}"
-            lines.append(f"* {self._link(keys, each)}, {deadline}: {as_markdown(self._why(each))}")
+            why = shorten(self._why(each), _GLANCE_WHY, placeholder=" …")
+            lines.append(f"* {self._link(keys, each)}, {deadline}: {as_markdown(why)}")
         while len(lines) > 1 and len("\n".join(lines)) > _GLANCE_CHARACTERS:
             lines.pop()
         return "\n".join(lines)
@@ -131,7 +134,7 @@ class Health:
         name, mark = str(each.log.topic_partition), each.log.uncleanable
         why = self.hindered[name] if name in self.hindered else verdict_on(each).removeprefix("left alone: ")
         # While it is tried again, people still want to know what it failed with.
-        return f"{why}; {mark.told(self.now_ms)}" if mark and mark.reason not in why else why
+        return f"{mark.told(self.now_ms)}; {why}" if mark and mark.reason not in why else why
 
 
 def health_spec(mount: Mount) -> dg.AssetSpec:
