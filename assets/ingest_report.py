@@ -72,7 +72,11 @@ def ingest_materialization(keys: AssetKeys, intake: Intake, consumer_lag: int | 
         f"{counted(intake.records, 'record')} ingested, of offsets {read.from_offset} to {read.end_offset - 1}"
     )
     return dg.AssetMaterialization(
-        keys.dirty(name.topic), description=description, partition=str(name), metadata=numbers
+        keys.dirty(name.topic),
+        description=description,
+        partition=str(name),
+        metadata=numbers,
+        tags={"dagster/data_version": str(read.end_offset)},
     )
 
 

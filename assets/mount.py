@@ -152,6 +152,16 @@ class MountCall(Generic[ContextT_co]):
         kafka: KafkaResource = self._resource("kafka")
         return kafka
 
+    @property
+    def place(self) -> tuple[str, str] | None:
+        """Repository and code location; null where that is not known, as in a test."""
+        context = self.context
+        if isinstance(context, dg.SensorEvaluationContext):
+            origin = context.code_location_origin
+            return (context.repository_name, origin.location_name) if origin and context.repository_name else None
+        job = context.dagster_run.remote_job_origin if context.dagster_run else None
+        return (job.repository_origin.repository_name, job.location_name) if job else None
+
     def now_ms(self) -> int:
         """The time now."""
         clock: ClockResource = self._resource("clock")

@@ -18,6 +18,8 @@ import dagster as dg
 
 from keptlog.dagster.assets.translator import DagsterKeptlogTranslator, Section
 
+CLEAN_JOB = "clean_logs"
+
 
 @dataclass(frozen=True)
 class AssetKeys:
@@ -46,6 +48,11 @@ class AssetKeys:
     def erasures(self) -> dg.AssetKey:
         """What was asked to be erased."""
         return self.notice("erasures")
+
+    @property
+    def health(self) -> dg.AssetKey:
+        """How the logs stand."""
+        return self.notice("keptlog", "health")
 
     def notice(self, *path: str) -> dg.AssetKey:
         """What is no topic's section."""

@@ -32,8 +32,12 @@ def materializations(
     cleaned: Pass,
     after: Overview,
     metrics: Mapping[TopicPartition, CleanerMetrics],
+    of_topics: Mapping[str, Metadata],
 ) -> Iterator[dg.AssetMaterialization]:
-    """One for each new segment, then one for the topic-partition; ``after`` holds the logs as they are now."""
+    """One for each new segment, then one for the topic-partition; ``after`` holds the logs as they are now.
+
+    ``of_topics`` is what is told of whole topics.
+    """
     by_name = {str(each.log.topic_partition): each for each in after.assessments}
     for outcome in cleaned.committed:
         name = str(outcome.step.topic_partition)
@@ -46,20 +50,28 @@ def materializations(
             key,
             description=_sentence(outcome),
             partition=name,
-            metadata=_clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
+            metadata=of_topics.get(outcome.step.topic_partition.topic, {})
+            | _clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
             | kafka_metrics(metrics.get(outcome.step.topic_partition))
             | _row_counts(by_name.get(name), after),
         )
 
 
-def unchanged_materialization(keys: AssetKeys, assessment: Assessment, rows: int, why: str) -> dg.AssetMaterialization:
-    """A clean section as it is, in which nothing was to be cleaned; ``rows`` are the whole table's."""
+def unchanged_materialization(
+    keys: AssetKeys, assessment: Assessment, why: str, of_topic: Metadata
+) -> dg.AssetMaterialization:
+    """A clean section as it is, in which nothing was to be cleaned; ``of_topic`` is what is told of the whole topic."""
     log = assessment.log
     return dg.AssetMaterialization(
         keys.clean(log.topic_partition.topic),
         description=f"looked at, and left as it is: {why}",
         partition=str(log.topic_partition),
-        metadata={"dagster/row_count": rows, "dagster/partition_row_count": record_count([log]), **_lag(assessment)},
+        metadata={
+            **of_topic,
+            "dagster/row_count": of_topic["topic_records"],
+            "dagster/partition_row_count": record_count([log]),
+            **_lag(assessment),
+        },
     )
 
 
@@ -84,15 +96,20 @@ def kafka_metrics(metrics: CleanerMetrics | None) -> Metadata:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def dirty_observation(
+def dirty_materialization(
     keys: AssetKeys,
     assessment: Assessment,
     metrics: CleanerMetrics | None = None,
-    holdings: Holdings | None = None,
-) -> dg.AssetObservation:
-    """The dirty section of a log as it is now, and what holds superseded bytes of its topic."""
+    more: Metadata | None = None,
+) -> dg.AssetMaterialization:
+    """The dirty section of a log as it is now; ``more`` is told first.
+
+    It is a materialization because the section has changed, by whom ever; Dagster would call it never materialized.
+    Its data version is the log end: a clean makes the section shorter, and brings nothing new.
+    """
     log, sections = assessment.log, assessment.sections
     numbers: Metadata = {
+        **(more or {}),
         "dirty_ratio": round(assessment.cleanable_ratio, 4),
         "cleanable_bytes": total_bytes(sections.cleanable),
         "waiting_bytes": total_bytes(sections.uncleanable + sections.active),
@@ -101,15 +118,14 @@ def dirty_observation(
         "log_end_offset": log.log_end_offset,
         **_lag(assessment),
         **kafka_metrics(metrics),
-        **(held_numbers(holdings, assessment.now_ms) if holdings else {}),
     }
     if log.uncleanable:
         numbers["uncleanable"] = log.uncleanable.told(assessment.now_ms)
-    return dg.AssetObservation(
+    return dg.AssetMaterialization(
         keys.dirty(log.topic_partition.topic),
         partition=str(log.topic_partition),
         metadata=numbers,
-        tags={"dagster/data_version": assessment.dirty_version},
+        tags={"dagster/data_version": str(log.log_end_offset)},
     )
 
 

@@ -9,14 +9,15 @@ pass has cleaned (``siblings``) is told event by event, and so is all that has l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.mount import AssetRun
-from keptlog.dagster.assets.numbers import materializations, unchanged_materialization
+from keptlog.dagster.assets.numbers import Metadata, materializations, unchanged_materialization
+from keptlog.dagster.assets.report import told_of_topics
 from keptlog.log.assessment import Assessment
 from keptlog.log.metrics import metrics_by_log
 from keptlog.passes.clean import Pass
@@ -62,11 +63,12 @@ def own_part(cleaned: Pass, topic: str, names: Collection[str]) -> Pass:
 def _told(run: AssetRun, cleaned: Pass, after: Overview) -> tuple[dict[str, dg.AssetMaterialization], set[str]]:
     """Of each topic-partition that has not failed the last that is to be told; and which of them were cleaned."""
     whole = [each for each in after.assessments if str(each.log.topic_partition) not in cleaned.failed]
-    last = {str(each.log.topic_partition): _nothing_done(run, cleaned, after, each) for each in whole}
     now_ms = cleaned.plan.now_ms + cleaned.duration_ms
+    of_topics = told_of_topics(run, after, now_ms)
+    last = {str(each.log.topic_partition): _nothing_done(run, cleaned, each, of_topics) for each in whole}
     metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
     done: set[str] = set()
-    for event in materializations(run.keys, cleaned, after, metrics):
+    for event in materializations(run.keys, cleaned, after, metrics, of_topics):
         name = event.partition or ""
         if name in done:
             run.context.log_event(last[name])
@@ -75,7 +77,9 @@ def _told(run: AssetRun, cleaned: Pass, after: Overview) -> tuple[dict[str, dg.A
     return last, done
 
 
-def _nothing_done(run: AssetRun, cleaned: Pass, after: Overview, each: Assessment) -> dg.AssetMaterialization:
+def _nothing_done(
+    run: AssetRun, cleaned: Pass, each: Assessment, of_topics: Mapping[str, Metadata]
+) -> dg.AssetMaterialization:
     name = each.log.topic_partition
     why = cleaned.plan.left_alone.get(str(name), "nothing had to be changed")
-    return unchanged_materialization(run.keys, each, after.record_counts[name.topic], why)
+    return unchanged_materialization(run.keys, each, why, of_topics[name.topic])

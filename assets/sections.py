@@ -35,7 +35,7 @@ from keptlog.log.topic_partition import TopicPartition
 
 def dirty_section(mount: Mount, topic: AssetTopic) -> dg.AssetSpec:
     """What was appended and not cleaned yet. Nothing here makes it; the sensors observe it."""
-    description = f"Records of {topic.name} that were appended and not cleaned yet; observed when they change."
+    description = f"Records of {topic.name} that were appended and not cleaned yet; told when they change."
     return _dirty_spec(mount, topic, description)
 
 
@@ -87,7 +87,11 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         + f"The latest record of every key of {topic.name}, in order, at their own offsets. The sensors clean it "
         "when it is due; materialize partitions to clean them now.",
         kinds={"spark", "iceberg"},
-        metadata=table_metadata(topic),
+        metadata={
+            **table_metadata(topic),
+            "what_waits_now": dg.MetadataValue.asset(mount.keys.dirty(topic.name)),
+            "all_logs": dg.MetadataValue.asset(mount.keys.health),
+        },
     )
 
     @dg.multi_asset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -24,6 +24,8 @@ class Automation:
     intervals: Intervals = field(default_factory=dict)
     on: bool | Collection[str] | None = None
     """Which run from the start: all, none, or those that are named; null for what is best for most."""
+    topics: Sequence[str] = ()
+    """Those whose sections are in the asset graph: sensors are listed on their pages."""
 
     def seconds(self, sensor: str, default: int = 30) -> int:
         """The least time between two ticks.

@@ -26,6 +26,7 @@ from keptlog.dagster.assets.translator import DagsterKeptlogTranslator
 from keptlog.dagster.orchestration.automation import Automation, Intervals
 from keptlog.dagster.orchestration.clean_job import PASSES
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure_sensor
+from keptlog.dagster.orchestration.health_sensor import HEALTH_SENSOR, health_sensor
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR, ingest_lag_sensor
 from keptlog.dagster.orchestration.jobs import HomeJobs
 from keptlog.dagster.orchestration.loading import definitions_that_stay, seen_topics
@@ -55,6 +56,7 @@ SENSORS = (
     FAILED_RUN_SENSOR,
     INGEST_LAG_SENSOR,
     ERASURE_SENSOR,
+    HEALTH_SENSOR,
     NOTIFY_SENSOR,
     TOPICS_SENSOR,
 )
@@ -98,9 +100,10 @@ def build_defs(
     """
     bound = _resources(home, resources or {}, shown.get("topics", ()))
     mount, log_store = _mount(shown), bound["log_store"]
-    automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"))
     state = StateFile.of(log_store)
     seen = seen_topics(log_store, state)
+    names = [topic.name for topic in seen.topics]
+    automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"), names)
     with definitions_that_stay():
         return dg.Definitions(
             assets=topic_assets(mount, seen, log_store.told),
@@ -123,6 +126,7 @@ def sensors_of(automation: Automation, retention_seconds: int) -> list[dg.Sensor
         ingest_lag_sensor(automation),
         erasure_sensor(automation),
         notify_sensor(automation),
+        health_sensor(automation),
     ]
 
 

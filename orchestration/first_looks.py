@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.mount import Tick
-from keptlog.dagster.assets.numbers import unchanged_materialization
+from keptlog.dagster.assets.numbers import Metadata, unchanged_materialization
+from keptlog.dagster.assets.outlook import cleaned_by, topic_outlook
+from keptlog.dagster.orchestration.in_flight import JOB_NAME
 from keptlog.log.assessment import Assessment
-from keptlog.passes.observer import Overview, record_count
+from keptlog.passes.observer import Overview
 
 ASKED_PER_TICK = 20
 """Topics; two queries of Dagster's database each."""
@@ -48,14 +50,19 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
         storage = tick.context.instance.event_log_storage
         known.told[key] |= storage.get_materialized_partitions(key)
         tried = storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
-        for each in _without(untold[key], known.told[key] | set(tried)):
+        left = _without(untold[key], known.told[key] | set(tried))
+        of_topic = _of_topic(tick, seen, left[0].log.topic_partition.topic) if left else {}
+        for each in left:
             if len(found) == most:
                 return found
-            topic = each.log.topic_partition.topic
-            rows = record_count(log for log in seen.logs if log.topic_partition.topic == topic)
             why = "nothing of the log is to be cleaned yet" if each.log.segments else "the log is empty"
-            found.append(unchanged_materialization(tick.keys, each, rows, why))
+            found.append(unchanged_materialization(tick.keys, each, why, of_topic))
     return found
+
+
+def _of_topic(tick: Tick, seen: Overview, topic: str) -> Metadata:
+    logs = [each for each in seen.assessments if each.log.topic_partition.topic == topic]
+    return {**cleaned_by(tick.mount.name(JOB_NAME), tick.place), **topic_outlook(logs, seen.now_ms)}
 
 
 def _as_clean_as_can_be(tick: Tick, seen: Overview) -> Iterator[tuple[dg.AssetKey, list[Assessment]]]:

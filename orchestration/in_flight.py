@@ -12,11 +12,12 @@ from typing import Any
 
 import dagster as dg
 
+from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.segment import Log
 
-JOB_NAME = "clean_logs"
+JOB_NAME = CLEAN_JOB
 INGEST_JOB_NAME = "ingest_kafka"
 PURGE_JOB_NAME = "purge"
 RETENTION_JOB_NAME = "retention"

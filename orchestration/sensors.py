@@ -10,8 +10,8 @@ asset graph waits for a reload of the code location.
 
 While a Spark server that runs would use does not answer, no run is asked for; the first tick that finds it back asks.
 
-The dirty ratio sensor also reports the dirty sections that have changed, and the clean ones that Dagster was never told
-of (``first_looks``), a few a tick.
+The dirty ratio sensor also reports the dirty sections that have changed, with what the clean section of their topic is
+to expect, and the clean ones that Dagster was never told of (``first_looks``), a few a tick.
 """
 
 import hashlib
@@ -20,12 +20,15 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
-from keptlog.dagster.assets.numbers import dirty_observation
+from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
+from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, topic_outlook
+from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import first_looks
+from keptlog.dagster.orchestration.in_flight import JOB_NAME
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
-from keptlog.log.assessment import Trigger
+from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
@@ -34,7 +37,7 @@ from keptlog.notify.ticks import leave_tick
 from keptlog.passes.observer import Overview
 
 EVENTS_PER_TICK = 20
-"""Each is written to Dagster's database in the daemon, at tens of ms apiece."""
+"""Each is written to Dagster's database in the daemon, at tens of ms apiece; topics of dirty sections come on top."""
 
 _TOLD = 3
 """Of what a tick tells about single topics and logs: there may be thousands."""
@@ -68,20 +71,22 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
     """The sensor of one trigger."""
     mount, name = automation.mount, f"{trigger.value}_sensor"
 
-    @dg.sensor(
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        tick = MountCall(mount, context)
+        leave_tick(tick.log_store.path, mount.name_prefix, tick.now_ms(), 1000 * automation.seconds(name))
+        return _tick(tick, trigger)
+
+    sections = [mount.keys.clean, *([mount.keys.dirty] if trigger is Trigger.DIRTY_RATIO else [])]
+    return SensorOfAssets(
+        [key_of(topic) for key_of in sections for topic in automation.topics],
         name=mount.name(name),
+        evaluation_fn=evaluate,
         job=automation.jobs.clean_logs,
         description=_DESCRIPTIONS[trigger],
         minimum_interval_seconds=automation.seconds(name),
         default_status=automation.sensor_status(name),
         required_resource_keys=mount.needs("log_store", "clock", "spark"),
     )
-    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        tick = MountCall(mount, context)
-        leave_tick(tick.log_store.path, mount.name_prefix, tick.now_ms(), 1000 * automation.seconds(name))
-        return _tick(tick, trigger)
-
-    return sensor
 
 
 def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
@@ -136,12 +141,14 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
 def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterialization | dg.AssetObservation], str]:
     """What a tick tells of assets, and the cursor after it."""
     clean = first_looks(tick, seen, EVENTS_PER_TICK)
-    dirty, cursor = _observations(tick, seen, EVENTS_PER_TICK - len(clean))
+    dirty, cursor = _section_events(tick, seen, EVENTS_PER_TICK - len(clean))
     return [*clean, *dirty], cursor
 
 
-def _observations(tick: Tick, seen: Overview, most: int) -> tuple[list[dg.AssetObservation], str]:
-    """At most so many of changed dirty sections, and the cursor after them: a digest of what has been told in full.
+def _section_events(
+    tick: Tick, seen: Overview, most: int
+) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization], str]:
+    """Of at most so many changed sections, and the cursor after them: a digest of what has been told in full.
 
     A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
     can't know before it has read all topics.
@@ -156,15 +163,21 @@ def _observations(tick: Tick, seen: Overview, most: int) -> tuple[list[dg.AssetO
     told = changed[:most]
     observer.mark_reported(told)
     metrics = metrics_by_log(told, seen.last_passes, seen.erasures, seen.now_ms)
-    return [
-        dirty_observation(
-            tick.keys,
-            each,
-            metrics[each.log.topic_partition],
-            seen.holdings.get(each.log.topic_partition.topic),
-        )
-        for each in told
-    ], digest if told == changed else cursor or ""
+    of_topics: dict[str, list[Assessment]] = {each.log.topic_partition.topic: [] for each in told}
+    for each in seen.assessments:
+        if each.log.topic_partition.topic in of_topics:
+            of_topics[each.log.topic_partition.topic].append(each)
+    outlooks = {topic: topic_outlook(each, seen.now_ms) for topic, each in of_topics.items()}
+    dirty = []
+    for each in told:
+        name = each.log.topic_partition
+        holdings = seen.holdings.get(name.topic)
+        held = held_numbers(holdings, seen.now_ms) if holdings else {}
+        more = {**log_outlook(each), **outlooks[name.topic], **held}
+        dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
+    job = cleaned_by(tick.mount.name(JOB_NAME), tick.place)
+    clean = [clean_observation(tick.keys, each, seen.now_ms, job) for each in of_topics.values()]
+    return [*dirty, *clean], digest if told == changed else cursor or ""
 
 
 def _digest(locations: Mapping[str, str]) -> str:

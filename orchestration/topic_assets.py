@@ -12,6 +12,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.asset_topic import AssetTopic
 from keptlog.dagster.assets.erasures import erasures_asset
+from keptlog.dagster.assets.health import health_spec
 from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import names_of
@@ -49,6 +50,7 @@ def topic_assets(mount: Mount, seen: Seen, home: object) -> Assets:
         *notices,
         *(each for topic in topics for each in _assets_of(mount, topic, names[topic.name])),
         erasures_asset(mount),
+        health_spec(mount),
     ]
 
 

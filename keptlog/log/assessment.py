@@ -71,6 +71,13 @@ class Assessment:
     """When time alone could make this log due; null if only new data can, or a reader who reads on."""
 
     @property
+    def deadline_ms(self) -> int | None:
+        """When the oldest record that was never cleaned is late; null if there is none, or it never will be."""
+        oldest_ms = self.earliest_uncompacted_ms
+        late_ms = None if oldest_ms is None else oldest_ms + self.log.config.max_compaction_lag_ms
+        return late_ms if late_ms is not None and has_date(late_ms) else None
+
+    @property
     def delete_expired_ms(self) -> int:
         """For how long the first stamped tombstone has been removable; 0 if it is not yet."""
         return max(self.now_ms - self.earliest_expiry_ms, 0) if self.earliest_expiry_ms is not None else 0

@@ -47,7 +47,7 @@ def explain(assessment: Assessment) -> Explanation:
         summary("active", sections.active),
     )
     return Explanation(
-        str(assessment.log.topic_partition), _verdict(assessment), summaries, _rules(assessment), _due(assessment)
+        str(assessment.log.topic_partition), verdict_on(assessment), summaries, _rules(assessment), _due(assessment)
     )
 
 
@@ -63,7 +63,8 @@ def summary(name: str, segments: tuple[Segment, ...]) -> SectionSummary:
     )
 
 
-def _verdict(assessment: Assessment) -> str:
+def verdict_on(assessment: Assessment) -> str:
+    """Why a log is cleaned now, or is not, in one line."""
     match assessment.trigger:
         case Trigger.MAX_COMPACTION_LAG:
             return f"to be cleaned now: a record is {assessment.max_compaction_delay_ms} ms past max.compaction.lag.ms"

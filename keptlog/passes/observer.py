@@ -89,6 +89,9 @@ class Overview:
     record_counts: Mapping[str, int] = field(default_factory=dict)
     """Topic to how many records it holds, also in logs of it that were not named; an ``Observer`` does not count."""
 
+    whole_topics: Mapping[str, Sequence[Log]] = field(default_factory=dict)
+    """Topic to all its logs, also those that were not named; an ``Observer`` has them in ``assessments``."""
+
     @property
     def logs(self) -> list[Log]:
         return [each.log for each in self.assessments]
@@ -131,6 +134,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         sources={topic: observed.source_json for topic, observed in topics.items() if observed.source_json},
         about={topic: observed.about for topic, observed in topics.items()},
         record_counts={topic: record_count(observed.logs) for topic, observed in topics.items()},
+        whole_topics={topic: observed.logs for topic, observed in topics.items()},
     )
 
 
@@ -201,6 +205,8 @@ class Observer:
 
     store: Observable
     monotonic_ms: Callable[[], int]
+    last: Overview | None = None
+    """What the last look saw, for whoever need not look again."""
     _seen: dict[str, _Topic] = field(default_factory=dict)
     _reported: dict[TopicPartition, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -238,7 +244,8 @@ class Observer:
             if outages and len(outages) == len(self._seen):
                 raise outages[0]
             behind = locations.to_be_asked + sum(topic not in read for topic in changed)
-            return replace(self._overview(now_ms), behind=behind, asked_ago_ms=locations.asked_ago_ms)
+            self.last = replace(self._overview(now_ms), behind=behind, asked_ago_ms=locations.asked_ago_ms)
+            return self.last
 
     def changed_dirty_sections(self, overview: Overview) -> list[Assessment]:
         """Logs whose dirty section is not the one that ``mark_reported`` last heard of."""

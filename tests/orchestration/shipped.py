@@ -26,6 +26,7 @@ tombstone_expiry_sensor = SENSORS["tombstone_expiry_sensor"]
 failed_run_sensor: Any = SENSORS["failed_run_sensor"]
 ingest_lag_sensor = SENSORS["ingest_lag_sensor"]
 erasure_sensor = SENSORS["erasure_sensor"]
+health_sensor = SENSORS["health_sensor"]
 
 CLEAN_SENSORS = (max_compaction_lag_sensor, dirty_ratio_sensor, tombstone_expiry_sensor)
 

@@ -88,8 +88,8 @@ def test_its_translation_is_heeded_by_assets_and_by_events(sandbox: DefsFolderSa
 
         assert (list(clean.owners), clean.tags["section"], clean.group_name) == (["team:crm"], "clean", "crm")
         assert [dep.asset_key for dep in clean.deps] == [dg.AssetKey(["lake", "crm.users", "dirty"])]
-        assert {event.asset_key for event in told if isinstance(event, dg.AssetObservation)} == {
-            dg.AssetKey(["lake", "crm.users", "dirty"])
+        assert {event.asset_key for event in told if not isinstance(event, dg.AssetCheckEvaluation)} == {
+            dg.AssetKey(["lake", "crm.users", section]) for section in ("dirty", "clean")
         }
         assert defs.get_repository_def().get_sensor_def("crm_dirty_ratio_sensor").minimum_interval_seconds == 300
         assert not [key for key in defs.resolve_all_asset_keys() if "sales.users" in key.path]

@@ -17,6 +17,9 @@ from tests.orchestration.conftest import World
 ROOT = Path(__file__).parents[2]
 
 
+OF_A_HOME = {"erasures", "keptlog/health"}
+
+
 def keys(defs: dg.Definitions) -> set[str]:
     return {spec.key.to_user_string() for spec in defs.resolve_all_asset_specs()}
 
@@ -34,7 +37,7 @@ def test_every_topic_has_a_dirty_and_a_clean_section_with_a_partition_for_each_l
     defs = world.defs
 
     dg.Definitions.validate_loadable(defs)
-    assert keys(defs) == {"users/dirty", "users/clean", "db.s.orders/dirty", "db.s.orders/clean", "erasures"}
+    assert keys(defs) == {"users/dirty", "users/clean", "db.s.orders/dirty", "db.s.orders/clean", *OF_A_HOME}
     spec = next(spec for spec in defs.resolve_all_asset_specs() if spec.key == dg.AssetKey(["users", "clean"]))
     assert [dep.asset_key for dep in spec.deps] == [dg.AssetKey(["users", "dirty"])]
     assert spec.partitions_def

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from keptlog.dagster.assets.numbers import dirty_observation, held_numbers
+from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
 from keptlog.dagster.orchestration.requests import DueLogs
 from keptlog.dagster.orchestration.sensors import why_nothing
 from keptlog.log.assessment import Trigger
@@ -65,7 +65,8 @@ def test_g8_is_red_over_a_tag_that_keeps_superseded_bytes_and_green_once_it_is_d
 def test_the_dirty_section_and_the_tick_name_what_holds(users: World) -> None:
     seen = observe(users.store, now_ms=users.now_ms)
     [assessment] = seen.assessments
-    metadata = dirty_observation(KEYS, assessment, None, seen.holdings["users"]).metadata
+    held = held_numbers(seen.holdings["users"], users.now_ms)
+    metadata = dirty_materialization(KEYS, assessment, None, held).metadata
     assert "tag audit of users keeps 1 retired segment" in str(metadata["holders"].value)
     assert metadata["held_files_late"].value == metadata["held_files"].value == 1
     assert "held_deadline" in metadata

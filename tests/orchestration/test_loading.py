@@ -27,7 +27,7 @@ def paths(repository: dg.RepositoryDefinition) -> set[str]:
 
 
 def test_a_topic_that_nobody_has_looked_at_is_read_once(many: World, requests: Requests) -> None:
-    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 1
+    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 2
 
     queries, files = requests.since()
     assert queries <= TOPICS + 8
@@ -69,7 +69,8 @@ def test_a_run_asks_nothing_before_it_begins(load_data: RepositoryLoadData, requ
 
     assert requests.since() == (0, 0)
     assert paths(repository) == {f"topic-{n}/{part}" for n in range(TOPICS) for part in ("dirty", "clean")} | {
-        "erasures"
+        "erasures",
+        "keptlog/health",
     }
     assert repository.has_job("clean_logs")
 
@@ -99,7 +100,7 @@ def test_every_topic_is_an_asset_though_one_look_has_no_time_for_all(
 ) -> None:
     monkeypatch.setattr(observer, "READING_MS", 1)
 
-    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 1
+    assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 2
 
 
 def test_where_reading_takes_too_long_an_asset_says_how_much_is_missing(

@@ -108,7 +108,7 @@ def test_they_load_beside_a_project_with_the_same_names(project: Project) -> Non
 
     keys = {key.to_user_string() for key in project.defs.resolve_all_asset_keys()}
     assert keys == {"orders"} | {
-        f"{home}/{each}" for home in HOMES for each in ("users/dirty", "users/clean", "erasures")
+        f"{home}/{each}" for home in HOMES for each in ("users/dirty", "users/clean", "erasures", "keptlog/health")
     }
     jobs = {job.name for job in project.defs.get_repository_def().get_all_jobs()}
     assert {"purge", "crm_purge", "sales_purge", "crm_clean_logs", "sales_clean_logs"} <= jobs
@@ -129,7 +129,7 @@ def test_each_sensor_has_its_own_home_cleaned_and_tells_of_its_own_assets(projec
     assert not instance.get_materialized_partitions(dg.AssetKey(["sales", "users", "clean"]))
     assert [pool.name for pool in instance.event_log_storage.get_pool_limits()] == ["crm_log_cleaner"]
     told = project.tick("sales_dirty_ratio_sensor").asset_events
-    assert [event.asset_key for event in told] == [dg.AssetKey(["sales", "users", "dirty"])]
+    assert [event.asset_key.path for event in told] == [["sales", "users", "dirty"], ["sales", "users", "clean"]]
 
 
 @pytest.mark.parametrize("kind", ["job", "materialization"])
@@ -187,7 +187,7 @@ def test_patterns_choose_the_topics_of_assets_sensors_and_jobs(world: World) -> 
         world.append(topic, ("a", "1"), ("a", "2"))
     defs = build_defs(world.path, world.resources, topics="crm.*")
 
-    assert {key.path[0] for key in defs.resolve_all_asset_keys()} == {"crm.users", "erasures"}
+    assert {key.path[0] for key in defs.resolve_all_asset_keys()} == {"crm.users", "erasures", "keptlog"}
     (request,) = ticked(defs, "dirty_ratio_sensor", world.instance).run_requests or ()
     assert logs_of(request) == ["crm.users-0"]
     assert defs.get_job_def("clean_logs").execute_in_process(instance=world.instance).success

@@ -33,7 +33,7 @@ def test_an_asset_says_why_beside_those_of_the_others(world: World, broken: Brea
 
     dg.Definitions.validate_loadable(defs)
     specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
-    assert set(specs) == {"users/dirty", "users/clean", "db.s.odd/unreadable", "erasures"}
+    assert set(specs) == {"users/dirty", "users/clean", "db.s.odd/unreadable", "erasures", "keptlog/health"}
     assert broken.said in (specs["db.s.odd/unreadable"].description or "")
 
 

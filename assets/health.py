@@ -1,0 +1,216 @@
+"""The asset ``keptlog/health``: how the logs of a home stand, and which of them is worst.
+
+The health sensor tells it every minute, from what the other sensors have seen. A report in full is a materialization: a
+table of the worst logs, each with its reason and a link to its page, and the totals. It is told when the table has
+changed, or after ``FULL_MS``. In between it is only the numbers, as an observation: the plots go on, and Dagster's
+database does not fill with equal tables.
+
+What could not be looked at is named, and is in no number: it is neither fine nor late. Where nothing could be looked
+at, there are no numbers at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from textwrap import shorten
+from urllib.parse import quote
+
+import dagster as dg
+
+from keptlog.dagster.assets.markdown import as_markdown
+from keptlog.dagster.assets.mount import Mount
+from keptlog.dagster.assets.names import AssetKeys
+from keptlog.dagster.assets.numbers import Metadata
+from keptlog.log.assessment import Assessment
+from keptlog.log.counted import counted
+from keptlog.log.explain import verdict_on
+from keptlog.log.health import Totals, late_ms, totals_of, worst_of
+from keptlog.log.iso_time import iso_time
+
+ROWS = 50
+FULL_MS = 600_000
+"""After so long a report is told in full, whether anything has changed or not."""
+_AT_A_GLANCE = 5
+_GLANCE_CHARACTERS = 950
+"""A page shows a text of fewer than 1,000 characters without a click."""
+_GLANCE_WHY = 120
+_UNSEEN_TOLD = 50
+_COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "next try (UTC)", "why")
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+@dataclass(frozen=True)
+class Health:
+    """What is known of a home at one time."""
+
+    now_ms: int
+    assessments: Sequence[Assessment] | None = ()
+    """Null if nothing could be looked at."""
+    hindered: Mapping[str, str] = field(default_factory=dict)
+    """Due topic-partition to why it is not cleaned this moment."""
+    topics_unseen: int = 0
+    unseen: Sequence[str] = ()
+    """What was not looked at, and why, a line each."""
+    consumer_lag: int | None = None
+    """Offsets that are to be ingested; null where nothing is, or not all of it is known."""
+    last_tick_age_ms: int | None = None
+    """Of the cleaning sensor that is on and ticked longest ago; null if that is not known."""
+    sensors: Sequence[tuple[str, str]] = ()
+    """Name of a sensor, and whether it is on and when it ticked last."""
+
+    @cached_property
+    def totals(self) -> Totals | None:
+        return None if self.assessments is None else totals_of(self.assessments, self.now_ms)
+
+    @cached_property
+    def worst(self) -> list[Assessment]:
+        return worst_of(self.assessments or (), self.now_ms, ROWS)
+
+    @cached_property
+    def digest(self) -> str:
+        """A few characters that change whenever the table does, but for time that only passes."""
+        hindered = self.hindered
+        rows = [(_state(each), hindered.get(str(each.log.topic_partition))) for each in self.worst]
+        return hashlib.sha256(repr((rows, self.unseen, self.sensors_on)).encode()).hexdigest()[:16]
+
+    @property
+    def sensors_on(self) -> list[str]:
+        return [name for name, state in self.sensors if not state.startswith("off")]
+
+    def told(self) -> str:
+        """All of it in one line."""
+        if self.totals is None:
+            return f"nothing could be looked at: {'; '.join(self.unseen)}"
+        totals = self.totals
+        parts = [
+            f"{counted(totals.logs, 'log')}, {totals.late} late, {totals.due} due, {totals.uncleanable} uncleanable"
+        ]
+        if self.unseen:
+            parts.append(f"not looked at: {'; '.join(self.unseen[:3])}")
+        return "; ".join(parts)
+
+    def row(self, keys: AssetKeys, each: Assessment) -> tuple[str, ...]:
+        """One log in the table, under a link to its clean section."""
+        late = late_ms(each, self.now_ms)
+        return (
+            self._link(keys, each),
+            f"{each.cleanable_ratio:.2f}",
+            f"**{duration(late)}**" if late else "no",
+            _minute(each.deadline_ms, "none"),
+            "now" if each.trigger else _minute(each.due_ms, "with new records"),
+            as_markdown(self._why(each)),
+        )
+
+    def at_a_glance(self, keys: AssetKeys) -> str:
+        """As many of the worst logs as a page shows without a click."""
+        lines: list[str] = []
+        for each in self.worst[:_AT_A_GLANCE]:
+            late = late_ms(each, self.now_ms)
+            deadline = f"**late by {duration(late)}**" if late else f"deadline {_minute(each.deadline_ms, 'none')}"
+            why = shorten(self._why(each), _GLANCE_WHY, placeholder=" …")
+            lines.append(f"* {self._link(keys, each)}, {deadline}: {as_markdown(why)}")
+        while len(lines) > 1 and len("\n".join(lines)) > _GLANCE_CHARACTERS:
+            lines.pop()
+        return "\n".join(lines)
+
+    def nearest_deadline(self, keys: AssetKeys) -> str:
+        """The log that is late first, or has been for longest, and when."""
+        found = [(each.deadline_ms, each) for each in self.assessments or () if each.deadline_ms is not None]
+        if not found:
+            return "none"
+        deadline_ms, nearest = min(found, key=lambda pair: (pair[0], pair[1].log.topic_partition))
+        return f"{self._link(keys, nearest)} {_minute(deadline_ms, '')} UTC"
+
+    def _link(self, keys: AssetKeys, each: Assessment) -> str:
+        name = each.log.topic_partition
+        up = "../" * (len(keys.health.path) - 1)
+        path = "/".join(quote(part, safe="") for part in keys.clean(name.topic).path)
+        return f"[{as_markdown(str(name))}]({up}{path})"
+
+    def _why(self, each: Assessment) -> str:
+        name, mark = str(each.log.topic_partition), each.log.uncleanable
+        why = self.hindered[name] if name in self.hindered else verdict_on(each).removeprefix("left alone: ")
+        # While it is tried again, people still want to know what it failed with.
+        return f"{mark.told(self.now_ms)}; {why}" if mark and mark.reason not in why else why
+
+
+def health_spec(mount: Mount) -> dg.AssetSpec:
+    """The asset; nothing here makes it, the health sensor tells it."""
+    return dg.AssetSpec(
+        mount.keys.health,
+        group_name=mount.group,
+        description="How the logs stand: which are late, due or uncleanable, why each is not cleaned yet, and when it "
+        "will be. The sensor tells it every minute, from what the other sensors have seen.",
+        skippable=True,
+    )
+
+
+def health_event(keys: AssetKeys, health: Health, *, in_full: bool) -> dg.AssetMaterialization | dg.AssetObservation:
+    """A report, in full or in numbers."""
+    numbers = _numbers(health)
+    if not in_full:
+        return dg.AssetObservation(keys.health, metadata=numbers)
+    rows = [health.row(keys, each) for each in health.worst]
+    unseen = [as_markdown(line) for line in health.unseen[:_UNSEEN_TOLD]]
+    if len(health.unseen) > _UNSEEN_TOLD:
+        unseen.append(f"and {len(health.unseen) - _UNSEEN_TOLD} more")
+    told: Metadata = {
+        "not_looked_at": dg.MetadataValue.md("\n".join(f"* {line}" for line in unseen) if unseen else "nothing"),
+    }
+    if rows:
+        told["nearest_deadline"] = dg.MetadataValue.md(health.nearest_deadline(keys))
+        told["worst"] = dg.MetadataValue.md(health.at_a_glance(keys))
+        told["worst_logs"] = dg.MetadataValue.md(_table(_COLUMNS, rows))
+    if health.sensors:
+        told["sensors"] = dg.MetadataValue.md("\n".join(f"* {name}: {state}" for name, state in health.sensors))
+    return dg.AssetMaterialization(keys.health, description=health.told(), metadata={**told, **numbers})
+
+
+def duration(ms: int) -> str:
+    """A span of time in its two largest units: ``2 h 5 min``."""
+    parts: list[str] = []
+    for unit_ms, name in _UNITS:
+        count, ms = divmod(ms, unit_ms)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def _numbers(health: Health) -> Metadata:
+    numbers: Metadata = {"topics_not_looked_at": health.topics_unseen}
+    if health.totals:
+        totals = health.totals
+        topics = {each.log.topic_partition.topic for each in health.assessments or ()}
+        numbers = {
+            "topics": len(topics),
+            "logs": totals.logs,
+            "logs_late": totals.late,
+            "logs_due": totals.due,
+            "logs_uncleanable": totals.uncleanable,
+            "largest_late_ms": totals.largest_late_ms,
+            "cleanable_bytes": totals.cleanable_bytes,
+            "waiting_bytes": totals.waiting_bytes,
+            **numbers,
+        }
+    if health.consumer_lag is not None:
+        numbers["consumer_lag"] = health.consumer_lag
+    if health.last_tick_age_ms is not None:
+        numbers["last_tick_age_ms"] = health.last_tick_age_ms
+    return numbers
+
+
+def _minute(time_ms: int | None, otherwise: str) -> str:
+    return otherwise if time_ms is None else iso_time(time_ms)[:16].replace("T", " ")
+
+
+def _state(each: Assessment) -> tuple[object, ...]:
+    due_ms = None if each.trigger else each.due_ms
+    ratio = f"{each.cleanable_ratio:.1f}"
+    return str(each.log.topic_partition), each.trigger, each.deadline_ms, due_ms, each.log.uncleanable, ratio
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))

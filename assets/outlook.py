@@ -1,0 +1,89 @@
+"""What logs wait for, and until when: on the pages of their topic, beside what Dagster shows of the last partition.
+
+A page shows the metadata of the last event, which is of one topic-partition. What is told of the whole topic has names
+that begin with ``topic_``, and is the same in all of its events.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import dagster as dg
+
+from keptlog.dagster.assets.names import AssetKeys
+from keptlog.dagster.assets.numbers import Metadata
+from keptlog.log.assessment import Assessment
+from keptlog.log.explain import verdict_on
+from keptlog.log.health import totals_of
+from keptlog.log.iso_time import iso_time
+
+_REASONS = 5
+_NAMES = 3
+
+
+def log_outlook(assessment: Assessment) -> Metadata:
+    """Why a log is not cleaned yet, when it is looked at again, and when it is late."""
+    return {
+        "why": verdict_on(assessment),
+        "due_at": _due_at(assessment.due_ms, is_due=assessment.trigger is not None),
+        "deadline": _time_or_none(assessment.deadline_ms),
+    }
+
+
+def topic_outlook(assessments: Sequence[Assessment], now_ms: int) -> Metadata:
+    """The same of all logs of a topic, and its totals."""
+    totals = totals_of(assessments, now_ms)
+    return {
+        "topic_why": "\n".join(_reasons(assessments)),
+        "topic_due_at": _due_at(totals.earliest_due_ms, is_due=totals.due > 0),
+        "topic_deadline": _time_or_none(totals.earliest_deadline_ms),
+        "topic_logs": totals.logs,
+        "topic_logs_late": totals.late,
+        "topic_records": totals.records,
+        "topic_dirty_records": totals.dirty_records,
+        "topic_cleanable_bytes": totals.cleanable_bytes,
+        "topic_waiting_bytes": totals.waiting_bytes,
+        "dagster/size_bytes": totals.bytes,
+    }
+
+
+def cleaned_by(job_name: str, place: tuple[str, str] | None) -> Metadata:
+    """A link to the job that cleans, which is in this repository of this code location."""
+    if place is None:
+        return {}
+    repository_name, location_name = place
+    return {"cleaned_by": dg.MetadataValue.job(job_name, location_name, repository_name=repository_name)}
+
+
+def clean_observation(
+    keys: AssetKeys, assessments: Sequence[Assessment], now_ms: int, more: Metadata
+) -> dg.AssetObservation:
+    """What the clean section of a topic is to expect; ``assessments`` are all logs of it."""
+    topic = assessments[0].log.topic_partition.topic
+    outlook = topic_outlook(assessments, now_ms)
+    return dg.AssetObservation(
+        keys.clean(topic), metadata={**more, **outlook, "dagster/row_count": totals_of(assessments, now_ms).records}
+    )
+
+
+def _reasons(assessments: Sequence[Assessment]) -> list[str]:
+    """A line for each reason, the first logs named: all logs of a topic often share one."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for each in assessments:
+        names[verdict_on(each)].append(str(each.log.topic_partition))
+    lines = []
+    for reason, logs in sorted(names.items(), key=lambda pair: -len(pair[1])):
+        more = f" and {len(logs) - _NAMES} more" if len(logs) > _NAMES else ""
+        lines.append(f"{', '.join(logs[:_NAMES])}{more}: {reason}")
+    return [*lines[:_REASONS], *([f"and {len(lines) - _REASONS} more"] if len(lines) > _REASONS else [])]
+
+
+def _due_at(due_ms: int | None, *, is_due: bool) -> str:
+    if is_due:
+        return "now"
+    return "with new records" if due_ms is None else f"{iso_time(due_ms)}, or with new records"
+
+
+def _time_or_none(time_ms: int | None) -> str:
+    return "none" if time_ms is None else iso_time(time_ms)

@@ -1,0 +1,163 @@
+"""The sensor that tells how the logs of a home stand: the asset ``keptlog/health`` (``keptlog.dagster.assets.health``).
+
+It looks at nothing that another sensor has looked at within the last minute: the cleaning sensors leave what they have
+seen, the ingest sensor what it has asked the brokers. Only where those are off, or slower, it looks itself, at the
+catalog alone. When that fails, it says so: then nothing is known, and no number is told.
+
+Each tick tells once, and Dagster's daemon comes by every five seconds; so it ticks every 55 seconds, for somebody to
+know within a minute. What the last report in full told is a digest in the cursor, which outlives any process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from keptlog.dagster.assets.health import FULL_MS, Health, duration, health_event
+from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
+from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR
+from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR
+from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.requests import due_logs
+from keptlog.dagster.orchestration.sensor_states import SensorState, sensor_states
+from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
+from keptlog.dagster.orchestration.upkeep import FAILED_RUN_SENSOR, RETENTION_SENSOR
+from keptlog.dagster.resources.lag import lag_memory_of
+from keptlog.errors import KeptlogError, first_line
+from keptlog.ingest.lag import LagScan
+from keptlog.log.assessment import in_order_of_urgency
+from keptlog.log.broker import CLEANER_DISABLED
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
+from keptlog.passes.observer import Overview
+
+HEALTH_SENSOR = "health_sensor"
+SECONDS = 55
+SHARED_MS = 60_000
+"""What another sensor has seen is taken for so long."""
+LAG_SHARED_MS = 300_000
+"""The brokers are asked by the ingest sensor alone; what it has found out is taken for so long."""
+_WATCHED = (*CLEAN_SENSORS, ERASURE_SENSOR, INGEST_LAG_SENSOR, RETENTION_SENSOR, FAILED_RUN_SENSOR)
+
+
+def health_sensor(automation: Automation) -> dg.SensorDefinition:
+    """The sensor of a home."""
+    mount = automation.mount
+
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _tick(MountCall(mount, context))
+
+    return SensorOfAssets(
+        [mount.keys.health] if automation.topics else [],
+        name=mount.name(HEALTH_SENSOR),
+        evaluation_fn=evaluate,
+        description="Tells every minute how the logs stand: totals, the worst ones, and why each is not cleaned yet.",
+        minimum_interval_seconds=automation.seconds(HEALTH_SENSOR, SECONDS),
+        default_status=automation.sensor_status(HEALTH_SENSOR),
+        required_resource_keys=mount.needs("log_store", "clock", "spark"),
+    )
+
+
+def _tick(tick: Tick) -> dg.SensorResult:
+    health = _health(tick)
+    digest, told_ms = _told(tick.context.cursor)
+    in_full = health.digest != digest or not told_ms <= health.now_ms < told_ms + FULL_MS
+    cursor = f"{health.digest} {health.now_ms}" if in_full else tick.context.cursor
+    event = health_event(tick.keys, health, in_full=in_full)
+    return dg.SensorResult(skip_reason=health.told(), asset_events=[event], cursor=cursor)
+
+
+def _health(tick: Tick) -> Health:
+    now_ms = tick.now_ms()
+    states = sensor_states(tick, _WATCHED)
+    ages = [
+        now_ms - each.last_tick_ms
+        for each in states
+        if each.name in CLEAN_SENSORS and each.is_on and each.last_tick_ms is not None
+    ]
+    shown = [(tick.mount.name(each.name), _state_told(each, now_ms)) for each in states]
+    last_tick_age_ms = max(*ages, 0) if ages else None
+    try:
+        seen = _seen(tick, now_ms)
+        lag, lag_unseen = _consumer_lag(tick, seen, now_ms)
+    except (KeptlogError, OSError) as error:
+        unseen = [f"the home: {first_line(error)}"]
+        return Health(now_ms, None, unseen=unseen, last_tick_age_ms=last_tick_age_ms, sensors=shown)
+    return Health(
+        now_ms,
+        seen.assessments,
+        _hindered(tick, seen, states),
+        topics_unseen=len(seen.unreadable) + seen.behind,
+        unseen=[*_unseen(seen), *lag_unseen],
+        consumer_lag=lag,
+        last_tick_age_ms=last_tick_age_ms,
+        sensors=shown,
+    )
+
+
+def _seen(tick: Tick, now_ms: int) -> Overview:
+    """What the last look of any sensor saw, if it is young enough; else a look.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached.
+    """
+    observer = tick.log_store.observer
+    last = observer.last
+    is_young = last is not None and 0 <= now_ms - last.now_ms < SHARED_MS
+    return last if last is not None and is_young else observer.look(now_ms)
+
+
+def _unseen(seen: Overview) -> list[str]:
+    unreadable = [f"{topic}: {first_line(error)}" for topic, error in seen.unreadable.items()]
+    return [*unreadable, *seen.behind_lines()]
+
+
+def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, list[str]]:
+    """How many offsets are to be ingested, and what is not known of that."""
+    if not seen.sources:
+        return None, []
+    last: LagScan | None = lag_memory_of(tick.log_store).scanner.last
+    if last is None or not 0 <= now_ms - last.now_ms < LAG_SHARED_MS:
+        ingested = counted(len(seen.sources), "ingested topic")
+        return None, [f"the consumer lag of {ingested}: {INGEST_LAG_SENSOR} has not asked lately"]
+    stopped = [f"{name}: stopped: {why}" for topic in last.topics for name, why in topic.stopped.items()]
+    lag = None if last.unanswered else sum(topic.lag for topic in last.topics)
+    return lag, [*last.unanswered, *stopped]
+
+
+def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> dict[str, str]:
+    """Why logs that are due are not cleaned this moment."""
+    due = in_order_of_urgency(seen.assessments)
+    if not due:
+        return {}
+    if not tick.log_store.broker.log_cleaner_enable:
+        return {str(each.log.topic_partition): CLEANER_DISABLED for each in due}
+    found = due_logs(OwnRuns.of_tick(tick), due, seen.now_ms)
+    hindered = dict.fromkeys(found.in_flight, "it is being cleaned")
+    for name, retry_at_ms in found.paused:
+        hindered[name] = f"an outage has stopped its clean, the next is asked for at {iso_time(retry_at_ms)}"
+    spark_is_down = tick.why_spark_is_down() if found.requested else None
+    off = {each.name for each in states if not each.is_on}
+    for each in found.requested:
+        sensor = f"{each.trigger}_sensor"
+        if sensor in off:
+            hindered[str(each.log.topic_partition)] = f"{tick.mount.name(sensor)} is off"
+        elif spark_is_down:
+            hindered[str(each.log.topic_partition)] = spark_is_down
+    return hindered
+
+
+def _state_told(state: SensorState, now_ms: int) -> str:
+    on = "on" if state.is_on else "off"
+    if state.last_tick_ms is None:
+        return f"{on}, never ticked"
+    return f"{on}, ticked {duration(max(now_ms - state.last_tick_ms, 0))} ago"
+
+
+def _told(cursor: str | None) -> tuple[str, int]:
+    """Digest and time of the last report in full."""
+    digest, _, told_ms = (cursor or "").partition(" ")
+    return digest, int(told_ms) if told_ms.isdecimal() else 0

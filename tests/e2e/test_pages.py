@@ -1,0 +1,135 @@
+"""The pages that answer, in a browser: what cleans a topic, what it waits for, which log is worst.
+
+``KEPTLOG_PICTURES=docs/images`` makes the pictures of the documentation from them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import HOUR_MS, DagsterDev
+
+PAGE_MS = 60_000
+"""A page asks for much when it is first opened, and the machine may be busy."""
+COMPACT = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "1"}
+EVENTS = """query ($key: AssetKeyInput!) {assetOrError(assetKey: $key) {... on Asset {
+    assetMaterializations(limit: 1) {partition description metadataEntries {label
+        ... on MarkdownMetadataEntry {mdStr} ... on TextMetadataEntry {text} ... on IntMetadataEntry {intValue}}}
+    assetObservations(limit: 1) {partition metadataEntries {label}}}}}"""
+AUTOMATION = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
+    targetingInstigators {... on Sensor {name}}}}}"""
+
+
+ELSEWHERE = """home => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode())
+        for (let n = home.length; n > 8; n--)  // a text may be cut short
+            texts.currentNode.data = texts.currentNode.data.replaceAll(home.slice(0, n), "/srv/keptlog");
+}"""
+"""A picture shows no folder of a test."""
+Picture = Callable[..., None]
+
+
+@pytest.fixture
+def picture(page: Page, tmp_path: Path, dagster_dev: DagsterDev) -> Picture:
+    """Takes a picture of the page as it is now."""
+    folder = Path(os.environ.get("KEPTLOG_PICTURES", str(tmp_path)))
+
+    def take(name: str, height: int, width: int = 1280) -> None:
+        hide = page.get_by_text("Hide navigation")
+        if hide.count() and hide.first.is_visible():
+            hide.first.click()
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(1_500)
+        page.evaluate(ELSEWHERE, str(dagster_dev.home))
+        page.screenshot(path=folder / f"{name}.png")
+
+    return take
+
+
+def newest(dev: DagsterDev, *path: str) -> dict[str, Any] | None:
+    """What the newest materialization of an asset tells."""
+    found = dev.query(EVENTS, key={"path": list(path)})["assetOrError"].get("assetMaterializations")
+    if not found:
+        return None
+    entries = found[0]["metadataEntries"]
+    return {each["label"]: each.get("mdStr") or each.get("text") or each.get("intValue") for each in entries}
+
+
+@pytest.fixture(scope="module")
+def waiting(dagster_dev: DagsterDev) -> DagsterDev:
+    """A topic that is appended to, and due in days, and one that is late, whose segment is damaged."""
+    dagster_dev.store.create_topic("crm.users", 2, COMPACT | {"max.compaction.lag.ms": str(72 * HOUR_MS)})
+    dagster_dev.append("crm.users", ("ada", "1"), ("bob", "1"), ("ada", "2"))
+    lag = {"max.compaction.lag.ms": str(HOUR_MS)}
+    dagster_dev.store.create_topic("crm.orders", 1, COMPACT | lag)
+    dagster_dev.append("crm.orders", ("order-1", "open"), ("order-1", "paid"))
+    (segment,) = dagster_dev.store.logs("crm.orders")[0].segments
+    Path(segment.path.removeprefix("file://")).write_bytes(b"torn")
+    text = 'mutation {reloadRepositoryLocation(repositoryLocationName: "keptlog") {__typename}}'
+
+    def is_reloaded() -> bool:
+        try:
+            return bool(dagster_dev.query(text))
+        except TimeoutError:
+            return False
+
+    dagster_dev.wait_for("reload", is_reloaded, seconds=180)
+    return dagster_dev
+
+
+def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
+    waiting: DagsterDev, page: Page, picture: Picture
+) -> None:
+    def told() -> bool:
+        report = newest(waiting, "keptlog", "health") or {}
+        return "crm.users-0" in str(report.get("worst_logs")) and "uncleanable since" in str(report.get("worst"))
+
+    waiting.wait_for("report of both topics", told, seconds=240)
+    report = newest(waiting, "keptlog", "health") or {}
+    assert str(report["nearest_deadline"]).startswith("[crm.orders-0](../crm.orders/clean) ")
+    assert report["logs_late"] == report["logs_uncleanable"] == 1
+    page.goto(f"{waiting.url}/assets/keptlog/health?view=overview")
+    expect(page.get_by_text("largest_late_ms").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("health_sensor").first).to_be_visible(timeout=PAGE_MS)
+    picture("health", 1000)
+    worst = page.get_by_text("[Show Markdown]").first
+    worst.click()
+    link = page.get_by_role("link", name="crm.users-0").last
+    expect(link).to_be_visible(timeout=PAGE_MS)
+    picture("health-worst", 600, 1500)
+    link.click()
+    expect(page).to_have_url(re.compile(r"/assets/crm\.users/clean"), timeout=PAGE_MS)
+    page.goto(f"{waiting.url}/assets/keptlog/health?view=overview")
+    page.get_by_role("button", name="Plots").click()
+    expect(page.locator("canvas").first).to_be_visible(timeout=PAGE_MS)
+    page.get_by_text("largest_late_ms").first.scroll_into_view_if_needed()
+    picture("health-plots", 900)
+
+
+def test_a_clean_section_says_what_cleans_it_and_what_it_waits_for(
+    waiting: DagsterDev, page: Page, picture: Picture
+) -> None:
+    found = waiting.query(AUTOMATION, key={"path": ["crm.users", "clean"]})["assetNodeOrError"]
+    names = {each["name"] for each in found["targetingInstigators"]}
+    assert names == {"dirty_ratio_sensor", "max_compaction_lag_sensor", "tombstone_expiry_sensor"}
+
+    page.goto(f"{waiting.url}/assets/crm.users/clean?view=overview")
+    expect(page.get_by_text("topic_deadline").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("3 sensors").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("No automations found")).to_have_count(0)
+    page.get_by_role("button", name="Columns").click()
+    picture("clean-page", 900)
+
+
+def test_a_dirty_section_is_materialized_when_it_changes(waiting: DagsterDev, page: Page) -> None:
+    page.goto(f"{waiting.url}/assets/crm.users/dirty?view=overview")
+    expect(page.get_by_text("is not above min.cleanable.dirty.ratio").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("Never materialized")).to_have_count(0)

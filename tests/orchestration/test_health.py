@@ -1,0 +1,205 @@
+"""What the asset ``keptlog/health`` tells: fed by what other sensors have seen, and honest about what nobody has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from keptlog.dagster.assets.health import FULL_MS, ROWS, duration
+from keptlog.dagster.orchestration.health_sensor import SHARED_MS
+from keptlog.passes.observer import Overview
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.ingesting import ingest_world
+from tests.orchestration.shipped import dirty_ratio_sensor, health_sensor, ingest_lag_sensor
+
+MINUTE_MS = 60_000
+
+
+def report(world: World) -> dg.AssetMaterialization | dg.AssetObservation:
+    (event,) = world.tick(health_sensor).asset_events
+    assert isinstance(event, dg.AssetMaterialization | dg.AssetObservation)
+    assert event.asset_key == dg.AssetKey(["keptlog", "health"])
+    return event
+
+
+def told(world: World) -> dict[str, object]:
+    return {name: value.value for name, value in report(world).metadata.items()}
+
+
+def rows(world: World) -> list[list[str]]:
+    """Of the table of a report in full."""
+    table = str(told(world)["worst_logs"])
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
+
+
+def test_the_worst_log_comes_first_with_its_reason_its_deadline_and_a_link(world: World) -> None:
+    world.topic("fine")
+    world.topic("crm.late", max_compaction_lag_ms=str(HOUR_MS))
+    world.append("crm.late", ("a", "1"))
+    world.topic("waiting", min_cleanable_dirty_ratio="1", max_compaction_lag_ms=str(7 * DAY_MS))
+    world.append("waiting", ("a", "1"))
+
+    late, waiting, fine = rows(world)
+    world.cursors.clear()
+    metadata = told(world)
+
+    assert late[0] == "[crm.late-0](../crm.late/clean)"
+    assert late[2:4] == ["**23 h**", "2027-01-14 09:00"]
+    assert (late[5], late[4]) == (f"to be cleaned now: a record is {23 * HOUR_MS} ms past max.compaction.lag.ms", "now")
+    assert waiting[:3] == ["[waiting-0](../waiting/clean)", "1.00", "no"]
+    assert "is not above min.cleanable.dirty.ratio=1.0" in waiting[5]
+    assert waiting[4] == "2027-01-21 08:00"
+    assert metadata["nearest_deadline"] == "[crm.late-0](../crm.late/clean) 2027-01-14 09:00 UTC"
+    first, second, _ = str(metadata["worst"]).splitlines()
+    assert first.startswith("* [crm.late-0](../crm.late/clean), **late by 23 h**: to be cleaned now")
+    assert second.startswith("* [waiting-0](../waiting/clean), deadline 2027-01-21 08:00: dirty ratio")
+    assert fine[3:] == ["none", "with new records", "clean: nothing was appended since its last clean"]
+
+
+def test_the_numbers_that_are_plotted(world: World) -> None:
+    world.topic("late", 2, max_compaction_lag_ms=str(HOUR_MS))
+    world.append("late", ("a", "1"))
+    world.append("late", ("a", "1"), age_ms=0, partition=1)
+
+    numbers = told(world)
+
+    assert (numbers["topics"], numbers["logs"], numbers["logs_late"], numbers["logs_due"]) == (1, 2, 1, 1)
+    assert (numbers["logs_uncleanable"], numbers["topics_not_looked_at"]) == (0, 0)
+    assert numbers["largest_late_ms"] == 23 * HOUR_MS
+    assert numbers["cleanable_bytes"] == numbers["waiting_bytes"]
+    assert "consumer_lag" not in numbers, "nothing is ingested"
+    assert numbers["not_looked_at"] == "nothing"
+
+
+def test_what_another_sensor_has_seen_is_not_looked_at_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.topic("users")
+    world.tick(dirty_ratio_sensor)
+    observer = world.log_store.observer
+    looks: list[int] = []
+    look = observer.look
+
+    def counted(now_ms: int) -> Overview:
+        looks.append(now_ms)
+        return look(now_ms)
+
+    monkeypatch.setattr(observer, "look", counted)
+
+    assert told(world)["logs"] == 1
+    world.now_ms += SHARED_MS - 1
+    assert told(world)["logs"] == 1
+    assert looks == []
+    world.now_ms += 1
+    assert told(world)["logs"] == 1
+    assert looks == [world.now_ms], "the other sensors are off"
+
+
+def test_it_is_told_in_full_when_something_has_changed_and_in_numbers_otherwise(world: World) -> None:
+    world.topic("users", min_cleanable_dirty_ratio="1", max_compaction_lag_ms=str(DAY_MS + HOUR_MS))
+    world.append("users", ("a", "1"))
+    kinds = []
+    for _ in range(3):
+        kinds.append(type(report(world)))
+        world.now_ms += MINUTE_MS
+    assert kinds == [dg.AssetMaterialization, dg.AssetObservation, dg.AssetObservation]
+    world.reopen()
+    assert isinstance(report(world), dg.AssetObservation), "a new process knows what was told"
+    assert len(world.cursors["health_sensor"] or "") < 50
+
+    world.now_ms += HOUR_MS
+    assert isinstance(report(world), dg.AssetMaterialization), "it is late now"
+    world.now_ms += FULL_MS
+    assert isinstance(report(world), dg.AssetMaterialization), "told in full now and then"
+
+
+def test_a_topic_that_cannot_be_read_is_neither_fine_nor_late(world: World) -> None:
+    world.topic("good")
+    world.topic("odd")
+    world.store.load_table("odd").transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+
+    numbers = told(world)
+
+    assert (numbers["logs"], numbers["topics_not_looked_at"], numbers["logs_late"]) == (1, 1, 0)
+    assert str(numbers["not_looked_at"]).startswith("* odd: ")
+    assert "not looked at: odd: " in world.skips(health_sensor)
+
+
+def test_where_nothing_can_be_looked_at_no_number_is_told(world: World) -> None:
+    world.topic("users")
+    world.tick(dirty_ratio_sensor)
+    moved = world.path.rename(world.path.with_name("elsewhere"))
+    world.path.write_text("not a folder")
+
+    numbers = told(world)
+
+    assert {"logs", "logs_late", "largest_late_ms", "worst_logs"}.isdisjoint(numbers)
+    assert str(numbers["not_looked_at"]).startswith("* the home: ")
+    assert "nothing could be looked at" in world.skips(health_sensor)
+
+    world.path.unlink()
+    moved.rename(world.path)
+    assert told(world)["logs"] == 1
+
+
+def test_why_a_due_log_is_not_cleaned_this_moment(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    assert rows(world)[0][5].startswith("to be cleaned now: dirty ratio 1.00")
+    config = {"ops": {"plan": {"config": {"logs": ["users-0"]}}}}
+    job = world.defs.get_job_def("clean_logs")
+    run = world.instance.create_run_for_job(job, run_config=config, status=dg.DagsterRunStatus.STARTED)
+    assert rows(world)[0][5] == "it is being cleaned"
+    world.instance.delete_run(run.run_id)
+
+    (world.path / "server.properties").write_text("log.cleaner.enable=false")
+    world.reopen()
+    assert "log.cleaner.enable=false" in rows(world)[0][5]
+
+
+def test_an_uncleanable_log_says_when_it_is_tried_again(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.log_store.cleaner().mark_still_due(["users-0"], "run 7 died", now_ms=world.now_ms)
+
+    assert told(world)["logs_uncleanable"] == 1
+    world.cursors.clear()
+    (row,) = rows(world)
+    assert row[5].startswith("uncleanable since 2027-01-15T08:00:00.000Z, next try at ")
+    assert "run 7 died" in row[5]
+    assert row[4] >= "2027-01-15 08:00"
+
+    world.now_ms += HOUR_MS
+    world.cursors.clear()
+    (again,) = rows(world)
+    assert "run 7 died; to be cleaned now: dirty ratio 1.00" in again[5]
+
+
+def test_there_are_at_most_so_many_rows_and_the_cursor_stays_small(world: World) -> None:
+    world.topic("users", ROWS + 5)
+    assert len(rows(world)) == ROWS
+    assert len(world.cursors["health_sensor"] or "") < 50
+
+
+def test_the_consumer_lag_is_what_the_ingest_sensor_has_asked_for(tmp_path: Path) -> None:
+    with ingest_world(tmp_path / "home") as ingesting:
+        world = ingesting.world
+        ingesting.knows("users", 0)
+        ingesting.produce("users", ("b", "1"), ("c", "1"))
+        before = told(world)
+        assert "consumer_lag" not in before
+        assert "consumer lag of 1 ingested topic" in str(before["not_looked_at"])
+
+        world.tick(ingest_lag_sensor)
+        assert told(world)["consumer_lag"] == 2
+
+        ingesting.knows("gone", 0, bootstrap="127.0.0.1:9")
+        world.tick(ingest_lag_sensor)
+        world.cursors.clear()
+        after = told(world)
+        assert "consumer_lag" not in after, "not all of it is known"
+        assert "127.0.0.1:9" in str(after["not_looked_at"])
+
+
+def test_a_span_of_time_is_told_in_its_two_largest_units() -> None:
+    assert [duration(ms) for ms in (0, 61_000, 7_500_000, 90_000_000)] == ["0 s", "1 min 1 s", "2 h 5 min", "1 d 1 h"]

@@ -1,0 +1,87 @@
+"""What an asset's page says without a click: the sensors that look after it, what its logs wait for, and until when."""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster._core.remote_representation.external_data import SensorSnap
+
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor
+
+
+def test_a_clean_section_lists_the_sensors_that_clean_it_and_they_ask_for_runs_of_the_job(world: World) -> None:
+    """Dagster's webserver goes by what is pinned here."""
+    world.topic("users")
+    world.topic("orders")
+    repository = world.defs.get_repository_def()
+    graph = repository.asset_graph
+
+    for sensor in CLEAN_SENSORS:
+        snap = SensorSnap.from_def(repository.get_sensor_def(sensor.name), repository)
+        assert list(snap.target_dict) == ["clean_logs"]
+        assert snap.asset_selection
+        listed = {key for key in snap.asset_selection.resolve(graph) if key.path[-1] != "dirty"}
+        assert listed == {
+            dg.AssetKey(["users", "clean"]),
+            dg.AssetKey(["orders", "clean"]),
+        }
+    health = SensorSnap.from_def(repository.get_sensor_def("health_sensor"), repository)
+    assert health.target_dict == {}
+    assert health.asset_selection
+    assert health.asset_selection.resolve(graph) == {dg.AssetKey(["keptlog", "health"])}
+
+
+def test_the_sensors_of_a_home_without_topics_are_on_no_page(world: World) -> None:
+    repository = world.defs.get_repository_def()
+    snaps = [SensorSnap.from_def(sensor, repository) for sensor in repository.sensor_defs]
+    assert [snap.asset_selection for snap in snaps] == [None] * len(snaps)
+
+
+def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_the_topic(world: World) -> None:
+    world.topic("users", 2, min_cleanable_dirty_ratio="1", max_compaction_lag_ms=str(7 * DAY_MS))
+    world.append("users", ("a", "1"), ("b", "1"))
+    world.append("users", ("c", "1"), partition=1, age_ms=HOUR_MS // 2)
+
+    events = world.tick(dirty_ratio_sensor).asset_events
+    first, second, clean = ({name: each.value for name, each in event.metadata.items()} for event in events)
+
+    assert first["why"] == (
+        "left alone: dirty ratio 1.00 is not above min.cleanable.dirty.ratio=1.0 and no record is past its maximum lag"
+    )
+    assert (first["due_at"], first["deadline"]) == (
+        "2027-01-21T08:00:00.001Z, or with new records",
+        "2027-01-21T08:00:00.000Z",
+    )
+    assert second["why"] == "left alone: all dirty records are in the active segment"
+    for told in (first, second, clean):
+        assert str(told["topic_why"]).splitlines() == [f"users-0: {first['why']}", f"users-1: {second['why']}"]
+        assert (told["topic_due_at"], told["topic_deadline"]) == (
+            "2027-01-15T08:30:00.001Z, or with new records",
+            first["deadline"],
+        )
+        assert (told["topic_logs"], told["topic_records"], told["topic_dirty_records"]) == (2, 3, 3)
+        assert told["topic_cleanable_bytes"] + told["topic_waiting_bytes"] == told["dagster/size_bytes"]  # type: ignore[operator]
+    assert clean["dagster/row_count"] == 3
+    assert [(event.asset_key.path[-1], event.partition) for event in events] == [
+        ("dirty", "users-0"),
+        ("dirty", "users-1"),
+        ("clean", None),
+    ]
+
+
+def test_a_clean_of_one_log_tells_the_totals_of_the_whole_topic(world: World) -> None:
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.append("users", ("b", "1"), ("c", "2"), partition=1)
+
+    world.more_resources["spark"] = InProcessSpark(spark_config={})
+    assert world.clean("users-0").success
+
+    event = world.instance.get_latest_materialization_event(dg.AssetKey(["users", "clean"]))
+    assert event
+    assert event.asset_materialization
+    told = {name: each.value for name, each in event.asset_materialization.metadata.items()}
+    assert (told["records_out"], told["topic_records"], told["topic_logs"]) == (1, 3, 2)
+    assert str(told["topic_why"]).startswith("users-0: left alone: clean")
+    assert told["topic_due_at"] == "now", "users-1 is due"
