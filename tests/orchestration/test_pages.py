@@ -44,7 +44,7 @@ def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_
     world.append("users", ("c", "1"), partition=1, age_ms=HOUR_MS // 2)
 
     events = world.tick(dirty_ratio_sensor).asset_events
-    first, second, clean = ({name: each.value for name, each in event.metadata.items()} for event in events)
+    *looks, first, second, clean = ({name: each.value for name, each in event.metadata.items()} for event in events)
 
     assert first["why"] == (
         "left alone: dirty ratio 1.00 is not above min.cleanable.dirty.ratio=1.0 and no record is past its maximum lag"
@@ -54,7 +54,7 @@ def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_
         "2027-01-21T08:00:00.000Z",
     )
     assert second["why"] == "left alone: all dirty records are in the active segment"
-    for told in (first, second, clean):
+    for told in (*looks, first, second, clean):
         assert str(told["topic_why"]).splitlines() == [f"users-0: {first['why']}", f"users-1: {second['why']}"]
         assert (told["topic_due_at"], told["topic_deadline"]) == (
             "2027-01-15T08:30:00.001Z, or with new records",
@@ -64,6 +64,8 @@ def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_
         assert told["topic_cleanable_bytes"] + told["topic_waiting_bytes"] == told["dagster/size_bytes"]  # type: ignore[operator]
     assert clean["dagster/row_count"] == 3
     assert [(event.asset_key.path[-1], event.partition) for event in events] == [
+        ("clean", "users-0"),
+        ("clean", "users-1"),
         ("dirty", "users-0"),
         ("dirty", "users-1"),
         ("clean", None),
