@@ -1,13 +1,12 @@
 """A pass in numbers: what Dagster keeps of it, plots, and shows beside a topic-partition.
 
-All that is a number is a plain number under a name with its unit, so that it is plotted over time. New segments and
-cleaned topic-partitions are materializations of one asset; their names differ, so their plots don't mix. Kafka's
-metrics keep Kafka's names.
+All that is a number is a plain number under a name with its unit, so that it is plotted over time. A clean of a
+topic-partition is one event, with a table of its new segments. Kafka's metrics keep Kafka's names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -24,6 +23,8 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Pass
 from keptlog.passes.observer import Overview, record_count
 
+_SEGMENTS_TOLD = 100
+"""Of a clean: Dagster keeps each of them for good."""
 Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]
 
 
@@ -34,7 +35,7 @@ def materializations(
     metrics: Mapping[TopicPartition, CleanerMetrics],
     of_topics: Mapping[str, Metadata],
 ) -> Iterator[dg.AssetMaterialization]:
-    """One for each new segment, then one for the topic-partition; ``after`` holds the logs as they are now.
+    """One for each topic-partition, with its new segments as a table; ``after`` holds the logs as they are now.
 
     ``of_topics`` is what is told of whole topics.
     """
@@ -42,16 +43,13 @@ def materializations(
     for outcome in cleaned.committed:
         name = str(outcome.step.topic_partition)
         key = keys.clean(outcome.step.topic_partition.topic)
-        for segment in outcome.added:
-            yield dg.AssetMaterialization(
-                key, description=f"new segment of {name}", partition=name, metadata=_segment_numbers(segment)
-            )
         yield dg.AssetMaterialization(
             key,
             description=_sentence(outcome),
             partition=name,
             metadata=of_topics.get(outcome.step.topic_partition.topic, {})
             | _clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
+            | _new_segments(outcome.added)
             | kafka_metrics(metrics.get(outcome.step.topic_partition))
             | _row_counts(by_name.get(name), after),
         )
@@ -185,15 +183,22 @@ def _row_counts(assessment: Assessment | None, after: Overview) -> Metadata:
     return {"dagster/row_count": rows, "dagster/partition_row_count": of_partition}
 
 
-def _segment_numbers(segment: Segment) -> Metadata:
-    return {
-        "segment": dg.MetadataValue.path(segment.path),
-        "segment_base_offset": segment.base_offset,
-        "segment_last_offset": segment.last_offset,
-        "segment_records": segment.record_count,
-        "segment_bytes": segment.size_bytes,
-        "segment_tombstones": segment.tombstone_count,
-    }
+def _new_segments(segments: Sequence[Segment]) -> Metadata:
+    """The first of them; ``files_new`` is how many there are."""
+    rows = [
+        dg.TableRecord(
+            {
+                "base_offset": each.base_offset,
+                "last_offset": each.last_offset,
+                "records": each.record_count,
+                "tombstones": each.tombstone_count,
+                "bytes": each.size_bytes,
+                "path": each.path,
+            }
+        )
+        for each in segments[:_SEGMENTS_TOLD]
+    ]
+    return {"segments_new": dg.MetadataValue.table(rows)} if rows else {}
 
 
 def _lag(assessment: Assessment) -> Metadata:

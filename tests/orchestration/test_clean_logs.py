@@ -64,9 +64,18 @@ def test_a_cleaned_log_shows_what_the_clean_did_in_numbers(world: World, spark: 
     world.append("users", ("a", "1"), ("b", "1"), ("a", "2"), ("b", None))
     world.append("users", ("z", "1"), age_ms=0)
 
-    *segments, log = materializations(world, world.clean(), "users-0")
+    [log] = materializations(world, world.clean(), "users-0")
 
-    assert [each["segment_records"] for each in segments] == [2]
+    assert isinstance(log["segments_new"], dg.TableMetadataValue)
+    [segment] = log["segments_new"].records
+    live = world.store.logs("users")[0].segments
+    assert segment.data["path"] in [each.path for each in live]
+    assert {name: segment.data[name] for name in ("base_offset", "last_offset", "records", "tombstones")} == {
+        "base_offset": 2,
+        "last_offset": 3,
+        "records": 2,
+        "tombstones": 1,
+    }
     shown = {name: log[name] for name in ("records_in", "records_out", "records_superseded", "tombstones_stamped")}
     assert shown == {"records_in": 4, "records_out": 2, "records_superseded": 2, "tombstones_stamped": 1}
     assert (log["dirty_ratio_before"], log["dirty_ratio_after"]) == (1.0, 0.0)
