@@ -77,7 +77,7 @@ class Telling:
                 self.requested.append(sensor.name)
                 say(f"  {sensor.name}: FIRES for {request.tags['keptlog/topic_partitions']}")
                 tags = {**request.tags, "dagster/sensor_name": sensor.name}
-                self.run(sensor.job.name, request.run_config, tags)
+                self.run(sensor.jobs[0].name, request.run_config, tags)
         return len(self.requested) - before
 
     def run(self, job: str, run_config: Mapping[str, Any], tags: Mapping[str, str]) -> None:
