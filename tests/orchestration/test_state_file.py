@@ -18,6 +18,8 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from tests.orchestration.conftest import NOW_MS, TOPICS, Requests, World
 
 NOTHING = (0, 0)
+OF_HOME = 2
+"""Assets that a home has, and not a topic: erasures, and how its logs stand."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,13 +64,13 @@ def test_loading_asks_nothing(kept: World, requests: Requests) -> None:
 def test_loading_works_while_the_home_is_unreachable(kept: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogStoreResource, "_open", broken)
 
-    assert len(shown(kept)) == 2 * TOPICS + 1
+    assert len(shown(kept)) == 2 * TOPICS + OF_HOME
 
 
 def test_without_a_file_the_home_is_looked_at(many: World, requests: Requests) -> None:
     assert not state_of(many).path.exists()
 
-    assert len(shown(many)) == 2 * TOPICS + 1
+    assert len(shown(many)) == 2 * TOPICS + OF_HOME
 
     assert requests.since() != NOTHING
     assert not state_of(many).path.exists()  # nobody would keep it
@@ -100,7 +102,7 @@ def test_a_damaged_file_is_named_and_the_catalog_is_asked(
     at(path, NOW_MS)
 
     with caplog.at_level(logging.WARNING):
-        assert len(shown(kept)) == 2 * TOPICS + 1
+        assert len(shown(kept)) == 2 * TOPICS + OF_HOME
 
     assert requests.since() != NOTHING
     (said,) = [record.getMessage() for record in caplog.records if "state file" in record.getMessage()]
@@ -108,7 +110,7 @@ def test_a_damaged_file_is_named_and_the_catalog_is_asked(
     assert tick(kept)
     kept.reopen()
     requests.since()
-    assert len(shown(kept)) == 2 * TOPICS + 1
+    assert len(shown(kept)) == 2 * TOPICS + OF_HOME
     assert requests.since() == NOTHING
 
 
@@ -117,7 +119,7 @@ def test_a_file_of_another_keptlog_counts_as_none(
 ) -> None:
     monkeypatch.setattr("keptlog.dagster.orchestration.seen._VERSION", 99)
 
-    assert len(shown(kept)) == 2 * TOPICS + 1
+    assert len(shown(kept)) == 2 * TOPICS + OF_HOME
 
     assert requests.since() != NOTHING
 
@@ -130,7 +132,7 @@ def test_a_copied_home_and_another_selection_find_nothing_of_theirs(
     few = build_defs(LogStoreResource(home=str(kept.path), topics=["topic-7"])).resolve_all_asset_keys()
 
     assert {key.to_user_string() for key in copied} == {"no_topics_yet"}
-    assert {key.to_user_string() for key in few} == {"topic-7/clean", "topic-7/dirty", "erasures"}
+    assert {key.to_user_string() for key in few} == {"topic-7/clean", "topic-7/dirty", "erasures", "keptlog/health"}
 
 
 def test_a_file_under_the_name_of_another_is_not_believed(
@@ -141,7 +143,7 @@ def test_a_file_under_the_name_of_another_is_not_believed(
     assert theirs
     shutil.copy2(state_of(kept).path, theirs.path)
 
-    assert len(build_defs(few).resolve_all_asset_keys()) == 3
+    assert len(build_defs(few).resolve_all_asset_keys()) == 2 + OF_HOME
 
     assert "is not used" in caplog.text
 
@@ -164,7 +166,7 @@ def test_an_unreachable_home_is_shown_as_it_was(kept: World, monkeypatch: pytest
 
     specs = {spec.key.to_user_string(): spec for spec in kept.defs.resolve_all_asset_specs()}
 
-    assert len(specs) == 2 * TOPICS + 2
+    assert len(specs) == 2 * TOPICS + OF_HOME + 1
     assert "the disk is gone" in (specs["home_unreachable"].description or "")
     assert "as they were at" in (specs["home_unreachable"].description or "")
     monkeypatch.undo()
@@ -177,7 +179,7 @@ def test_where_it_cannot_be_written_the_tick_goes_on(many: World) -> None:
     (many.path / "dagster").write_text("a file where the folder would be")
 
     assert "the asset graph is as the home is" in tick(many)
-    assert len(shown(many)) == 2 * TOPICS + 1
+    assert len(shown(many)) == 2 * TOPICS + OF_HOME
 
 
 def test_what_is_written_is_what_is_read(world: World) -> None:
