@@ -27,12 +27,12 @@ def test_a_sensor_launches_a_run_by_itself_and_the_log_is_cleaned(dagster_dev: D
 
 
 def newest_numbers(dev: DagsterDev, topic: str, section: str) -> dict[str, Any]:
-    """What the newest materialization of partition 0 tells."""
+    """What the newest materialization of partition 0 tells: its numbers, and what was done."""
     text = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
-        assetMaterializations {partition metadataEntries {label ... on IntMetadataEntry {intValue}}}}}}"""
+        assetMaterializations {partition description metadataEntries {label ... on IntMetadataEntry {intValue}}}}}}"""
     node = dev.query(text, key={"path": [topic, section]})["assetNodeOrError"]
     found = [
-        {entry["label"]: entry.get("intValue") for entry in each["metadataEntries"]}
+        {entry["label"]: entry.get("intValue") for entry in each["metadataEntries"]} | {"done": each["description"]}
         for each in node["assetMaterializations"]
         if each["partition"] == f"{topic}-0"
     ]
@@ -43,6 +43,7 @@ def test_what_the_run_did_is_in_the_asset_catalog(dagster_dev: DagsterDev) -> No
     numbers = newest_numbers(dagster_dev, "server.schema.users", "clean")
 
     assert (numbers["records_in"], numbers["records_out"]) == (3, 2)
+    assert "because of dirty_ratio: 3 records in, 2 out" in numbers["done"]
 
 
 def test_what_is_behind_its_broker_is_ingested_and_then_cleaned_by_the_sensors(dagster_dev: DagsterDev) -> None:
@@ -75,10 +76,10 @@ def test_a_topic_created_later_is_an_asset_by_itself(dagster_dev: DagsterDev) ->
 
 
 def test_the_asset_page_shows_the_numbers_of_the_clean(dagster_dev: DagsterDev, page: Page) -> None:
-    page.goto(f"{dagster_dev.url}/assets/server.schema.users/clean?view=events")
+    page.goto(f"{dagster_dev.url}/assets/server.schema.users/clean?view=partitions&partition=server.schema.users-0")
 
     expect(page.get_by_text("records_superseded").first).to_be_visible()
-    expect(page.get_by_text("because of dirty_ratio: 3 records in, 2 out").first).to_be_visible()
+    expect(page.get_by_text("segments_new").first).to_be_visible()
 
 
 def test_the_automation_page_shows_every_sensor_at_work(dagster_dev: DagsterDev, page: Page) -> None:
