@@ -32,6 +32,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.journal import receipt_folder
 from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
+from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.state import ERASURES, OPEN_ERASURES, read_open_erasures
@@ -68,7 +69,8 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     """All erasures that a topic remembers, oldest first.
 
     Raises:
-        LogCorrupt: the file is gone or damaged. It is gone as well if a commit came since the table was loaded.
+        LogCorrupt: the file is gone or damaged. It is gone as well if a commit came since the table was loaded: so
+            ``looked_at`` asks it, or what a commit prepares.
     """
     topic, named = table.name()[-1], _named_file(table)
     if not named:
@@ -106,9 +108,9 @@ class RegisterChange:
             StalePlan: what ``require`` refuses, or others kept committing first; nothing landed.
             KeptlogError: as an append.
         """
-        before = self._table()
+        before, remembered = self._look()
         # The register remembers it longer than snapshots do.
-        if any(each.id == erasure.id for each in read_erasures(self.files, before)):
+        if any(each.id == erasure.id for each in remembered):
             return self._landed(erasure.id)
 
         def beside(table: Table, appended: Sequence[AppendedPartition]) -> Mapping[str, str]:
@@ -202,15 +204,19 @@ class RegisterChange:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _landed(self, erasure_id: str) -> Erasure:
-        table = self._table()
+        table, remembered = self._look()
         self._settle(table)
-        for erasure in read_erasures(self.files, table):
+        for erasure in remembered:
             if erasure.id == erasure_id:
                 return erasure
         raise LogCorrupt(
             f"topic {self.topic.name}: request {erasure_id} has landed, and is not among its erasures any more: it was "
             "forgotten after it had ended, or a repair has undone it; ask again under another id"
         )
+
+    def _look(self) -> tuple[Table, tuple[Erasure, ...]]:
+        """The table as it is now, and what it remembers; who commits meanwhile deletes the file of before."""
+        return looked_at(self._table, lambda table: (table, read_erasures(self.files, table)))
 
     def _table(self) -> Table:
         return load_topic_table(self.committer.catalog, self.topic.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from pyiceberg.table import Table
@@ -75,3 +76,32 @@ def test_so_does_any_search(overtaken: World) -> None:
     engine: Engine = overtaken.eraser.engine
     found = Searcher(store, engine, overtaken.hasher).search("users", [overtaken.hasher.hash(KEY)], new_id())
     assert not [each for each in found if not each.is_clear]
+
+
+@pytest.mark.parametrize("has_records", [True, False])
+def test_a_request_goes_on_although_the_register_that_it_was_about_to_read_is_replaced_and_purged(
+    world: World, monkeypatch: pytest.MonkeyPatch, has_records: bool
+) -> None:
+    """At each load of the table in turn another request lands, and what it has replaced is gone."""
+    world.create()
+    if has_records:
+        world.append((KEY, VALUE))
+    world.ask(OTHER, id="first")
+    kind = type(world.store.committer.catalog)
+    load, calls, overtaken_at = kind.load_table, 0, 0
+
+    def load_table(catalog: Any, identifier: Any) -> Any:
+        nonlocal calls
+        table = load(catalog, identifier)
+        calls += 1
+        if calls == overtaken_at:
+            with monkeypatch.context() as alone:
+                alone.setattr(kind, "load_table", load)
+                assert dict(world.ask(OTHER, id=f"meanwhile-{overtaken_at}").failed) == {}
+        return table
+
+    monkeypatch.setattr(kind, "load_table", load_table)
+    while calls >= overtaken_at:
+        calls, overtaken_at = 0, overtaken_at + 1
+        assert dict(world.ask(KEY, id=f"asked-{overtaken_at}").failed) == {}, overtaken_at
+    assert overtaken_at > 3
