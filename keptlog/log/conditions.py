@@ -31,7 +31,7 @@ from typing import NamedTuple
 from keptlog.errors import Action
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.counted import counted
-from keptlog.log.iso_time import has_date, iso_time
+from keptlog.log.iso_time import iso_time
 from keptlog.log.open_erasures import OpenErasures
 
 _MINUTE_MS = 60_000
@@ -244,7 +244,7 @@ def log_conditions(assessments: Iterable[Assessment], now_ms: int, limits: Thres
         name, mark = each.log.topic_partition, each.log.uncleanable
         if mark and (mark.attempts >= limits.attempts or mark.action != Action.RETRY):
             yield Condition(Matter.UNCLEANABLE, str(name), _line(f"{name} is {mark.told(now_ms)}"), name.topic)
-        deadline_ms = _deadline_ms(each)
+        deadline_ms = each.deadline_ms
         if deadline_ms is None:
             continue
         text = f"{name} has records that were to be compacted by {iso_time(deadline_ms)} (max.compaction.lag.ms)"
@@ -259,15 +259,6 @@ def log_conditions(assessments: Iterable[Assessment], now_ms: int, limits: Thres
                 continue
             near = f"{text}, and a clean that was due has not done it yet"
             yield Condition(Matter.DEADLINE, str(name), near, name.topic, Level.NEAR, is_sure=False)
-
-
-def _deadline_ms(assessment: Assessment) -> int | None:
-    """By when the oldest uncompacted record is to be compacted; null if nothing says so."""
-    oldest_ms = assessment.earliest_uncompacted_ms
-    if oldest_ms is None:
-        return None
-    deadline_ms = oldest_ms + assessment.log.config.max_compaction_lag_ms
-    return deadline_ms if has_date(deadline_ms) else None
 
 
 def erasure_conditions(erasures: Mapping[str, OpenErasures], now_ms: int, limits: Thresholds) -> Iterator[Condition]:
