@@ -81,26 +81,23 @@ class Webhook:
     def place(self) -> str:
         return self.settings.place
 
+    def body(self, message: Message) -> dict[str, Any]:
+        """What is posted, as JSON."""
+        return message.to_dict()
+
     def send(self, message: Message, now_ms: int) -> str | None:  # noqa: ARG002  # one interface
-        return _posted(self.settings, message.to_dict(), self.timeout_s, message.id)
+        return _posted(self.settings, self.body(message), self.timeout_s, message.id)
 
 
 @dataclass(frozen=True, slots=True)
-class Slack:
+class Slack(Webhook):
     """Slack's incoming webhook."""
 
-    settings: HttpSettings
-    timeout_s: float
     name: str = "slack"
 
-    @property
-    def place(self) -> str:
-        return self.settings.place
-
-    def send(self, message: Message, now_ms: int) -> str | None:  # noqa: ARG002  # one interface
+    def body(self, message: Message) -> dict[str, Any]:
         title, text = _escaped(message.title), _escaped("\n".join(message.lines))
-        body = {"text": f"*{title}*\n{text}"[:_LONGEST_SLACK_TEXT], "unfurl_links": False}
-        return _posted(self.settings, body, self.timeout_s, message.id)
+        return {"text": f"*{title}*\n{text}"[:_LONGEST_SLACK_TEXT], "unfurl_links": False}
 
 
 @dataclass(frozen=True, slots=True)
