@@ -27,7 +27,6 @@ from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
 from keptlog.dagster.orchestration.upkeep import FAILED_RUN_SENSOR, RETENTION_SENSOR
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import KeptlogError, first_line
-from keptlog.ingest.lag import LagScan
 from keptlog.log.assessment import in_order_of_urgency
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
@@ -38,8 +37,6 @@ HEALTH_SENSOR = "health_sensor"
 SECONDS = 55
 SHARED_MS = 60_000
 """What another sensor has seen is taken for so long."""
-LAG_SHARED_MS = 300_000
-"""The brokers are asked by the ingest sensor alone; what it has found out is taken for so long."""
 _WATCHED = (*CLEAN_SENSORS, ERASURE_SENSOR, INGEST_LAG_SENSOR, RETENTION_SENSOR, FAILED_RUN_SENSOR)
 
 
@@ -119,11 +116,11 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
     """How many offsets are to be ingested, and what is not known of that."""
     if not seen.sources:
         return None, []
-    last: LagScan | None = lag_memory_of(tick.log_store).scanner.last
-    if last is None or not 0 <= now_ms - last.now_ms < LAG_SHARED_MS:
+    last = lag_memory_of(tick.log_store).scanner.recent(now_ms)
+    if last is None:
         ingested = counted(len(seen.sources), "ingested topic")
         return None, [f"the consumer lag of {ingested}: {INGEST_LAG_SENSOR} has not asked lately"]
-    stopped = [f"{name}: stopped: {why}" for topic in last.topics for name, why in topic.stopped.items()]
+    stopped = [f"{name}: stopped: {why}" for name, why in last.stopped.items()]
     lag = None if last.unanswered else sum(topic.lag for topic in last.topics)
     return lag, [*last.unanswered, *stopped]
 

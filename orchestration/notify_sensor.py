@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 
 import dagster as dg
 
@@ -21,20 +20,18 @@ from keptlog.log.conditions import Evidence, Sighting, Thresholds
 from keptlog.log.counted import counted
 from keptlog.notify.settings import notify_settings
 from keptlog.passes.watch import (
+    AT_WORK,
     Watch,
-    check_evidence,
+    home_sighting,
     ingest_evidence,
-    sighting_of,
     spark_evidence,
-    without_brokers,
     without_catalog,
 )
+from keptlog.table.chosen import Patterns
 
 NOTIFY_SENSOR = "notify_sensor"
 NOBODY = "nobody is told of anything: set KEPTLOG_NOTIFY_WEBHOOK_URL or another way to reach people (docs/notify.md)"
 _INTERVAL_SECONDS = 60
-_LAGS_LAST_MS = 300_000
-"""So long it is believed what the ingest sensor has heard of the brokers."""
 
 
 def notify_sensor(automation: Automation) -> dg.SensorDefinition:
@@ -66,7 +63,7 @@ def _told(tick: Tick) -> str:
     watch = Watch(tick.log_store.path, settings, monotonic_ms)
     delivery = watch.tell(lambda: _look(tick, settings.thresholds))
     if delivery is None:
-        return "another notify is at work in this home, and tells what there is"
+        return AT_WORK
     for way, message in delivery.sent:
         log.info("sent by %s: %s", way, message.text)
     for way, why in delivery.failed.items():
@@ -84,20 +81,16 @@ def _look(tick: Tick, limits: Thresholds) -> Sighting:
     except StorageUnavailable as error:
         sighting = without_catalog(error, now_ms)
     else:
-        sighting = sighting_of(seen, limits, _meant(log_store.topics))
-        sighting = sighting.with_evidence(check_evidence(log_store.path, seen, sighting))
-        none = without_brokers(seen)
-        sighting = sighting.with_evidence(_stopped(tick, now_ms) if none is None else none)
+        sighting = home_sighting(log_store.path, seen, limits, lambda: _stopped(tick, now_ms), _meant(log_store.topics))
     return sighting.with_evidence(spark_evidence(tick.why_spark_is_down()))
 
 
 def _meant(patterns: list[str]) -> Callable[[str], bool]:
-    return lambda topic: not patterns or any(fnmatchcase(topic, pattern) for pattern in patterns)
+    chosen = Patterns(tuple(patterns))
+    return lambda topic: not patterns or chosen.fits(topic)
 
 
 def _stopped(tick: Tick, now_ms: int) -> Evidence:
     """What ingests have stopped at, as far as the ingest sensor has lately asked."""
-    scan = lag_memory_of(tick.log_store).scanner.last
-    if scan is None or not scan.now_ms <= now_ms < scan.now_ms + _LAGS_LAST_MS:
-        return Evidence()
-    return ingest_evidence(scan)
+    scan = lag_memory_of(tick.log_store).scanner.recent(now_ms)
+    return ingest_evidence(scan) if scan else Evidence()

@@ -21,16 +21,15 @@ from keptlog.notify.messages import trial_message
 from keptlog.notify.settings import PREFIX, notify_settings
 from keptlog.passes.observer import Overview, observe
 from keptlog.passes.watch import (
+    AT_WORK,
     Watch,
-    check_evidence,
+    home_sighting,
     ingest_evidence,
-    sighting_of,
     spark_evidence,
     tick_evidence,
-    without_brokers,
     without_catalog,
 )
-from keptlog.settings import SPARK_MASTER, home_path, spark_settings
+from keptlog.settings import home_path, spark_master, spark_settings
 
 _logger = logging.getLogger(__name__)
 
@@ -98,8 +97,7 @@ def _tell(watch: Watch, *, as_json: bool) -> bool:
     delivery = watch.tell(lambda: _look(watch.home, watch.settings.thresholds, now_ms))
     if delivery is None:
         # It is no failure, and cron mails whatever stands on stderr.
-        busy = "another notify is at work in this home, and tells what there is"
-        print_json({"left_alone": busy}) if as_json else click.echo(busy)
+        print_json({"left_alone": AT_WORK}) if as_json else click.echo(AT_WORK)
         return True
     if as_json:
         print_json(_as_json(delivery))
@@ -158,17 +156,13 @@ def _look(home: Path, limits: Thresholds, now_ms: int) -> Sighting:
     else:
         if not (seen.locations or seen.unreadable):
             click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
-        sighting = sighting_of(seen, limits)
-        sighting = sighting.with_evidence(check_evidence(home, seen, sighting))
-        sighting = sighting.with_evidence(_stopped(home, seen))
+        sighting = home_sighting(home, seen, limits, lambda: _stopped(home, seen))
     spark = spark_evidence(_why_spark_is_down(home))
     return sighting.with_evidence(spark).with_evidence(tick_evidence(home, now_ms, limits))
 
 
 def _stopped(home: Path, seen: Overview) -> Evidence:
     """What ingests have stopped at, asked of the brokers; nothing where none can be asked."""
-    if (none := without_brokers(seen)) is not None:
-        return none
     try:
         # They take long to import, and confluent_kafka may not be there.
         from keptlog.home import client_settings, open_home  # noqa: PLC0415
@@ -184,14 +178,14 @@ def _stopped(home: Path, seen: Overview) -> Evidence:
 def _why_spark_is_down(home: Path) -> str | None:
     """Why the Spark Connect server that runs use can't be reached; null if none is used, or it answers."""
     settings = spark_settings(home)
-    master = os.environ.get(SPARK_MASTER) or settings.get("spark.remote") or settings.get("spark.master")
-    if not (master or "").startswith("sc://"):
-        return None
-    from keptlog.spark.connect import require_server  # noqa: PLC0415  # it imports PySpark
-
     try:
+        master = spark_master() or settings.get("spark.remote") or settings.get("spark.master")
+        if not (master or "").startswith("sc://"):
+            return None
+        from keptlog.spark.connect import require_server  # noqa: PLC0415  # it imports PySpark
+
         require_server(master)
-    except StorageUnavailable as error:
+    except (StorageUnavailable, InvalidConfig) as error:
         return str(error)
     return None
 

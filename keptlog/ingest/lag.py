@@ -27,6 +27,8 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.table.store import LogStore
 
+RECENT_MS = 300_000
+"""So long what a scan has found is taken by those who don't ask brokers themselves."""
 WAIT_SECONDS = 5
 """Whoever scans does so again soon, and a sensor's tick has a minute for everything."""
 _CLUSTERS_AT_ONCE = 16
@@ -132,8 +134,7 @@ class LagScanner:
     store: LogStore
     _stored: dict[str, tuple[str, StoredSource]] = field(default_factory=dict)
     _waiting: dict[str, tuple[tuple[int | None, ...], int]] = field(default_factory=dict)
-    last: LagScan | None = None
-    """What the last scan found, for whoever wants to know it without asking brokers."""
+    _last: LagScan | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def sources(self) -> dict[str, tuple[str, StoredSource]]:
@@ -179,8 +180,13 @@ class LagScanner:
             else:
                 topics.append(self._lag_of(topic, location, stored, answer.topics[stored.source.topic], now_ms))
         unanswered = (*silent.values(), *(f"{topic}: {why}" for topic, why in missing.items()))
-        self.last = LagScan(now_ms, tuple(topics), unanswered, silent, missing)
-        return self.last
+        self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing)
+        return self._last
+
+    def recent(self, now_ms: int) -> LagScan | None:
+        """What the last scan found, for whoever does not ask brokers himself; null if that was too long ago."""
+        last = self._last
+        return last if last and 0 <= now_ms - last.now_ms < RECENT_MS else None
 
     def _lag_of(self, topic: str, location: str, stored: StoredSource, there: SourceTopic, now_ms: int) -> TopicLag:
         plan = plan_ingest(topic, stored.source, stored.positions, there)

@@ -40,6 +40,8 @@ from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.observer import Overview
 
+AT_WORK = "another notify is at work in this home, and tells what there is"
+"""What somebody is told for whom ``Watch.tell`` did nothing."""
 _NO_TOPIC = ""
 
 
@@ -111,6 +113,20 @@ class Watch:
     def _after(self, state: NotifyState, seen: Sighting) -> NotifyState:
         known = after_look(state.known, seen, self.settings.thresholds.settle_ms)
         return replace(state, known=tuple(known))
+
+
+def home_sighting(
+    home: Path,
+    seen: Overview,
+    limits: Thresholds,
+    asked: Callable[[], Evidence],
+    is_meant: Callable[[str], bool] = lambda _topic: True,
+) -> Sighting:
+    """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one."""
+    sighting = sighting_of(seen, limits, is_meant)
+    of_brokers = without_brokers(seen)
+    of_brokers = asked() if of_brokers is None else of_brokers
+    return sighting.with_evidence(check_evidence(home, seen, sighting)).with_evidence(of_brokers)
 
 
 def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bool] = lambda _topic: True) -> Sighting:

@@ -32,17 +32,18 @@ class Patterns:
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Those of some topics, sorted."""
-        return sorted(name for name in names if self._fits(name))
+        return sorted(name for name in names if self.fits(name))
 
     def require(self, name: str) -> None:
         """Refuse any other topic; raises UnknownTopic."""
-        if not self._fits(name):
+        if not self.fits(name):
             raise UnknownTopic(
                 f"topic {name!r} is none of those that are looked after here ({', '.join(self.patterns)}): name one of "
                 "them, or widen the patterns"
             )
 
-    def _fits(self, name: str) -> bool:
+    def fits(self, name: str) -> bool:
+        """Whether a topic is meant."""
         return any(fnmatchcase(name, pattern) for pattern in self.patterns)
 
 

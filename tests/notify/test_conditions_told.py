@@ -125,6 +125,22 @@ def test_a_spark_server_that_is_gone_is_told_once_it_lasts(scene: Scene, posts: 
     assert "planted-connect-token" not in json.dumps(posts.posts)
 
 
+@pytest.mark.parametrize("address", ["sc://127.0.0.1:1/;token=planted-connect-token", "", None])
+def test_a_spark_server_whose_address_is_kept_in_a_file_is_told_too(
+    scene: Scene, posts: HttpInbox, tmp_path: Path, address: str | None
+) -> None:
+    """It is gone, its file is empty, or it has left none."""
+    scene.topic()
+    file = tmp_path / "spark-address"
+    if address is not None:
+        file.write_text(address)
+        file.chmod(0o600)
+    scene.environment.setenv("KEPTLOG_SPARK_MASTER", f"file:{file}")
+    assert [scene.notify().code for _ in range(2)] == [0, 0]
+    assert told(posts) == [("began", "spark", "all topics")]
+    assert "planted-connect-token" not in json.dumps(posts.posts)
+
+
 def test_what_an_ingest_stopped_at_is_told(scene: Scene, posts: HttpInbox) -> None:
     """The topic here has more than the broker's: somebody has made that anew."""
     with mock_broker() as broker:
