@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from keptlog.dagster.assets.names import AssetKeys
+from keptlog.dagster.assets.mount import Run, Tick
+from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
 from keptlog.log.explain import verdict_on
@@ -48,23 +49,23 @@ def topic_outlook(assessments: Sequence[Assessment], now_ms: int) -> Metadata:
     }
 
 
-def cleaned_by(job_name: str, place: tuple[str, str] | None) -> Metadata:
-    """A link to the job that cleans, which is in this repository of this code location."""
-    if place is None:
+def cleaned_by(call: Run | Tick) -> Metadata:
+    """A link to the job that cleans, in the repository of this code location; nothing where that is not known."""
+    if call.place is None:
         return {}
-    repository_name, location_name = place
+    repository_name, location_name = call.place
+    job_name = call.mount.name(CLEAN_JOB)
     return {"cleaned_by": dg.MetadataValue.job(job_name, location_name, repository_name=repository_name)}
 
 
-def clean_observation(
-    keys: AssetKeys, assessments: Sequence[Assessment], now_ms: int, more: Metadata
-) -> dg.AssetObservation:
-    """What the clean section of a topic is to expect; ``assessments`` are all logs of it."""
-    topic = assessments[0].log.topic_partition.topic
-    outlook = topic_outlook(assessments, now_ms)
-    return dg.AssetObservation(
-        keys.clean(topic), metadata={**more, **outlook, "dagster/row_count": totals_of(assessments, now_ms).records}
-    )
+def outlook_of(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int) -> Metadata:
+    """What every event of a clean section tells of its whole topic: what cleans it, and what it waits for."""
+    return {**cleaned_by(call), **topic_outlook(assessments, now_ms)}
+
+
+def clean_observation(keys: AssetKeys, topic: str, outlook: Metadata) -> dg.AssetObservation:
+    """What the clean section of a topic is to expect; ``outlook`` is that of all its logs."""
+    return dg.AssetObservation(keys.clean(topic), metadata={**outlook, "dagster/row_count": outlook["topic_records"]})
 
 
 def _reasons(assessments: Sequence[Assessment]) -> list[str]:

@@ -17,10 +17,9 @@ from keptlog.dagster.assets.checks import TopicFindings, check_results, look_at
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.last_results import WHOLE_TOPIC
 from keptlog.dagster.assets.mount import Run
-from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.numbers import Metadata, materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
-from keptlog.dagster.assets.outlook import cleaned_by, topic_outlook
+from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan
 from keptlog.log.assessment import assess
 from keptlog.log.metrics import metrics_by_log
@@ -69,9 +68,8 @@ def report_numbers(run: Run, cleaned: Pass, after: Overview) -> None:
 
 def told_of_topics(run: Run, after: Overview, now_ms: int) -> dict[str, Metadata]:
     """What every event of a clean section tells of its whole topic; ``after`` are the logs as the pass left them."""
-    job = cleaned_by(run.mount.name(CLEAN_JOB), run.place)
     return {
-        topic: {**job, **topic_outlook([assess(log, now_ms) for log in logs], now_ms)}
+        topic: outlook_of(run, [assess(log, now_ms) for log in logs], now_ms)
         for topic, logs in after.whole_topics.items()
     }
 

@@ -19,8 +19,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import Metadata, unchanged_materialization
-from keptlog.dagster.assets.outlook import cleaned_by, topic_outlook
-from keptlog.dagster.orchestration.in_flight import JOB_NAME
+from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
@@ -62,7 +61,7 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
 
 def _of_topic(tick: Tick, seen: Overview, topic: str) -> Metadata:
     logs = [each for each in seen.assessments if each.log.topic_partition.topic == topic]
-    return {**cleaned_by(tick.mount.name(JOB_NAME), tick.place), **topic_outlook(logs, seen.now_ms)}
+    return outlook_of(tick, logs, seen.now_ms)
 
 
 def _as_clean_as_can_be(tick: Tick, seen: Overview) -> Iterator[tuple[dg.AssetKey, list[Assessment]]]:

@@ -25,7 +25,6 @@ from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_ou
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import first_looks
-from keptlog.dagster.orchestration.in_flight import JOB_NAME
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
 from keptlog.log.assessment import Assessment, Trigger
@@ -175,8 +174,8 @@ def _section_events(
         held = held_numbers(holdings, seen.now_ms) if holdings else {}
         more = {**log_outlook(each), **outlooks[name.topic], **held}
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
-    job = cleaned_by(tick.mount.name(JOB_NAME), tick.place)
-    clean = [clean_observation(tick.keys, each, seen.now_ms, job) for each in of_topics.values()]
+    job = cleaned_by(tick)
+    clean = [clean_observation(tick.keys, topic, {**job, **outlook}) for topic, outlook in outlooks.items()]
     return [*dirty, *clean], digest if told == changed else cursor or ""
 
 
