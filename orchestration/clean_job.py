@@ -16,6 +16,7 @@ from pydantic import Field
 from keptlog.dagster.assets.attempts import begin_attempts
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
+from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import (
     checks_after,
@@ -26,7 +27,6 @@ from keptlog.dagster.assets.report import (
     report_numbers,
     run_id_of,
 )
-from keptlog.dagster.orchestration.in_flight import JOB_NAME
 from keptlog.log.counted import counted
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
@@ -98,7 +98,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
         return _commit(MountCall(mount, context), config, staged)
 
     @dg.job(
-        name=mount.name(JOB_NAME),
+        name=mount.name(CLEAN_JOB),
         executor_def=dg.in_process_executor,
         description="Clean logs: those that are named, or all that are due.",
         tags={"dagster/retry_strategy": "ALL_STEPS"},

@@ -15,9 +15,9 @@ from functools import partial
 import dagster as dg
 
 from keptlog.dagster.assets.mount import Mount
+from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.orchestration.erasure_needs import TopicNeed
 from keptlog.dagster.orchestration.in_flight import (
-    JOB_NAME,
     PURGE_JOB_NAME,
     VERIFY_ERASURES_JOB_NAME,
     InFlight,
@@ -40,10 +40,10 @@ PRIORITY = "10"
 """In Dagster's queue, where all other runs have 0."""
 _RUNS = 200
 """So many runs are looked back at."""
-_AGAIN_MS = {JOB_NAME: 600_000, PURGE_JOB_NAME: 600_000, VERIFY_ERASURES_JOB_NAME: 3_600_000}
+_AGAIN_MS = {CLEAN_JOB: 600_000, PURGE_JOB_NAME: 600_000, VERIFY_ERASURES_JOB_NAME: 3_600_000}
 """After this time the same is asked for again."""
 _JOB_OF = {ErasureNeed.PURGE: PURGE_JOB_NAME, ErasureNeed.VERIFICATION: VERIFY_ERASURES_JOB_NAME}
-_DOING = {JOB_NAME: "cleaned", PURGE_JOB_NAME: "purged", VERIFY_ERASURES_JOB_NAME: "looked through"}
+_DOING = {CLEAN_JOB: "cleaned", PURGE_JOB_NAME: "purged", VERIFY_ERASURES_JOB_NAME: "looked through"}
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
             wanted[_JOB_OF[need.need]].setdefault(need.topic, _Wanted(need.topic, need.topic, need.possible_ms))
         for each in need.logs:
             name = str(each.log.topic_partition)
-            wanted[JOB_NAME].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
+            wanted[CLEAN_JOB].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
     lately = _asked_lately(own) if wanted else {}
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
@@ -131,7 +131,7 @@ def look_request(mount: Mount, topics: Sequence[str], seen: Overview) -> dg.RunR
 
 def _request(mount: Mount, job_name: str, names: Sequence[str], states: Sequence[str], now_ms: int) -> dg.RunRequest:
     named = {
-        JOB_NAME: {"plan": {"config": {"logs": list(names), "requested": True}}},
+        CLEAN_JOB: {"plan": {"config": {"logs": list(names), "requested": True}}},
         PURGE_JOB_NAME: {"delete_retired_files": {"config": {"topics": list(names)}}},
         VERIFY_ERASURES_JOB_NAME: {"verify_deleted": {"config": {"topics": list(names)}}},
     }
@@ -151,11 +151,11 @@ def _request(mount: Mount, job_name: str, names: Sequence[str], states: Sequence
 
 
 def _in_flight(own: OwnRuns, job_name: str) -> InFlight:
-    return logs_in_flight(own) if job_name == JOB_NAME else topics_in_flight(own, job_name)
+    return logs_in_flight(own) if job_name == CLEAN_JOB else topics_in_flight(own, job_name)
 
 
 def _outages(own: OwnRuns, job_name: str, now_ms: int) -> Outages:
-    named_by = stopped_logs if job_name == JOB_NAME else partial(configured_topics, job_name=job_name)
+    named_by = stopped_logs if job_name == CLEAN_JOB else partial(configured_topics, job_name=job_name)
     return recent_outages(own, job_name, named_by, now_ms)
 
 
@@ -166,6 +166,6 @@ def _asked_lately(own: OwnRuns) -> Mapping[str, Mapping[str, int]]:
         asked_ms = int(run.tags.get(ASKED_TAG, "0"))
         job_name = next((each for each in _AGAIN_MS if own.is_of(run, each)), None)
         if job_name:
-            named = configured_logs(run) if job_name == JOB_NAME else configured_topics(run, job_name)
+            named = configured_logs(run) if job_name == CLEAN_JOB else configured_topics(run, job_name)
             found[job_name] |= {name: max(asked_ms, found[job_name].get(name, 0)) for name in named}
     return found

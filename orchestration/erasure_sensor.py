@@ -23,11 +23,12 @@ import dagster as dg
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.erasures import ErasureNews, deadline_result, erasures_observation, overdue_lines
 from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
 from keptlog.dagster.orchestration.erasure_requests import ErasureRuns, look_request, requests_for
-from keptlog.dagster.orchestration.in_flight import JOB_NAME, PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.errors import KeptlogError, first_line
@@ -138,7 +139,7 @@ def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
         reasons.append(f"{spark_is_down}; until then {counted(len(needs_spark), 'topic')} will wait")
         wanted = [each for each in wanted if each not in needs_spark]
     asked = requests_for(OwnRuns.of_tick(tick.mounted), wanted, tick.seen)
-    if any(request.job_name == tick.mounted.mount.name(JOB_NAME) for request in asked.requests):
+    if any(request.job_name == tick.mounted.mount.name(CLEAN_JOB) for request in asked.requests):
         set_pool_size(tick.mounted, broker.log_cleaner_threads)
     return ErasureRuns(asked.requests, [*reasons, *asked.reasons])
 

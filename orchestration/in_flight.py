@@ -17,7 +17,6 @@ from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.segment import Log
 
-JOB_NAME = CLEAN_JOB
 INGEST_JOB_NAME = "ingest_kafka"
 PURGE_JOB_NAME = "purge"
 RETENTION_JOB_NAME = "retention"
@@ -74,7 +73,7 @@ class InFlight:
 def logs_in_flight(own: OwnRuns) -> InFlight:
     """What is being cleaned now, by the job and by materializations."""
     runs = own.runs(*_UNDER_WAY)
-    cleans = [configured_logs(run) for run in runs if own.is_of(run, JOB_NAME)]
+    cleans = [configured_logs(run) for run in runs if own.is_of(run, CLEAN_JOB)]
     return _in_flight(cleans, runs, own.mount.keys.clean)
 
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.mount import Tick
-from keptlog.dagster.orchestration.in_flight import JOB_NAME, logs_in_flight, stopped_logs
+from keptlog.dagster.assets.names import CLEAN_JOB
+from keptlog.dagster.orchestration.in_flight import logs_in_flight, stopped_logs
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
@@ -45,7 +46,7 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], now_ms: int) -> DueLogs:
     """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that are left for now."""
     if not due:
         return DueLogs()
-    busy, outages = logs_in_flight(own), recent_outages(own, JOB_NAME, stopped_logs, now_ms)
+    busy, outages = logs_in_flight(own), recent_outages(own, CLEAN_JOB, stopped_logs, now_ms)
     requested: list[Assessment] = []
     in_flight: list[str] = []
     paused: list[tuple[str, int]] = []

@@ -10,8 +10,9 @@ import dagster as dg
 import pytest
 from dagster_pyspark import LazyPySparkResource
 
+from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
-from keptlog.dagster.orchestration.in_flight import JOB_NAME, PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.log.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS
 from keptlog.log.open_erasures import ErasureNeed
@@ -90,7 +91,7 @@ def test_a_clean_is_asked_for_when_the_deadline_needs_it_and_not_before(world: W
     (request,) = world.requests(erasure_sensor)
 
     config: Any = request.run_config
-    assert request.job_name == JOB_NAME
+    assert request.job_name == CLEAN_JOB
     assert config["ops"]["plan"]["config"] == {"logs": ["users-0"], "requested": True}
     assert (request.tags["keptlog/trigger"], request.tags["dagster/priority"]) == ("erasure", "10")
 
@@ -122,12 +123,12 @@ def test_each_state_is_brought_on_by_the_run_it_needs(world: World, users: str) 
         return request.job_name, asked_for(request)
 
     world.now_ms += 2 * HOUR_MS
-    assert next_request() == (JOB_NAME, ["users-0"])
+    assert next_request() == (CLEAN_JOB, ["users-0"])
     passes(world).clean()
     world.now_ms += LOOK_AGAIN_MS
     assert "the expiry of tombstones, which can do nothing yet" in world.skips(erasure_sensor)
     world.now_ms += HOUR_MS
-    assert next_request() == (JOB_NAME, ["users-0"])
+    assert next_request() == (CLEAN_JOB, ["users-0"])
     passes(world).clean()
     world.now_ms += LOOK_AGAIN_MS
     assert next_request() == (PURGE_JOB_NAME, ["users"])
