@@ -39,6 +39,19 @@ def descendants(pid: int) -> set[Started]:
     return found
 
 
+def with_environment(**variables: str) -> set[Started]:
+    """All processes of ours that were started with some variables, whoever their parents are."""
+    if sys.platform != "linux":
+        pytest.skip("whether servers leave processes is looked at on Linux only")
+    wanted = {f"{name}={value}".encode() for name, value in variables.items()}
+    found = set()
+    for each in _all():
+        with suppress(OSError):
+            if wanted <= set(Path(f"/proc/{each.pid}/environ").read_bytes().split(b"\0")):
+                found.add(each)
+    return found
+
+
 def left(processes: set[Started], within_seconds: float = 15) -> set[Started]:
     """Those that are still there after a while; at best there are none, at once."""
     deadline = time.monotonic() + within_seconds

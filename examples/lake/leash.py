@@ -42,8 +42,10 @@ def main() -> int:
         process_group=0,
         **whom,  # type: ignore[call-overload]
     )
-    print(server.pid, flush=True)
     threading.Thread(target=_end_with_starter, args=[server], daemon=True).start()
+    # A starter that was interrupted at this moment reads no more; the thread ends the server then.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, b"%d\n" % server.pid)
     code = server.wait()
     _kill_group(server)
     return int(code)
