@@ -2,6 +2,7 @@
 
     kafka    Kafka's own classes, a broker, and Maven, which fetches both: once for all of them
     spark    most of those that take the Spark session: a second one costs ten seconds and a gigabyte
+    cluster  a Spark cluster of its own, and no session of the tests
     shared   a Dagster on PostgreSQL with all of its processes, once
     catalogs those that ask a database and a REST catalog, which are started once for them
     lake     the servers of a lake, once for all of them
@@ -21,6 +22,7 @@ _TOGETHER = {
     "tests/examples/test_demo_kafka.py": "kafka",
     "tests/catalogs/test_certified.py": "catalogs",
     "tests/catalogs/test_faults.py": "catalogs",
+    "tests/spark/test_cluster.py": "cluster",
     "tests/spark/": "spark",
     "tests/orchestration/": "spark",
     "tests/cli/": "spark",
@@ -34,6 +36,7 @@ _TOGETHER = {
 _FIRST = (
     "kafka",
     "spark",
+    "cluster",
     "shared",
     "lake",
     "tests/examples/test_demo_lake.py",

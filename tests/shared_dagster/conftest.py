@@ -59,7 +59,6 @@ class SharedDagster:
     database: Postgres
     environments: dict[str, dict[str, str]]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    commands: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     """Of the webserver and the code servers."""
 
@@ -90,7 +89,6 @@ class SharedDagster:
     def start(self, name: str, *command: str, location: str | None = None) -> None:
         environment = {**os.environ, "DAGSTER_HOME": str(self.folder), "PYTHONPATH": str(ROOT)}
         environment |= self.environments[location] if location else {}
-        self.commands[name] = command
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", *command],

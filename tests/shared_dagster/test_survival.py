@@ -1,7 +1,7 @@
-"""Webserver, daemon, code server and Spark server are killed and started again by a service manager; cleaning goes on.
+"""The Spark server is killed and comes back at another port: cleaning goes on, and a run from before is carried out again.
 
-After the other tests here, because it leaves runs behind. Spark comes to its second server at another port: nothing but
-the file that holds its address has changed.
+Nothing but the file that holds its address has changed. After the other tests here, because it leaves runs behind.
+The other processes are killed in ``tests/deploy``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,8 @@ _AGAIN = """mutation ($params: ReexecutionParams!) {launchRunReexecution(reexecu
     __typename ... on LaunchRunSuccess {run {runId}} ... on PythonError {message}}}"""
 
 
-def test_cleaning_goes_on_after_kill_9_of_each_process(cleaned: SharedDagster) -> None:
+def test_cleaning_goes_on_after_kill_9_of_spark_that_comes_back_elsewhere(cleaned: SharedDagster) -> None:
     start_spark(cleaned)
-    for name in ("webserver", "daemon", "disk"):
-        cleaned.kill(name)
-        cleaned.start(name, *cleaned.commands[name], location="disk" if name == "disk" else None)
-    for name in ("disk", "webserver"):
-        cleaned.wait_for(f"answer of {name}", lambda name=name: cleaned.answers(name))  # type: ignore[misc]
     first = cleaned.wait_for("Spark's address", lambda: server_in(cleaned))
     with cleaned.instance() as instance:
         known = {run.run_id for run in runs_of(instance, "disk", "clean_logs")}

@@ -148,8 +148,8 @@ def test_who_finds_no_executor_is_told_why_and_does_not_wait_for_ever(
 def test_a_cluster_that_is_gone_in_the_middle_and_comes_back_knowing_nothing_is_used_anew(
     cluster: SparkCluster, fit: str, tmp_path: Path
 ) -> None:
-    slowly = on(cluster, fit, KEPTLOG_BROKER_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND="20000")
-    home = ClusterHome(tmp_path, {PATIENCE: "30s"}, slowly)
+    slowly = on(cluster, fit, KEPTLOG_BROKER_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND="60000")
+    home = ClusterHome(tmp_path, {PATIENCE: "20s"}, slowly)
     servers = (cluster.master_process, *cluster.workers)
     with home.start_clean() as process:
         while len(home.events("SparkListenerJobStart")) < 2 and process.poll() is None:
