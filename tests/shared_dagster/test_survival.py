@@ -1,4 +1,4 @@
-"""The Spark server is killed and comes back at another port: cleaning goes on, and a run from before is carried out again.
+"""Spark's server is killed and comes back at another port: cleaning goes on, also of a run that is carried out again.
 
 Nothing but the file that holds its address has changed. After the other tests here, because it leaves runs behind.
 The other processes are killed in ``tests/deploy``.
