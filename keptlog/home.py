@@ -296,7 +296,7 @@ class Home:
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""
-        return Ingest(self.store, spark_engine(session, self.store.files))
+        return Ingest(self.store, spark_engine(session, self.store.files), wall_clock_ms)
 
 
 def open_home(path: Path | str | None = None, environment: Mapping[str, str] = os.environ) -> Home:

@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from keptlog.engine.engine import Engine
 from keptlog.engine.ingest_tasks import IngestTask, Part
@@ -35,6 +36,15 @@ from keptlog.ingest.plans import IngestPlans, PlannedTopic
 from keptlog.ingest.result import IngestResult, Intake
 from keptlog.ingest.source import Source
 from keptlog.log.counted import counted
+from keptlog.log.lost_deletions import (
+    TombstoneRetention,
+    cut_short,
+    missing_offsets,
+    seen_current,
+    warning_of_deletions,
+    why_deletions_may_lack,
+    with_times,
+)
 from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
@@ -43,6 +53,7 @@ from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.store import LogStore
 from keptlog.table.topics import Topic
 
+NOTHING_SEEN: Mapping[str, int] = MappingProxyType({})
 _logger = logging.getLogger(__name__)
 """What a result tells anyway is information here, and no warning: or people would be told twice."""
 
@@ -53,31 +64,42 @@ class Ingest:
 
     store: LogStore
     engine: Engine
+    clock_ms: Callable[[], int]
 
-    def plan(self, source: Source, topics: Collection[str] | None = None, *, skip_lost: bool = False) -> IngestPlans:
+    def plan(
+        self,
+        source: Source,
+        topics: Collection[str] | None = None,
+        *,
+        skip_lost: bool = False,
+        seen_ms: Mapping[str, int] = NOTHING_SEEN,
+    ) -> IngestPlans:
         """What to read for a source's topics, or for some of them; changes nothing. A topic that can't be had fails.
 
-        ``skip_lost`` goes on where a log begins there, although records before that were never read, or where a log was
-        cut off and has other records now.
+        ``skip_lost`` goes on where a log begins there, although records before that were never read, where a log was
+        cut off and has other records now, or where deletions may have been missed. ``seen_ms`` says of topic-partitions
+        (``orders-0``) when somebody has seen that they lacked nothing.
 
         Raises:
             InvalidConfig: nobody has said where the source is.
             StorageUnavailable: the catalog can't be reached, or the source needs Spark to look and it fails.
         """
         stored, failed = self._stored(source.topics if topics is None else topics)
+        now_ms = self.clock_ms()
         survey = source.survey(stored)
         failed |= survey.failed
         planned: list[PlannedTopic] = []
         for each in survey.topics:
-            known = stored[each.topic] or StoredSource(None, ())
+            known = seen_current(stored[each.topic] or StoredSource(None, ()), each.topic, seen_ms)
             try:
                 plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
                 plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)
+                plan = with_times(plan, known, each.there, now_ms)
             except KeptlogError as error:
                 failed[each.topic] = error
             else:
                 planned.append(PlannedTopic(plan, each.config, each.left_out))
-        return IngestPlans(source, tuple(planned), failed, survey.warnings)
+        return IngestPlans(source, tuple(planned), failed, survey.warnings, skip_lost)
 
     def carry_out(self, plans: IngestPlans, run_id: str, progress: Progress = silent) -> IngestResult:
         """Read and commit what was planned; a topic-partition or topic that fails stops no other.
@@ -92,7 +114,7 @@ class Ingest:
         topics = list(zip(plans.topics, cut, strict=True))
         for topic, parts in topics:
             _require_covered(topic.plan, parts)
-        run = _Run(self.store, plans.source, run_id, progress)
+        run = _Run(self.store, plans, run_id, progress, self.clock_ms)
         for topic, parts in topics:
             run.begin(topic, parts)
         if jobs:
@@ -122,9 +144,10 @@ class _Run:
     """A run on its way: begin every topic, write all their parts, land every topic."""
 
     store: LogStore
-    source: Source
+    plans: IngestPlans
     run_id: str
     progress: Progress
+    clock_ms: Callable[[], int]
     begun: list[tuple[IngestPlan, Topic]] = field(default_factory=list)
     tasks: list[IngestTask] = field(default_factory=list)
     outcomes: dict[TopicPartition, list[tuple[Part, TaskOutcome]]] = field(default_factory=lambda: defaultdict(list))
@@ -162,6 +185,8 @@ class _Run:
     def land(self, plan: IngestPlan, topic: Topic) -> None:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
         intakes, broken = self._read(plan)
+        intakes, doubted = self._without_doubt(plan, intakes, topic.config.delete_retention_ms)
+        broken |= doubted
         for name, error in broken.items():
             _logger.info("%s was not read to its end: %s", name, error)
         self.failed |= broken
@@ -197,15 +222,47 @@ class _Run:
                 broken[str(name)] = error
         return intakes, broken
 
+    def _without_doubt(
+        self, plan: IngestPlan, intakes: Sequence[Intake], own_ms: int
+    ) -> tuple[list[Intake], dict[str, KeptlogError]]:
+        """Those that have missed no deletion, and why the others may not land; some are taken with a warning.
+
+        ``own_ms`` is the topic's ``delete.retention.ms`` here.
+        """
+        gapped = {each.range.partition for each in intakes if missing_offsets(each.range, each.records)}
+        if not gapped or self.plans.skip_lost:
+            return list(intakes), {}
+        try:
+            kept_ms = self.plans.source.tombstones_kept_ms(plan, gapped)
+        except KeptlogError as error:
+            doubted = {str(each.topic_partition): error for each in intakes if each.range.partition in gapped}
+            return [each for each in intakes if each.range.partition not in gapped], doubted
+        now_ms = self.clock_ms()
+        taken: list[Intake] = []
+        stopped: dict[str, KeptlogError] = {}
+        for each in intakes:
+            read = each.range
+            if read.partition not in kept_ms:
+                taken.append(each)
+                continue
+            told_ms = kept_ms[read.partition]
+            kept = TombstoneRetention(own_ms, is_known=False) if told_ms is None else TombstoneRetention(told_ms)
+            if why := why_deletions_may_lack(plan.topic, read, kept, now_ms):
+                stopped[str(each.topic_partition)] = InvalidConfig(why)
+                continue
+            taken.append(each)
+            self.warnings += filter(None, [warning_of_deletions(plan.topic, read, kept, now_ms)])
+        return taken, stopped
+
     def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:
         """One commit, also without anything read: it remembers the source."""
         if intakes:
-            self.source.confirm(plan)
+            self.plans.source.confirm(plan)
         arrivals = [each.as_arrival() for each in intakes]
         self.store.ingest(topic, arrivals, plan.source, plan.partitions, self.run_id)
 
     def _report(self, topic: str, intakes: Sequence[Intake]) -> None:
-        self.committed += intakes
+        self.committed += [each for each in intakes if each.range.is_first or each.range.reads_something]
         if topic in self.compacted:
             self.warnings += [_unkeyed(each) for each in intakes if each.unkeyed]
         if records := sum(each.records for each in intakes):
@@ -236,7 +293,7 @@ def _read_of(
         if isinstance(outcome, KeptlogError):
             if part.from_offset == planned.from_offset:
                 return None, outcome
-            before = replace(planned, end_offset=part.from_offset)
+            before = cut_short(planned, part.from_offset)
             return Intake(name, before, tuple(segments), tuple(skipped)), outcome
         segments += [Segment(**segment) for segment in outcome["segments"]]
         skipped += outcome["skipped"]

@@ -2,6 +2,7 @@
 
     survey     one connection a cluster: where logs begin, their last stable offsets, ids, settings if wanted
     cut        offset ranges, each read by a consumer of its own (``keptlog.sources.kafka_broker``)
+    tombstones its delete.retention.ms, if it is compacted
     confirm    is the topic still the one that was surveyed? parts know it by its name only
 
 A survey needs no Spark: it also tells how far the topics here are behind. A topic here remembers its source, the
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keptlog.errors import KeptlogError, StalePlan, UnknownTopic
@@ -25,7 +26,13 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, StoredSource
 from keptlog.sources.kafka_broker.part import BrokerPart
 from keptlog.sources.kafka_broker.ranges import broker_parts
-from keptlog.sources.kafka_broker.topics import BrokerTopics, TopicSettings, look_at_topics, topic_settings
+from keptlog.sources.kafka_broker.topics import (
+    BrokerTopics,
+    TopicSettings,
+    look_at_topics,
+    tombstones_kept_ms,
+    topic_settings,
+)
 from keptlog.table.store import LogStore
 
 DEFAULT_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
@@ -91,6 +98,11 @@ class KafkaBrokers:
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
         return broker_parts([(plan, self._settings_of(plan)) for plan in plans], cores)
+
+    def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int]:
+        """As ``Source`` says: its broker's setting. Up to where its cleaner has come no client is told."""
+        kept_ms = tombstones_kept_ms(self._settings_of(plan), plan.source.topic, self.wait_seconds)
+        return {} if kept_ms is None else dict.fromkeys(partitions, kept_ms)
 
     def confirm(self, plan: IngestPlan) -> None:
         """A later topic of the same name may have had all the offsets that were planned.

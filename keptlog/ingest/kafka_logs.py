@@ -3,6 +3,7 @@
     survey     one job scans every log: where it ends, what is aborted
     cut        between segments, into parts that keep all cores busy and are not tiny; a segment is never cut, for only
                its beginning is known
+    tombstones only up to where the broker's cleaner has come is noted, if that
     confirm    nothing: what was scanned is what is read
 
 A directory is one broker's, which may hold only some partitions of a topic: the others are left as they are, and may
@@ -31,7 +32,7 @@ from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLo
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.batches import LogSegment
 from keptlog.sources.kafka_log.directory import LogDirectory
-from keptlog.sources.kafka_log.segments import segments_to_read
+from keptlog.sources.kafka_log.segments import segments_to_read, written_ms
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 from keptlog.sources.kafka_log.transactions import LogScan
 
@@ -52,12 +53,13 @@ class _ScannedLog:
     scan: LogScan
     epoch_starts: tuple[tuple[int, int], ...]
 
-    def as_source(self) -> SourceLog:
+    def as_source(self, as_of_ms: int | None) -> SourceLog:
         """As a plan wants to know it."""
         epochs = self.epoch_starts
         latest = epochs[-1][0] if epochs else None
         scan = self.scan
-        return SourceLog(self.name.partition, scan.log_start_offset, scan.last_stable_offset, latest, epochs or None)
+        start, end = scan.log_start_offset, scan.last_stable_offset
+        return SourceLog(self.name.partition, start, end, latest, epochs or None, as_of_ms)
 
 
 @dataclass
@@ -74,6 +76,7 @@ class KafkaLogs:
     above_high_watermark: bool = False
     """Read what lies above the high watermark too."""
     _scanned: dict[TopicPartition, _ScannedLog] = field(default_factory=dict)
+    _as_of_ms: dict[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def topics(self) -> Collection[str]:
@@ -96,7 +99,10 @@ class KafkaLogs:
         by_topic: dict[str, list[_ScannedLog]] = defaultdict(list)
         for log in scanned:
             by_topic[log.name.topic].append(log)
-        topics = [TopicSurvey(topic, _found(identities[topic], logs), self.config) for topic, logs in by_topic.items()]
+        topics = [
+            TopicSurvey(topic, _found(identities[topic], logs, self._as_of_ms), self.config)
+            for topic, logs in by_topic.items()
+        ]
         warnings = [line for log in scanned for line in _warnings(log)]
         return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
@@ -118,6 +124,17 @@ class KafkaLogs:
             parts[name.topic] += _parts(self._scanned[name], each, target_bytes, skip_corrupt=self.skip_corrupt)
         return [tuple(parts[plan.topic]) for plan in plans]
 
+    def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
+        """As ``Source`` says. A directory has no settings of topics, and notes up to where its cleaner has come."""
+        cleaned = {log.topic_partition.partition: log.first_dirty_offset for log in self.logs[plan.topic]}
+        positions = {each.partition: each.position for each in plan.ranges}
+
+        def may_have_cleaned(partition: int) -> bool:
+            first_dirty, position = cleaned[partition], positions[partition]
+            return first_dirty is None or position is None or first_dirty > position
+
+        return {partition: None for partition in partitions if may_have_cleaned(partition)}
+
     def confirm(self, plan: IngestPlan) -> None:
         """Nothing can have changed that a part did not notice."""
 
@@ -134,6 +151,7 @@ class KafkaLogs:
                     segments = tuple(segments_to_read(log.folder))
                     noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)
                     tasks[name] = ScanTask(segments, noted, self.skip_corrupt)
+                    self._as_of_ms |= {name: written_ms(log.folder, segments)} if segments else {}
                 except KeptlogError as error:
                     failed[str(name)] = error
         return tasks, failed
@@ -162,9 +180,11 @@ def _scans(jobs: Jobs, tasks: Mapping[TopicPartition, ScanTask]) -> tuple[list[_
     return scanned, failed
 
 
-def _found(identity: SourceIdentity, logs: Sequence[_ScannedLog]) -> SourceTopic:
+def _found(
+    identity: SourceIdentity, logs: Sequence[_ScannedLog], as_of_ms: Mapping[TopicPartition, int]
+) -> SourceTopic:
     """A topic as these of its logs show it; other partitions are in other brokers' directories."""
-    return SourceTopic(identity, tuple(log.as_source() for log in logs), is_whole=False)
+    return SourceTopic(identity, tuple(log.as_source(as_of_ms.get(log.name)) for log in logs), is_whole=False)
 
 
 def _identity_of(logs: Sequence[LogDirectory]) -> SourceIdentity:

@@ -30,6 +30,8 @@ class IngestPlans:
     failed: dict[str, KeptlogError]
     """Topics and topic-partitions that can't be had from there, or that can't take records from there."""
     warnings: tuple[str, ...] = ()
+    skip_lost: bool = False
+    """Whether to go on although records or deletions may have been missed."""
 
     @property
     def lag(self) -> dict[TopicPartition, int]:

@@ -1,10 +1,11 @@
-"""What an ingest asks of a source: three questions, and whatever else it does is its own.
+"""What an ingest asks of a source: four questions, and whatever else it does is its own.
 
-    survey     what is there?             changes nothing; may take a while
+    survey       what is there?             changes nothing; may take a while
        |            the pass plans: which offsets to read, from the positions here (``keptlog.log.source``)
-    cut        in which parts?            reads nothing
+    cut          in which parts?            reads nothing
        |            tasks read the parts, side by side, and stage segments
-    confirm    may what was read land?    asked once a topic, between reading and commit
+    tombstones   how long do they stay?     asked of topic-partitions where offsets are missing in what was read
+    confirm      may what was read land?    asked once a topic, between reading and commit
        |            the pass commits
 
 A source knows nothing of tables, tasks and commits, and is told no more than what a topic here remembers of it. One
@@ -70,6 +71,16 @@ class Source(Protocol):
         """The parts of each plan, in the plans' order, so that together they keep ``cores`` busy.
 
         A plan's parts are its ranges in their order, cut anywhere: without gaps, and none of them overlap.
+        """
+        ...
+
+    def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> Mapping[int, int | None]:
+        """How long the cleaner there keeps a tombstone that it has met, by partition; null if the source does not say.
+
+        A topic-partition is left out if its cleaner has removed nothing behind the position that was planned from.
+
+        Raises:
+            KeptlogError: it can't be told now; nothing of these topic-partitions is committed.
         """
         ...
 

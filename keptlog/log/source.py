@@ -70,6 +70,8 @@ class StoredSource:
     """The log end offset of each partition; null if nothing was ever read or appended there."""
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
     """By partition, the leader epoch that its log had there when the position was reached, where it is known."""
+    as_of_ms: Mapping[int, int] = field(default_factory=dict)
+    """By partition, when all that was there was here, where it is known (``keptlog.log.lost_deletions``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class SourceLog:
     """The latest one of the log, if it is known."""
     epoch_starts: tuple[tuple[int, int], ...] | None = None
     """Leader epochs and where they begin, both rising; null where only the broker can be asked."""
+    as_of_ms: int | None = None
+    """When it was like this, if that was not just now: the time of a copy."""
 
     def end_of_epoch(self, epoch: int) -> int | None:
         """Up to where the log is what it was under this epoch; null where only the broker can tell."""
@@ -115,10 +119,18 @@ class OffsetRange:
     """The leader epoch under which the position was reached, if the source is still to be asked whether that holds."""
     end_epoch: int | None = None
     """That of the end, to be remembered."""
+    position_as_of_ms: int | None = None
+    """When all that was there was here, as far as that is known."""
+    end_as_of_ms: int | None = None
+    """The same once the range is here, to be remembered."""
 
     @property
     def is_first(self) -> bool:
         return self.position is None
+
+    @property
+    def reads_something(self) -> bool:
+        return self.from_offset < self.end_offset
 
 
 @dataclass(frozen=True, slots=True)

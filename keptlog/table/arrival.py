@@ -36,6 +36,8 @@ from keptlog.table.state import (
     PARTITIONS,
     SOURCE,
     ReachedEpoch,
+    ReachedTime,
+    as_of,
     leader_epoch,
     log_end_offset,
     log_start_offset,
@@ -133,6 +135,10 @@ class Ingestion:
             if each.range.end_epoch is not None:
                 reached = ReachedEpoch(each.range.end_offset, each.range.end_epoch)
                 state[leader_epoch(each.range.partition)] = to_json(reached)
+            if each.range.end_as_of_ms is not None:
+                state[as_of(each.range.partition)] = to_json(
+                    ReachedTime(each.range.end_offset, each.range.end_as_of_ms)
+                )
             if each.range.is_first:
                 state[log_start_offset(each.range.partition)] = str(each.range.from_offset)
         return state

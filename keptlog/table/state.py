@@ -10,6 +10,7 @@ log.p<N>.log-end-offset           the next offset, and with a source the positio
                                   the last record may be cleaned away; absent until the first append or ingest
 log.p<N>.leader-epoch             the leader epoch that the source had when the log end was reached, as JSON (ADR 33);
                                   absent where nobody knows
+log.p<N>.as-of                    when a log lacked nothing of its source, as JSON (ADR 61); absent where nobody knows
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
 log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47): what lies below is
                                   closed, and not as it was appended; else absent, empty, or not above the checkpoint
@@ -87,6 +88,11 @@ def leader_epoch(partition: int) -> str:
     return f"log.p{partition}.leader-epoch"
 
 
+def as_of(partition: int) -> str:
+    """Name of the property that says when a log lacked nothing of its source."""
+    return f"log.p{partition}.as-of"
+
+
 def watermarks(partition: int) -> str:
     """Name of the property that says where the watermarks lie."""
     return f"log.p{partition}.watermarks"
@@ -108,6 +114,14 @@ class ReachedEpoch:
 
     end_offset: int
     leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedTime:
+    """As of when a log end was all that its source had; of no use once the log ends elsewhere."""
+
+    end_offset: int
+    as_of_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +196,11 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     if source is None:
         return StoredSource(None, positions)
     reached = {number: _read_epoch(topic, properties, leader_epoch(number)) for number in numbers}
-    # An older keptlog moves the log end and leaves the epoch as it was.
+    # An older keptlog moves the log end and leaves the epoch and the time as they were.
     epochs = {n: each.leader_epoch for n, each in reached.items() if each and each.end_offset == positions[n]}
-    return StoredSource(source, positions, epochs)
+    of_then = {number: _read_time(topic, properties, as_of(number)) for number in numbers}
+    times = {n: each.as_of_ms for n, each in of_then.items() if each and each.end_offset == positions[n]}
+    return StoredSource(source, positions, epochs, times)
 
 
 def read_source_identity(topic: str, text: str | None) -> SourceIdentity | None:
@@ -251,6 +267,14 @@ def _read_epoch(topic: str, properties: Mapping[str, str], name: str) -> Reached
         return None
     what, remedy = "leader epoch", "remove it, and the source is believed to be whole"
     return from_json(ReachedEpoch, text, f"topic {topic}: property {name}", what, remedy)
+
+
+def _read_time(topic: str, properties: Mapping[str, str], name: str) -> ReachedTime | None:
+    text = properties.get(name)
+    if not text:
+        return None
+    what, remedy = "time of a position", "remove it, and it is not known whether deletions were missed"
+    return from_json(ReachedTime, text, f"topic {topic}: property {name}", what, remedy)
 
 
 def _read_mark(topic: str, properties: Mapping[str, str], name: str) -> Uncleanable | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keptlog.home import new_id
+from keptlog.home import new_id, wall_clock_ms
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.ingest.plans import IngestPlans
@@ -35,7 +35,7 @@ class Ingesting:
     @property
     def ingest(self) -> Ingest:
         store = self.store
-        return Ingest(store, in_process_engine(store.files))
+        return Ingest(store, in_process_engine(store.files), wall_clock_ms)
 
     @property
     def source(self) -> KafkaBrokers:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from keptlog.home import wall_clock_ms
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.ingest.result import IngestResult
@@ -54,7 +55,7 @@ def run_import(store: LogStore, directory: Path, run_id: str, *, skip_lost: bool
     logs = log_directories(directory)
     topics = {log.topic_partition.topic for log in logs}
     by_topic = {topic: [log for log in logs if log.topic_partition.topic == topic] for topic in sorted(topics)}
-    ingest = Ingest(store, in_process_engine(store.files))
+    ingest = Ingest(store, in_process_engine(store.files), wall_clock_ms)
     source = KafkaLogs(by_topic, COMPACT, partial(ingest.engine.start_jobs, run_id, silent), **how)
     return ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id)
 

@@ -1,4 +1,4 @@
-"""The smallest source: topics in memory, whose every offset has a record. It is all that a new source has to be."""
+"""The smallest source: topics in memory, whose every offset has a record or had one. A new source has to be no more."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class MemoryPart:
     from_offset: int
     end_offset: int
     is_broken: bool = False
+    gone: Collection[int] = ()
 
     @property
     def weight(self) -> int:
@@ -32,7 +33,7 @@ class MemoryPart:
 
     @property
     def records(self) -> list[Record]:
-        return some_records(self.from_offset, self.weight)
+        return [each for each in some_records(self.from_offset, self.weight) if each.offset not in self.gone]
 
     def read(self, skip: Skip) -> Iterator[pa.Table]:
         skip(f"something before {self.end_offset}")
@@ -51,8 +52,12 @@ class MemorySource:
     broken_at: Mapping[str, int] = field(default_factory=dict)
     """Topic to the offset of partition 0 that can't be read."""
     configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    gone: Collection[str] = ()
+    others: Collection[str] = ()
     """Topics that are others by the time they were read."""
+    gone: Collection[int] = ()
+    """Offsets whose records a cleaner has removed, in all partitions."""
+    kept_ms: int | None = None
+    """The delete.retention.ms of all topics; null for none, because they are not compacted."""
 
     @property
     def topics(self) -> Collection[str]:
@@ -77,14 +82,17 @@ class MemorySource:
             for plan in plans
         ]
 
+    def tombstones_kept_ms(self, _plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
+        return {} if self.kept_ms is None else dict.fromkeys(partitions, self.kept_ms)
+
     def confirm(self, plan: IngestPlan) -> None:
-        if plan.topic in self.gone:
+        if plan.topic in self.others:
             raise StalePlan(f"{plan.topic} is another topic now")
 
     def _part(self, name: TopicPartition, start: int, range_end: int) -> MemoryPart:
         end = min(start + self.part_offsets, range_end)
         is_broken = name.partition == 0 and start <= self.broken_at.get(name.topic, -1) < end
-        return MemoryPart(name, start, end, is_broken)
+        return MemoryPart(name, start, end, is_broken, self.gone)
 
 
 def _topic(topic: str, ends: Sequence[int]) -> SourceTopic:

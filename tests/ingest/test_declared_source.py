@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keptlog.home import new_id
+from keptlog.home import new_id, wall_clock_ms
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.ingest.lag import LagScanner
@@ -29,7 +29,7 @@ def test_records_come_from_a_declared_source_into_as_many_partitions_as_it_has(t
         [lag] = LagScanner(store).scan(settings, NOW_MS).topics
         assert (lag.topic, lag.lag, len(lag.names)) == ("users", 2, PARTITIONS)
         assert topics_from_brokers(store) == {"users": "there"}
-        ingest = Ingest(store, in_process_engine(store.files))
+        ingest = Ingest(store, in_process_engine(store.files), wall_clock_ms)
         result = ingest.carry_out(ingest.plan(KafkaBrokers(settings, topics_from_brokers(store))), "run")
         assert (result.failed, result.created) == ({}, ())
         assert not applier.plan(read_topics(declared, "topics.yaml")).has_differences

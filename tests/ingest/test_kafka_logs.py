@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.home import wall_clock_ms
 from keptlog.ingest import kafka_logs as module
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_logs import KafkaLogs
@@ -89,7 +90,7 @@ def test_a_directory_from_elsewhere_arrives_whole(store: LogStore) -> None:
 
 def test_on_spark_nothing_is_different(store: LogStore, spark: SparkSession) -> None:
     logs = [log for log in log_directories(DATA / "broker_logs") if not log.topic_partition.topic.startswith("codec")]
-    ingest = Ingest(store, spark_engine(lambda: spark, store.files))
+    ingest = Ingest(store, spark_engine(lambda: spark, store.files), wall_clock_ms)
     by_topic = {log.topic_partition.topic: [log] for log in logs}
     source = KafkaLogs(by_topic, COMPACT, partial(ingest.engine.start_jobs, "1", silent))
     imported = ingest.carry_out(ingest.plan(source), "1")

@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, InvariantViolated, LogCorrupt, StalePlan
+from keptlog.home import wall_clock_ms
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
 from keptlog.ingest.source import Survey
@@ -39,7 +40,7 @@ class ForgetfulSource(MemorySource):
 @pytest.fixture
 def ingest(tmp_path: Path) -> Ingest:
     store = open_store(tmp_path)
-    return Ingest(store, in_process_engine(store.files))
+    return Ingest(store, in_process_engine(store.files), wall_clock_ms)
 
 
 def bring(ingest: Ingest, source: MemorySource, run_id: str = "run") -> IngestResult:
@@ -120,7 +121,7 @@ def test_another_run_that_lands_while_the_source_is_surveyed_makes_the_plan_stal
 
 
 def test_what_its_source_does_not_confirm_stays_out_alone(ingest: Ingest) -> None:
-    result = bring(ingest, MemorySource({"a": (10, 10), "b": (10,)}, gone=["a"]))
+    result = bring(ingest, MemorySource({"a": (10, 10), "b": (10,)}, others=["a"]))
     assert landed(result) == {"b-0": (0, 10)}
     assert {name: type(error) for name, error in result.failed.items()} == {"a-0": StalePlan, "a-1": StalePlan}
     assert records_of(ingest.store, "a") == []
@@ -153,7 +154,7 @@ def test_a_commit_that_fails_fails_its_topic_alone(ingest: Ingest, monkeypatch: 
 
 def test_what_did_not_land_leaves_no_file(ingest: Ingest) -> None:
     """Not what lies behind a part that breaks off, not what a source did not confirm, not what lost its race."""
-    there = MemorySource({"a": (40, 10), "b": (10,)}, part_offsets=10, broken_at={"a": 20}, gone=["b"])
+    there = MemorySource({"a": (40, 10), "b": (10,)}, part_offsets=10, broken_at={"a": 20}, others=["b"])
     plans = ingest.plan(there)
     ingest.carry_out(plans, "1")
     assert {path.rpartition("/")[2][:20] for path in segment_files(ingest.store, "a")} == {f"{0:020}", f"{10:020}"}
@@ -219,7 +220,7 @@ def test_without_anything_to_read_no_session_is_started(ingest: Ingest) -> None:
         raise AssertionError("nothing is to be read")
 
     bring(ingest, MemorySource({"a": (10,)}), "1")
-    idle = Ingest(ingest.store, spark_engine(no_session, ingest.store.files))
+    idle = Ingest(ingest.store, spark_engine(no_session, ingest.store.files), wall_clock_ms)
     assert bring(idle, MemorySource({"a": (10,)}), "2").committed == ()
 
 
@@ -227,7 +228,7 @@ def test_a_spark_that_cannot_start_leaves_no_topic_behind(ingest: Ingest) -> Non
     def no_java() -> NoReturn:
         raise InvalidConfig("install Java")
 
-    helpless = Ingest(ingest.store, spark_engine(no_java, ingest.store.files))
+    helpless = Ingest(ingest.store, spark_engine(no_java, ingest.store.files), wall_clock_ms)
     with pytest.raises(InvalidConfig, match="install Java"):
         bring(helpless, MemorySource({"a": (10,)}))
     assert ingest.store.topics() == []

@@ -75,7 +75,7 @@ def ingest(history: History, actor: Actor) -> None:
             there.ends[partition] += 1
     run_id = f"ingest{world.new_id()}"
     history.ledger.intents[run_id] = Ingesting(INGESTED, there.records)
-    passed = Ingest(history.store(actor.host), history.engine(actor.host))
+    passed = Ingest(history.store(actor.host), history.engine(actor.host), lambda: world.clock_ms)
     source = SimulatedSource(INGESTED, there, history.source_config)
     result, _ = history.attempt(lambda: passed.carry_out(passed.plan(source), run_id))
     book = history.ledger.book(INGESTED)

@@ -69,5 +69,9 @@ class SimulatedSource:
                 records = tuple(r for r in self.there.records[partition] if low <= r.offset < high)
                 yield SimulatedPart(TopicPartition(topic, partition), low, high, records)
 
+    def tombstones_kept_ms(self, _plan: IngestPlan, _partitions: Collection[int]) -> dict[int, int | None]:
+        """Nothing is ever cleaned there."""
+        return {}
+
     def confirm(self, plan: IngestPlan) -> None:
         """Nothing changes under an ingest."""

@@ -6,6 +6,8 @@ All topics are looked at with one connection and a handful of requests, however 
     describe topics  the ids that tell a topic from a later one of the same name
     list offsets     earliest: the log start offsets
     list offsets     latest, read committed: the last stable offsets
+
+What is asked besides, once something depends on it, are topics' settings.
 """
 
 from __future__ import annotations
@@ -121,10 +123,6 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
     return BrokerTopics(found, answers.errors)
 
 
-def _log(partition: int, start: ListOffsetsResultInfo, end: ListOffsetsResultInfo) -> SourceLog:
-    return SourceLog(partition, start.offset, end.offset, end.leader_epoch)
-
-
 def topic_settings(
     settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS
 ) -> dict[str, TopicSettings]:
@@ -135,6 +133,21 @@ def topic_settings(
         UnknownTopic: one of the topics is not there.
         StorageUnavailable: no broker can be reached.
     """
+    found = _all_settings(settings, topics, wait_seconds)
+    return {name: _made(entries.values()) for name, entries in found.items()}
+
+
+def tombstones_kept_ms(settings: ClientSettings, topic: str, wait_seconds: float = WAIT_SECONDS) -> int | None:
+    """A topic's ``delete.retention.ms``; null if it is not compacted. Raises as ``topic_settings`` does."""
+    entries = _all_settings(settings, [topic], wait_seconds)[topic]
+    policy = entries["cleanup.policy"].value or ""
+    if "compact" not in {each.strip() for each in policy.split(",")}:
+        return None
+    return int(entries["delete.retention.ms"].value)
+
+
+def _all_settings(settings: ClientSettings, topics: Sequence[str], wait_seconds: float) -> dict[str, Mapping[str, Any]]:
+    """All settings of topics, by their names, defaults too."""
     with broker_errors(settings, f"the settings of {_shown(topics)} can't be looked at") as trouble:
         admin = AdminClient(settings.for_admin(error_cb=trouble))
         answers = _Answers(admin, trouble, settings, wait_seconds)
@@ -144,7 +157,7 @@ def topic_settings(
         found = answers.of(futures, lambda resource: str(resource.name), "its settings can't be looked at")
     for error in answers.errors.values():
         raise error
-    return {resource.name: _made(entries.values()) for resource, entries in found.items()}
+    return {str(resource.name): entries for resource, entries in found.items()}
 
 
 def _made(entries: Iterable[Any]) -> TopicSettings:

@@ -13,7 +13,8 @@ step that was not complete, and goes: then the old segments are all still there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from keptlog.errors import StorageUnavailable
@@ -28,8 +29,24 @@ def segments_to_read(folder: Path) -> list[LogSegment]:
     Raises:
         StorageUnavailable: the folder can't be listed.
     """
-    try:
+    with _listing(folder):
         return _ordered(_surviving(folder))
+
+
+def written_ms(folder: Path, segments: Iterable[LogSegment]) -> int:
+    """When the last of a log's segments, at least one, was written; in a copy, no later than it was made.
+
+    Raises:
+        StorageUnavailable: one of them can't be looked at.
+    """
+    with _listing(folder):
+        return max(segment.path.stat().st_mtime_ns for segment in segments) // 1_000_000
+
+
+@contextmanager
+def _listing(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise StorageUnavailable(
             f"{folder} can't be listed: {error.strerror or error}; a running broker may have changed it, try again"

@@ -1,0 +1,128 @@
+"""Whether a deletion at a compacted source can have been missed between two ingests.
+
+Kafka's cleaner removes a tombstone in two steps. The first clean that meets it removes what it deletes, and stamps it;
+``delete.retention.ms`` later another one removes it too. Whoever reads in time meets it. Whoever comes later does not,
+and keeps what was deleted there for ever:
+
+    Monday 12:00     ada=1 at 7 is read, and all that is there       position 120, as of Monday 12:00
+    Monday 13:00     there: a tombstone of ada, at 150
+    Monday 14:00     its cleaner removes ada=1, and stamps the tombstone
+    Tuesday 15:00    its cleaner removes the tombstone               (delete.retention.ms is a day)
+    Tuesday 16:00    [120, 200) is read: nothing says that ada is gone
+
+So a topic-partition remembers of which time its position is: **as of** then all that was there is here, so that what
+lies behind it was stamped later. Nothing of it can be missing before that time and ``delete.retention.ms``. Later it
+can, but only if offsets are missing in what was read: a log without gaps has lost nothing. Kafka leaves gaps for other
+reasons too (older values, markers of transactions), so a gap is no proof: the topic-partition is **stopped**, with the
+choice. Who reads more often than ``delete.retention.ms`` never sees this.
+
+If a part can't be read, the position lies before the end, and what is behind it may be older. Then it keeps the time
+that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from keptlog.log.iso_time import iso_time
+from keptlog.log.source import IngestPlan, OffsetRange, SourceTopic, StoredSource
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneRetention:
+    """How long a cleaner keeps a tombstone that it has met."""
+
+    ms: int
+    is_known: bool = True
+    """Or else its source does not say it, and the setting here is taken."""
+
+    def __str__(self) -> str:
+        told = f"delete.retention.ms={self.ms}"
+        return f"{told} at its source" if self.is_known else f"{told}, as it is here and may be at its source"
+
+
+CONFIRMED_EVERY_MS = 3_600_000
+"""An ingest that finds nothing new says so in the table, too, but no more often than this."""
+
+
+def with_times(plan: IngestPlan, stored: StoredSource, found: SourceTopic, now_ms: int) -> IngestPlan:
+    """The plan with the times of its positions. What is not behind gets an empty range if its time is old.
+
+    ``now_ms`` is no later than the look at the source.
+    """
+    logs = {log.partition: log for log in found.logs}
+
+    def timed(each: OffsetRange) -> OffsetRange:
+        there_ms = logs[each.partition].as_of_ms
+        as_of_ms = now_ms if there_ms is None else min(there_ms, now_ms)
+        return replace(each, position_as_of_ms=stored.as_of_ms.get(each.partition), end_as_of_ms=as_of_ms)
+
+    planned = {each.partition: timed(each) for each in plan.ranges}
+    for partition, log in logs.items():
+        position = stored.positions[partition] if partition < len(stored.positions) else None
+        if partition in planned or partition in plan.stopped or position is None or position != log.end_offset:
+            continue
+        confirmed = timed(OffsetRange(partition, position, position, position))
+        before_ms, as_of_ms = confirmed.position_as_of_ms, confirmed.end_as_of_ms
+        if as_of_ms is not None and (before_ms is None or abs(as_of_ms - before_ms) >= CONFIRMED_EVERY_MS):
+            planned[partition] = confirmed
+    return replace(plan, ranges=tuple(planned[partition] for partition in sorted(planned)))
+
+
+def cut_short(read: OffsetRange, end_offset: int) -> OffsetRange:
+    """A range of which only the beginning can be had: what is behind its end is no newer than it was."""
+    as_of_ms = read.end_as_of_ms if read.is_first else read.position_as_of_ms
+    return replace(read, end_offset=end_offset, end_as_of_ms=as_of_ms)
+
+
+def why_deletions_may_lack(topic: str, read: OffsetRange, kept: TombstoneRetention, now_ms: int) -> str | None:
+    """Why a range that has gaps must not be gone on with; null if no tombstone of it can be gone.
+
+    ``now_ms`` is no earlier than the end of the reading.
+    """
+    if read.position_as_of_ms is None or now_ms - read.position_as_of_ms <= kept.ms:
+        return None
+    return (
+        f"it was read up to offset {read.position} as of {iso_time(read.position_as_of_ms)}, longer ago than "
+        f"{kept}, and offsets are missing there since: tombstones may be gone, and what they deleted would stay here: "
+        f"compare with all that is there and delete here what is gone (--reconcile), go on without (--skip-lost), or "
+        f"ingest it into another topic (--into {topic}-2)"
+    )
+
+
+def warning_of_deletions(topic: str, read: OffsetRange, kept: TombstoneRetention, now_ms: int) -> str | None:
+    """What is to be known of a range that has gaps and is taken all the same; null if nothing is."""
+    where = f"{topic}-{read.partition}"
+    if read.is_first:
+        if read.end_as_of_ms is None or now_ms - read.end_as_of_ms <= kept.ms:
+            return None
+        return (
+            f"{where}: reading it took longer than {kept}: tombstones may be gone that were there when it began, and "
+            "what they deleted is here (--reconcile finds it)"
+        )
+    if read.position_as_of_ms is None or now_ms < read.position_as_of_ms:
+        known_ms = read.position_as_of_ms
+        when = "at a time that is not known" if known_ms is None else f"as of {iso_time(known_ms)}, which is to come,"
+        return (
+            f"{where}: it was read up to offset {read.position} {when} and offsets are missing there since: if it was "
+            f"longer ago than {kept}, keys may be here that are deleted there (--reconcile finds them)"
+        )
+    return None
+
+
+def missing_offsets(read: OffsetRange, records: int) -> int:
+    """How many offsets of a range have no record."""
+    return read.end_offset - read.from_offset - records
+
+
+def seen_current(stored: StoredSource, topic: str, seen_ms: Mapping[str, int]) -> StoredSource:
+    """What is stored, with times at which somebody has seen since that a topic-partition lacked nothing.
+
+    ``seen_ms`` has them by topic-partition (``orders-0``).
+    """
+    as_of_ms = dict(stored.as_of_ms)
+    for partition in range(len(stored.positions)):
+        if (told_ms := seen_ms.get(f"{topic}-{partition}")) is not None:
+            as_of_ms[partition] = max(told_ms, as_of_ms.get(partition, told_ms))
+    return replace(stored, as_of_ms=as_of_ms)
