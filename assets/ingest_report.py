@@ -61,6 +61,7 @@ def ingest_materialization(keys: AssetKeys, intake: Intake, consumer_lag: int | 
     numbers: Metadata = {
         "records_ingested": intake.records,
         "tombstones_ingested": intake.tombstones,
+        "keys_reconciled": intake.reconciled,
         "bytes_written": intake.bytes,
         "files_new": len(intake.segments),
         "from_offset": read.from_offset,

@@ -41,7 +41,16 @@ class IngestConfig(dg.Config):
     )
     broker_config: bool = Field(default=False, description="Create topics with the settings that they have there.")
     skip_lost: bool = Field(
-        default=False, description="Go on where a log begins now, if records before that are gone at the broker."
+        default=False,
+        description="Go on where a log begins now, if records or deletions before that are gone at the broker.",
+    )
+    reconcile: bool = Field(
+        default=False, description="Read all that is at the broker, and delete here the keys that are gone there."
+    )
+    seen_ms: dict[str, int] = Field(
+        default={},
+        description="When the sensor has last seen that a topic-partition (orders-0) lacked nothing, in ms since 1970. "
+        "Leave it out in a run by hand.",
     )
 
 
@@ -79,7 +88,7 @@ def _ingest(run: Run, config: IngestConfig) -> None:
             with_broker_config=config.broker_config,
         )
         ingest = run.log_store.ingest(run.session)
-        plans = ingest.plan(source, skip_lost=config.skip_lost)
+        plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen_ms=config.seen_ms)
         run_ingest(run, ingest, plans.only(only) if only else plans, now_ms)
 
 

@@ -156,9 +156,11 @@ def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> 
     """One run; its key changes with the topics' state and with every failure, or Dagster would start it only once."""
     names = [str(name) for _, name in decision.requested]
     states = [f"{topic.location}#{failures.count(name, topic.position(name))}" for topic, name in decision.requested]
+    seen = [(str(name), topic.seen_ms.get(name.partition)) for topic, name in decision.requested]
+    seen_ms = {name: at_ms for name, at_ms in seen if at_ms is not None}
     return dg.RunRequest(
         run_key=run_key(TRIGGER, names, states, scan.now_ms),
-        run_config={"ops": {"ingest": {"config": {"topic_partitions": names}}}},
+        run_config={"ops": {"ingest": {"config": {"topic_partitions": names, "seen_ms": seen_ms}}}},
         # The sensor tries again, with pauses; two ways of trying again would multiply.
         tags={TRIGGER_TAG: TRIGGER, LOGS_TAG: some_of(names, NAMES_IN_TAG), "dagster/max_retries": "0"},
     )

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.ingest_result import refuse_if_nothing_can_be_done, report
+from keptlog.cli.ingest_result import (
+    reconcile_option,
+    refuse_if_nothing_can_be_done,
+    report,
+    skip_lost_option,
+)
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
 from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
@@ -36,7 +41,8 @@ def import_group() -> None:
 @click.option("--into", metavar="TOPIC", help="The topic here, if it is to have another name than its only one there.")
 @config_option
 @click.option("--skip-corrupt", is_flag=True, help="Leave out what is broken in the middle of a log, and count it.")
-@click.option("--skip-lost", is_flag=True, help="Go on where a log begins now, if records before that are gone.")
+@skip_lost_option
+@reconcile_option
 @click.option(
     "--above-high-watermark",
     is_flag=True,
@@ -53,6 +59,7 @@ def kafka_logs(  # noqa: PLR0913
     *,
     skip_corrupt: bool,
     skip_lost: bool,
+    reconcile: bool,
     above_high_watermark: bool,
     run_id: str | None,
     as_json: bool,
@@ -85,7 +92,7 @@ def kafka_logs(  # noqa: PLR0913
     ingest, run_id = home.ingest(spark_session), run_id or new_id()
     start_jobs = partial(ingest.engine.start_jobs, run_id, progress)
     source = KafkaLogs(chosen, config, start_jobs, skip_corrupt, above_high_watermark)
-    result = ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id, progress)
+    result = ingest.carry_out(ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile), run_id, progress)
     refuse_if_nothing_can_be_done(result, list(chosen))
     report(result, dict.fromkeys(chosen, config), {"left_out": left_out}, as_json=as_json)
 

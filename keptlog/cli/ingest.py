@@ -7,7 +7,12 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.ingest_result import refuse_if_nothing_can_be_done, report
+from keptlog.cli.ingest_result import (
+    reconcile_option,
+    refuse_if_nothing_can_be_done,
+    report,
+    skip_lost_option,
+)
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
 from keptlog.cli.passes import spark_session
 from keptlog.cli.topics import config_option, settings_from
@@ -31,7 +36,8 @@ def ingest() -> None:
 @click.option("--into", metavar="TOPIC", help="The topic here, if it is to have another name than there.")
 @config_option
 @click.option("--broker-config", is_flag=True, help="Create topics with the settings that they have there.")
-@click.option("--skip-lost", is_flag=True, help="Go on where a log begins now, if records before that are gone.")
+@skip_lost_option
+@reconcile_option
 @click.option(
     "--client-config",
     "file",
@@ -50,6 +56,7 @@ def kafka(  # noqa: PLR0913
     *,
     broker_config: bool,
     skip_lost: bool,
+    reconcile: bool,
     run_id: str | None,
     as_json: bool,
     quiet: bool,
@@ -73,7 +80,7 @@ def kafka(  # noqa: PLR0913
     settings = client_settings(home.path, file)
     source = KafkaBrokers(settings, topics, bootstrap, config, with_broker_config=broker_config)
     ingest = home.ingest(spark_session)
-    plans = ingest.plan(source, skip_lost=skip_lost)
+    plans = ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile)
     refuse_unknown(plans.failed)
     for line in _left_out(plans):
         progress(line)

@@ -10,6 +10,13 @@ from keptlog.cli.output import exit_if_failed, print_json, print_table, size
 from keptlog.errors import InvalidConfig
 from keptlog.ingest.result import IngestResult, Intake
 
+skip_lost_option = click.option(
+    "--skip-lost", is_flag=True, help="Go on where a log begins now, if records or deletions before that are gone."
+)
+reconcile_option = click.option(
+    "--reconcile", is_flag=True, help="Read all that is there, and delete here the keys that are gone there."
+)
+
 
 def report(
     result: IngestResult,
@@ -50,6 +57,7 @@ def _row(intake: Intake) -> dict[str, object]:
         "topic_partition": str(intake.topic_partition),
         "records": intake.records,
         "tombstones": intake.tombstones,
+        "reconciled": intake.reconciled,
         "unkeyed": intake.unkeyed,
         "from_offset": intake.range.from_offset,
         "end_offset": intake.range.end_offset,

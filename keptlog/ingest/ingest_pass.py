@@ -33,6 +33,7 @@ from keptlog.engine.ingest_tasks import IngestTask, Part
 from keptlog.engine.jobs import Jobs, TaskOutcome, run_each
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
 from keptlog.ingest.plans import IngestPlans, PlannedTopic
+from keptlog.ingest.reconcile import Reconciliation
 from keptlog.ingest.result import IngestResult, Intake
 from keptlog.ingest.source import Source
 from keptlog.log.counted import counted
@@ -72,18 +73,22 @@ class Ingest:
         topics: Collection[str] | None = None,
         *,
         skip_lost: bool = False,
+        reconcile: bool = False,
         seen_ms: Mapping[str, int] = NOTHING_SEEN,
     ) -> IngestPlans:
         """What to read for a source's topics, or for some of them; changes nothing. A topic that can't be had fails.
 
         ``skip_lost`` goes on where a log begins there, although records before that were never read, where a log was
-        cut off and has other records now, or where deletions may have been missed. ``seen_ms`` says of topic-partitions
+        cut off and has other records now, or where deletions may have been missed. ``reconcile`` finds those, and
+        deletes here what is gone there (``keptlog.ingest.reconcile``). ``seen_ms`` says of topic-partitions
         (``orders-0``) when somebody has seen that they lacked nothing.
 
         Raises:
-            InvalidConfig: nobody has said where the source is.
+            InvalidConfig: nobody has said where the source is, or deletions are to be found and to be skipped.
             StorageUnavailable: the catalog can't be reached, or the source needs Spark to look and it fails.
         """
+        if skip_lost and reconcile:
+            raise InvalidConfig("--skip-lost and --reconcile are both given: give one of the two")
         stored, failed = self._stored(source.topics if topics is None else topics)
         now_ms = self.clock_ms()
         survey = source.survey(stored)
@@ -94,12 +99,13 @@ class Ingest:
             try:
                 plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
                 plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)
-                plan = with_times(plan, known, each.there, now_ms)
+                plan = with_times(plan, known, each.there, now_ms, confirm_all=reconcile)
             except KeptlogError as error:
                 failed[each.topic] = error
             else:
-                planned.append(PlannedTopic(plan, each.config, each.left_out))
-        return IngestPlans(source, tuple(planned), failed, survey.warnings, skip_lost)
+                starts = {log.partition: log.log_start_offset for log in each.there.logs}
+                planned.append(PlannedTopic(plan, each.config, each.left_out, starts))
+        return IngestPlans(source, tuple(planned), failed, survey.warnings, skip_lost, reconcile)
 
     def carry_out(self, plans: IngestPlans, run_id: str, progress: Progress = silent) -> IngestResult:
         """Read and commit what was planned; a topic-partition or topic that fails stops no other.
@@ -109,7 +115,8 @@ class Ingest:
             InvariantViolated: the source's parts don't cover the plans' ranges; nothing was committed.
         """
         # Before anything is created: without Spark nothing can be read.
-        jobs = self.engine.start_jobs(run_id, progress) if any(plans.lag.values()) else None
+        is_work = plans.reconcile or any(plans.lag.values())
+        jobs = self.engine.start_jobs(run_id, progress) if is_work else None
         cut = plans.source.cut([each.plan for each in plans.topics], jobs.cores if jobs else 1)
         topics = list(zip(plans.topics, cut, strict=True))
         for topic, parts in topics:
@@ -117,6 +124,9 @@ class Ingest:
         run = _Run(self.store, plans, run_id, progress, self.clock_ms)
         for topic, parts in topics:
             run.begin(topic, parts)
+        if jobs and plans.reconcile:
+            run.reconciliation = Reconciliation(self.store, jobs)
+            run.reconciliation.look(plans.source, plans.topics)
         if jobs:
             run.write(jobs)
         for plan, described in run.begun:
@@ -157,6 +167,7 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
     compacted: set[str] = field(default_factory=set)
     """Topics, whose cleans remove records without a key."""
+    reconciliation: Reconciliation | None = None
 
     def begin(self, planned: PlannedTopic, parts: Sequence[Part]) -> None:
         """Let the topic exist, and queue its parts."""
@@ -185,7 +196,10 @@ class _Run:
     def land(self, plan: IngestPlan, topic: Topic) -> None:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
         intakes, broken = self._read(plan)
-        intakes, doubted = self._without_doubt(plan, intakes, topic.config.delete_retention_ms)
+        if self.reconciliation:
+            intakes, doubted = self._completed(self.reconciliation, topic, intakes)
+        else:
+            intakes, doubted = self._without_doubt(plan, intakes, topic.config.delete_retention_ms)
         broken |= doubted
         for name, error in broken.items():
             _logger.info("%s was not read to its end: %s", name, error)
@@ -221,6 +235,23 @@ class _Run:
             if error:
                 broken[str(name)] = error
         return intakes, broken
+
+    def _completed(
+        self, reconciliation: Reconciliation, topic: Topic, intakes: Sequence[Intake]
+    ) -> tuple[list[Intake], dict[str, KeptlogError]]:
+        """Those with tombstones for what is gone at the source, and why others may not land."""
+        completed: list[Intake] = []
+        failed: dict[str, KeptlogError] = {}
+        for each in intakes:
+            try:
+                completed.append(reconciliation.completed(topic, each, self.clock_ms()))
+            except KeptlogError as error:
+                failed[str(each.topic_partition)] = error
+        for each in completed:
+            if each.reconciled:
+                told = f"{counted(each.reconciled, 'key')} gone at its source without a tombstone, deleted here"
+                self.progress(f"{each.topic_partition}: {told}")
+        return completed, failed
 
     def _without_doubt(
         self, plan: IngestPlan, intakes: Sequence[Intake], own_ms: int

@@ -60,6 +60,8 @@ class TopicLag:
     """By partition, what is there."""
     waiting_since_ms: int
     """Since when it is seen to be behind at these positions."""
+    seen_ms: Mapping[int, int] = field(default_factory=dict)
+    """By partition, when it was last seen to lack nothing at its position."""
 
     @cached_property
     def lag(self) -> int:
@@ -134,6 +136,8 @@ class LagScanner:
     store: LogStore
     _stored: dict[str, tuple[str, StoredSource]] = field(default_factory=dict)
     _waiting: dict[str, tuple[tuple[int | None, ...], int]] = field(default_factory=dict)
+    _current: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    """By topic and partition, at which position it was last seen to lack nothing, and when."""
     _last: LagScan | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -195,8 +199,14 @@ class LagScanner:
             if positions != stored.positions or not plan.ranges:
                 since_ms = now_ms
             self._waiting[topic] = stored.positions, since_ms
+            current = self._current.setdefault(topic, {})
+            behind = {each.partition for each in plan.ranges} | plan.stopped.keys()
+            for partition, position in enumerate(stored.positions):
+                if position is not None and partition not in behind:
+                    current[partition] = position, now_ms
+            seen_ms = {n: at_ms for n, (position, at_ms) in current.items() if position == stored.positions[n]}
         logs = {log.partition: log for log in there.logs}
-        return TopicLag(topic, location, stored.positions, plan, logs, since_ms)
+        return TopicLag(topic, location, stored.positions, plan, logs, since_ms, seen_ms)
 
     def _read(self, topic: str) -> StoredSource:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from keptlog.errors import KeptlogError
 from keptlog.ingest.source import Source
@@ -19,6 +19,8 @@ class PlannedTopic:
     config: Mapping[str, str]
     left_out: Mapping[str, str]
     """Settings that it has at its source and that mean nothing here, with the reason."""
+    log_starts: Mapping[int, int] = field(default_factory=dict)
+    """By partition, where its log begins there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class IngestPlans:
     warnings: tuple[str, ...] = ()
     skip_lost: bool = False
     """Whether to go on although records or deletions may have been missed."""
+    reconcile: bool = False
+    """Whether to compare with all that is there, and delete here what is gone."""
 
     @property
     def lag(self) -> dict[TopicPartition, int]:

@@ -19,6 +19,8 @@ class Intake:
     segments: tuple[Segment, ...]
     skipped: tuple[str, ...]
     """What was broken at the source and is left out, a line each."""
+    reconciled: int = 0
+    """Of the tombstones, those of keys that are gone at the source without one."""
 
     @property
     def records(self) -> int:

@@ -46,8 +46,10 @@ CONFIRMED_EVERY_MS = 3_600_000
 """An ingest that finds nothing new says so in the table, too, but no more often than this."""
 
 
-def with_times(plan: IngestPlan, stored: StoredSource, found: SourceTopic, now_ms: int) -> IngestPlan:
-    """The plan with the times of its positions. What is not behind gets an empty range if its time is old.
+def with_times(
+    plan: IngestPlan, stored: StoredSource, found: SourceTopic, now_ms: int, *, confirm_all: bool = False
+) -> IngestPlan:
+    """The plan with the times of its positions. What is not behind gets an empty range, if its time is old or for all.
 
     ``now_ms`` is no later than the look at the source.
     """
@@ -56,7 +58,8 @@ def with_times(plan: IngestPlan, stored: StoredSource, found: SourceTopic, now_m
     def timed(each: OffsetRange) -> OffsetRange:
         there_ms = logs[each.partition].as_of_ms
         as_of_ms = now_ms if there_ms is None else min(there_ms, now_ms)
-        return replace(each, position_as_of_ms=stored.as_of_ms.get(each.partition), end_as_of_ms=as_of_ms)
+        since_ms = now_ms if each.is_first else stored.as_of_ms.get(each.partition)
+        return replace(each, position_as_of_ms=since_ms, end_as_of_ms=as_of_ms)
 
     planned = {each.partition: timed(each) for each in plan.ranges}
     for partition, log in logs.items():
@@ -65,7 +68,8 @@ def with_times(plan: IngestPlan, stored: StoredSource, found: SourceTopic, now_m
             continue
         confirmed = timed(OffsetRange(partition, position, position, position))
         before_ms, as_of_ms = confirmed.position_as_of_ms, confirmed.end_as_of_ms
-        if as_of_ms is not None and (before_ms is None or abs(as_of_ms - before_ms) >= CONFIRMED_EVERY_MS):
+        is_old = before_ms is None or as_of_ms is None or abs(as_of_ms - before_ms) >= CONFIRMED_EVERY_MS
+        if is_old or confirm_all:
             planned[partition] = confirmed
     return replace(plan, ranges=tuple(planned[partition] for partition in sorted(planned)))
 
@@ -81,7 +85,7 @@ def why_deletions_may_lack(topic: str, read: OffsetRange, kept: TombstoneRetenti
 
     ``now_ms`` is no earlier than the end of the reading.
     """
-    if read.position_as_of_ms is None or now_ms - read.position_as_of_ms <= kept.ms:
+    if read.is_first or read.position_as_of_ms is None or now_ms - read.position_as_of_ms <= kept.ms:
         return None
     return (
         f"it was read up to offset {read.position} as of {iso_time(read.position_as_of_ms)}, longer ago than "
@@ -95,7 +99,7 @@ def warning_of_deletions(topic: str, read: OffsetRange, kept: TombstoneRetention
     """What is to be known of a range that has gaps and is taken all the same; null if nothing is."""
     where = f"{topic}-{read.partition}"
     if read.is_first:
-        if read.end_as_of_ms is None or now_ms - read.end_as_of_ms <= kept.ms:
+        if read.position_as_of_ms is None or now_ms - read.position_as_of_ms <= kept.ms:
             return None
         return (
             f"{where}: reading it took longer than {kept}: tombstones may be gone that were there when it began, and "
@@ -103,10 +107,10 @@ def warning_of_deletions(topic: str, read: OffsetRange, kept: TombstoneRetention
         )
     if read.position_as_of_ms is None or now_ms < read.position_as_of_ms:
         known_ms = read.position_as_of_ms
-        when = "at a time that is not known" if known_ms is None else f"as of {iso_time(known_ms)}, which is to come,"
+        when = "at a time that is not known" if known_ms is None else f"as of {iso_time(known_ms)}, which is to come"
         return (
-            f"{where}: it was read up to offset {read.position} {when} and offsets are missing there since: if it was "
-            f"longer ago than {kept}, keys may be here that are deleted there (--reconcile finds them)"
+            f"{where}: it was read {when}, up to offset {read.position}, and offsets are missing there since: if it "
+            f"was longer ago than {kept}, keys may be here that are deleted there (--reconcile finds them)"
         )
     return None
 

@@ -120,7 +120,7 @@ class OffsetRange:
     end_epoch: int | None = None
     """That of the end, to be remembered."""
     position_as_of_ms: int | None = None
-    """When all that was there was here, as far as that is known."""
+    """When all that was there was here, as far as that is known; of a first range, when it began to be read."""
     end_as_of_ms: int | None = None
     """The same once the range is here, to be remembered."""
 

@@ -50,14 +50,16 @@ def write_high_watermarks(directory: Path, **high_watermarks: int) -> None:
     (directory / "replication-offset-checkpoint").write_text(f"0\n{len(high_watermarks)}\n{entries}")
 
 
-def run_import(store: LogStore, directory: Path, run_id: str, *, skip_lost: bool = False, **how: Any) -> IngestResult:
+def run_import(
+    store: LogStore, directory: Path, run_id: str, *, skip_lost: bool = False, reconcile: bool = False, **how: Any
+) -> IngestResult:
     """Import all topics of a directory under their own names, without Spark; ``how`` are fields of ``KafkaLogs``."""
     logs = log_directories(directory)
     topics = {log.topic_partition.topic for log in logs}
     by_topic = {topic: [log for log in logs if log.topic_partition.topic == topic] for topic in sorted(topics)}
     ingest = Ingest(store, in_process_engine(store.files), wall_clock_ms)
     source = KafkaLogs(by_topic, COMPACT, partial(ingest.engine.start_jobs, run_id, silent), **how)
-    return ingest.carry_out(ingest.plan(source, skip_lost=skip_lost), run_id)
+    return ingest.carry_out(ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile), run_id)
 
 
 def records_of(store: LogStore, topic: str, partition: int = 0) -> list[Record]:

@@ -59,10 +59,10 @@ def test_what_is_read_later_than_tombstones_are_kept_and_has_gaps_is_stopped_wit
     [(name, error)] = result.failed.items()
     assert (name, type(error)) == ("a-0", InvalidConfig)
     assert str(error) == (
-        "it was read up to offset 20 as of 2027-01-15T08:00:00.000Z, longer ago than delete.retention.ms=86400000 at its "
-        "source, and offsets are missing there since: tombstones may be gone, and what they deleted would stay here: "
-        "compare with all that is there and delete here what is gone (--reconcile), go on without (--skip-lost), or "
-        "ingest it into another topic (--into a-2)"
+        "it was read up to offset 20 as of 2027-01-15T08:00:00.000Z, longer ago than delete.retention.ms=86400000 at "
+        "its source, and offsets are missing there since: tombstones may be gone, and what they deleted would stay "
+        "here: compare with all that is there and delete here what is gone (--reconcile), go on without (--skip-lost), "
+        "or ingest it into another topic (--into a-2)"
     )
     assert not scene.bring(grown(40, gone=[30]), skip_lost=True).failed
     assert scene.position() == 40
@@ -127,7 +127,7 @@ def test_a_position_of_an_unknown_time_is_gone_on_with_and_said(scene: Scene, to
     table.transaction().set_properties({"log.p0.as-of": told}).commit_transaction()
     [warning] = scene.bring(grown(40, gone=[30]), after_ms=HOUR_MS).warnings
     assert warning == (
-        "a-0: it was read up to offset 20 at a time that is not known and offsets are missing there since: if it was "
+        "a-0: it was read at a time that is not known, up to offset 20, and offsets are missing there since: if it was "
         "longer ago than delete.retention.ms=86400000 at its source, keys may be here that are deleted there "
         "(--reconcile finds them)"
     )

@@ -1,0 +1,103 @@
+"""Tasks that compare a log with all of its source: which offsets are there, and what was read with tombstones in it.
+
+    PresentTask   a part of the source  --read-->  a bit for each offset: whether a record is there
+    InsertTask    staged segments, tombstones  --merge by offset-->  staged segments
+
+Which records make way for which tombstones is decided between the two (``keptlog.ingest.reconcile``).
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.ingest_tasks import Part
+from keptlog.log.record import Record
+from keptlog.log.segment import Segment
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.storage.files import Files
+from keptlog.storage.schema import to_arrow
+from keptlog.storage.segment_reader import read_row_groups
+from keptlog.storage.segment_writer import SegmentWriter
+
+
+@dataclass(frozen=True, slots=True)
+class PresentTask:
+    """Reads one part for its offsets alone."""
+
+    part: Part
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
+        """Look. What is broken there and left out is not there."""
+        is_there = np.zeros(self.part.end_offset - self.part.from_offset, np.bool_)
+        for table in self.part.read(lambda _line: None):
+            is_there[table["offset"].to_numpy() - self.part.from_offset] = True
+        return {"present": base64.b64encode(zlib.compress(np.packbits(is_there).tobytes(), 1)).decode()}
+
+
+def present_in(result: dict[str, Any], offsets: int) -> npt.NDArray[np.bool_]:
+    """What such a task has found, of as many offsets as its part has."""
+    bits = np.frombuffer(zlib.decompress(base64.b64decode(result["present"])), np.uint8)
+    return np.unpackbits(bits, count=offsets).astype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertTask:
+    """Writes the segments of one log's end once more, with tombstones at offsets that no record has."""
+
+    topic_partition: TopicPartition
+    segments: tuple[Segment, ...]
+    tombstones: tuple[Record, ...]
+    """By offset, at least one; none of them has an offset below the segments."""
+    location: str
+    segment_bytes: int
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:
+        """Stage the new segments."""
+        path_for = partial(attempt.segment, self.location, self.topic_partition)
+        writer = SegmentWriter(attempt.files, path_for, self.segment_bytes)
+        try:
+            for table in self._merged(attempt.files):
+                writer.write(table)
+            segments = writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+        return {"segments": [dataclasses.asdict(segment) for segment in segments]}
+
+    def _merged(self, files: Files) -> Iterator[pa.Table]:
+        waiting = to_arrow(self.topic_partition.partition, self.tombstones)
+        for segment in self.segments:
+            for table in read_row_groups(files, segment):
+                is_before = pc.less(waiting["offset"], table["offset"][-1])
+                inside, waiting = waiting.filter(is_before), waiting.filter(pc.invert(is_before))
+                yield pa.concat_tables([table.cast(waiting.schema), inside]).sort_by("offset") if inside else table
+        if waiting.num_rows:
+            yield waiting
+
+
+def free_offsets(files: Files, segments: Sequence[Segment], end_offset: int, from_offset: int, count: int) -> list[int]:
+    """Up to ``count`` offsets in [from, end) that no record of these segments has, the highest ones, rising."""
+    found: list[int] = []
+    upper = end_offset
+    for segment in reversed(segments):
+        found += range(upper - 1, segment.last_offset, -1)[: count - len(found)]
+        if len(found) == count:
+            break
+        taken = np.concatenate([t["offset"].to_numpy() for t in read_row_groups(files, segment, ["offset"])])
+        inside = np.setdiff1d(np.arange(segment.base_offset, segment.last_offset + 1), taken)[::-1]
+        found += [int(offset) for offset in inside[: count - len(found)]]
+        upper = segment.base_offset
+    found += range(upper - 1, from_offset - 1, -1)[: count - len(found)]
+    return sorted(found)

@@ -1,0 +1,159 @@
+"""Finds the keys that are here and are gone at their source, and deletes them here.
+
+A tombstone that the source's cleaner has removed before it was read (``keptlog.log.lost_deletions``) is nowhere any
+more. But what it deleted is gone there too, and that shows: all of the source is read once more, for its offsets alone.
+
+    here, latest of each key   ada@7  bob@9  cat@12        position 20
+    there, below 20                   bob@9                7 and 12 are gone
+    there, behind it           [20 ... 40): cat@31         25, 26 and 38 are gone
+
+What is gone there was superseded there: by a later value, which is among what is read now (``cat``), or by a tombstone
+which is not (``ada``). So ``ada`` gets a tombstone here. It takes an offset that is missing in [20, 40): the lost one
+stood at one of them, each lost one at its own, so there always are enough. No record moves, and none of the source will
+ever have that offset. Which of them it is does not matter, since nothing else is known of the key behind the position:
+the highest are taken, so that little of what was staged is written once more.
+
+All of it is read before what is new: what vanishes between the two is then among what is new. What the source removed
+from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
+
+    read the source's old offsets --> which of our latest records are not among them
+    read what is new              --> without those keys that come again
+                                  --> tombstones at free offsets, staged with what is new, one commit
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keptlog.engine.ingest_tasks import Part
+from keptlog.engine.jobs import Jobs, run_each
+from keptlog.engine.reconcile_tasks import InsertTask, PresentTask, free_offsets, present_in
+from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.ingest.plans import PlannedTopic
+from keptlog.ingest.result import Intake
+from keptlog.ingest.source import Source
+from keptlog.log.counted import counted
+from keptlog.log.record import Record
+from keptlog.log.segment import Segment
+from keptlog.log.source import IngestPlan, OffsetRange
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.storage.segment_reader import read_row_groups
+from keptlog.table.store import LogStore
+from keptlog.table.topics import Topic
+
+
+@dataclass
+class Reconciliation:
+    """What is gone at a source, by topic-partition: key to the offset that it has here."""
+
+    store: LogStore
+    jobs: Jobs
+    gone: dict[TopicPartition, dict[bytes, int]] = field(default_factory=dict)
+    failed: dict[TopicPartition, KeptlogError] = field(default_factory=dict)
+
+    def look(self, source: Source, topics: Sequence[PlannedTopic]) -> None:
+        """Compare all logs that were read before with all that is there. One that can't be compared fails alone."""
+        cut = source.cut([_behind(topic) for topic in topics], self.jobs.cores)
+        parts = [part for each in cut for part in each]
+        tasks = [PresentTask(part) for part in parts]
+        doing = f"comparing with {counted(len(parts), 'part')} of the source"
+        outcomes = run_each(self.jobs, tasks, [part.weight for part in parts], doing) if tasks else []
+        present: dict[TopicPartition, list[tuple[Part, npt.NDArray[np.bool_]]]] = defaultdict(list)
+        for part, outcome in zip(parts, outcomes, strict=True):
+            if isinstance(outcome, KeptlogError):
+                self.failed[part.topic_partition] = outcome
+            else:
+                there = present_in(outcome, part.end_offset - part.from_offset)
+                present[part.topic_partition].append((part, there))
+        for name, found in present.items():
+            if name in self.failed:
+                continue
+            try:
+                self.gone[name] = self._gone(name, found[0][0].from_offset, np.concatenate([each for _, each in found]))
+            except KeptlogError as error:
+                self.failed[name] = error
+
+    def completed(self, topic: Topic, intake: Intake, now_ms: int) -> Intake:
+        """What was read, with the tombstones that are missing in it.
+
+        Raises:
+            InvalidConfig: no offset is free for them.
+            KeptlogError: the log could not be compared, or what was staged can't be read or written.
+        """
+        if error := self.failed.get(intake.topic_partition):
+            raise error
+        gone = self._without_new(self.gone.get(intake.topic_partition, {}), intake.segments)
+        if not gone:
+            return intake
+        read = intake.range
+        offsets = free_offsets(self.store.files, intake.segments, read.end_offset, read.from_offset, len(gone))
+        if len(offsets) < len(gone):
+            raise InvalidConfig(_no_room(topic.name, intake, len(gone), len(offsets)))
+        tombstones = tuple(
+            Record(offset=offset, key=key, value=None, timestamp_ms=now_ms)
+            for offset, key in zip(offsets, sorted(gone), strict=True)
+        )
+        kept = tuple(each for each in intake.segments if each.last_offset < offsets[0])
+        rewritten = intake.segments[len(kept) :]
+        task = InsertTask(
+            intake.topic_partition, rewritten, tombstones, topic.data_location, topic.config.segment_bytes
+        )
+        doing = f"writing {counted(len(gone), 'tombstone')} for {intake.topic_partition}"
+        [outcome] = run_each(self.jobs, [task], [1], doing)
+        if isinstance(outcome, KeptlogError):
+            raise outcome
+        segments = (*kept, *(Segment(**each) for each in outcome["segments"]))
+        return replace(intake, segments=segments, reconciled=len(gone))
+
+    def _gone(self, name: TopicPartition, from_offset: int, is_there: npt.NDArray[np.bool_]) -> dict[bytes, int]:
+        """Keys whose latest record here is not there, of those that lie where the source has not been cut off."""
+        reader = self.store.reader(name.topic, name.partition)
+        gone: dict[bytes, int] = {}
+        for log in reader.logs:
+            if log.config.strategy.has_versions:
+                raise InvalidConfig(
+                    f"{name} keeps the latest version of a key (cleanup.strategy), its source the latest offset: what "
+                    f"is gone there says nothing of what is to be gone here; go on without (--skip-lost)"
+                )
+            for table in reader.tables(log, from_offset, latest=True, columns=["key", "offset"]):
+                offsets = table["offset"].to_numpy()
+                is_below = offsets < from_offset + len(is_there)
+                at = np.where(is_below, offsets - from_offset, 0)
+                missing = table.filter(pa.array(is_below & ~is_there[at])).filter(pc.field("key").is_valid())
+                gone |= zip(missing["key"].to_pylist(), missing["offset"].to_pylist(), strict=True)
+        return gone
+
+    def _without_new(self, gone: Mapping[bytes, int], segments: Sequence[Segment]) -> set[bytes]:
+        """Keys of which nothing new was read."""
+        left = set(gone)
+        for segment in segments:
+            for table in read_row_groups(self.store.files, segment, ["key"]) if left else ():
+                wanted = pc.is_in(table["key"], pa.array(list(left), pa.binary()))
+                left -= set(table["key"].filter(wanted).to_pylist())
+        return left
+
+
+def _behind(topic: PlannedTopic) -> IngestPlan:
+    """What of a topic was read before, as far as it is still there, to be read again."""
+    ranges = tuple(
+        OffsetRange(each.partition, each.position, start, each.position)
+        for each in topic.plan.ranges
+        if each.position is not None and (start := topic.log_starts.get(each.partition, 0)) < each.position
+    )
+    return replace(topic.plan, ranges=ranges, stopped={})
+
+
+def _no_room(topic: str, intake: Intake, gone: int, free: int) -> str:
+    there = f"{counted(gone, 'key')} {'is' if gone == 1 else 'are'} gone at its source"
+    return (
+        f"{there}, and behind offset {intake.range.position} no more than {counted(free, 'offset')} there could have "
+        f"held their tombstones: deletions were missed before that; ingest it into another topic (--into {topic}-2), "
+        "or go on without (--skip-lost)"
+    )
