@@ -65,6 +65,7 @@ def test_one_topic_goes_into_another_name_with_its_own_settings_as_json(keptlog:
         "topic_partition": "people-0",
         "records": 10,
         "tombstones": 1,
+        "reconciled": 0,
         "unkeyed": 0,
         "from_offset": 0,
         "end_offset": 10,

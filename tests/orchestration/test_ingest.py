@@ -47,6 +47,7 @@ def test_every_topic_partition_is_materialized_with_its_numbers_and_the_lag_that
     assert shown == {
         "records_ingested": 2,
         "tombstones_ingested": 1,
+        "keys_reconciled": 0,
         "files_new": 1,
         "from_offset": 0,
         "log_end_offset": 2,

@@ -21,7 +21,10 @@ FIELDS = {
     "purge": {"delete_retired_files": {"topics", "orphan_grace_ms"}},
     "verify": {"verify_logs": {"logs"}},
     "ingest_kafka": {
-        "ingest": {"topics", "topic_partitions", "bootstrap", "into", "config", "broker_config", "skip_lost"}
+        "ingest": {
+            *("topics", "topic_partitions", "bootstrap", "into", "config", "broker_config"),
+            *("skip_lost", "reconcile", "seen_ms"),
+        }
     },
     "verify_erasures": {"verify_deleted": {"ids", "topics"}},
     # What has to be given is no default: "Scaffold missing config" writes it.
