@@ -29,6 +29,7 @@ from keptlog.log.counted import counted
 from keptlog.log.explain import verdict_on
 from keptlog.log.health import Totals, late_ms, totals_of, worst_of
 from keptlog.log.iso_time import iso_time
+from keptlog.log.units import duration
 
 ROWS = 50
 FULL_MS = 600_000
@@ -39,7 +40,6 @@ _GLANCE_CHARACTERS = 950
 _GLANCE_WHY = 120
 _UNSEEN_TOLD = 50
 _COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "next try (UTC)", "why")
-_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 @dataclass(frozen=True)
@@ -167,16 +167,6 @@ def health_event(keys: AssetKeys, health: Health, *, in_full: bool) -> dg.AssetM
     if health.sensors:
         told["sensors"] = dg.MetadataValue.md("\n".join(f"* {name}: {state}" for name, state in health.sensors))
     return dg.AssetMaterialization(keys.health, description=health.told(), metadata={**told, **numbers})
-
-
-def duration(ms: int) -> str:
-    """A span of time in its two largest units: ``2 h 5 min``."""
-    parts: list[str] = []
-    for unit_ms, name in _UNITS:
-        count, ms = divmod(ms, unit_ms)
-        if count:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
 
 
 def _numbers(health: Health) -> Metadata:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from keptlog.dagster.assets.health import FULL_MS, Health, duration, health_event
+from keptlog.dagster.assets.health import FULL_MS, Health, health_event
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
@@ -31,6 +31,7 @@ from keptlog.log.assessment import in_order_of_urgency
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
+from keptlog.log.units import duration
 from keptlog.passes.observer import Overview
 
 HEALTH_SENSOR = "health_sensor"

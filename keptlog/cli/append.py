@@ -8,12 +8,13 @@ from typing import TypedDict, Unpack
 
 import click
 
-from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option, size
+from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
 from keptlog.ingest.offset_files import FileIngest, FileIntake
 from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity
+from keptlog.log.units import size
 from keptlog.sources.files import FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
 from keptlog.table.append import AppendResult

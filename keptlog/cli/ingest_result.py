@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from keptlog.cli.output import exit_if_failed, print_json, print_table, size
+from keptlog.cli.output import exit_if_failed, print_json, print_table
 from keptlog.errors import InvalidConfig
 from keptlog.ingest.result import IngestResult, Intake
+from keptlog.log.units import size
 
 skip_lost_option = click.option(
     "--skip-lost", is_flag=True, help="Go on where a log begins now, if records or deletions before that are gone."

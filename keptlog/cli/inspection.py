@@ -20,10 +20,12 @@ from keptlog.cli.output import (
 )
 from keptlog.errors import KeptlogError
 from keptlog.home import open_home
+from keptlog.log.explain import SectionSummary
 from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.holder import Holder
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.units import size
 from keptlog.notify.checks import leave_checks
 from keptlog.passes.holders import THIS_MACHINE, judged_here, look_for_holders
 from keptlog.passes.names import named_logs, refuse_unknown, require_all
@@ -79,7 +81,7 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
         print_json(asdict(explanation) | {"holders": holders_json(holders), "holders_not_looked_at": unseen})
         return
     click.echo(f"{explanation.topic_partition}: {explanation.verdict}\n")
-    print_table([asdict(section) for section in explanation.sections], empty="")
+    print_table([_shown(section) for section in explanation.sections], empty="")
     click.echo()
     for rule in explanation.rules:
         click.echo(f"  {rule}")
@@ -87,6 +89,10 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
     click.echo("\nholds superseded bytes:" if holders or unseen else "\nholds superseded bytes: nothing")
     for line in (*map(str, holders), *(f"not looked at: {what}" for what in unseen)):
         click.echo(f"  {line}")
+
+
+def _shown(section: SectionSummary) -> dict[str, object]:
+    return {name.replace("_", " "): value for name, value in asdict(section).items()} | {"bytes": size(section.bytes)}
 
 
 def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[list[Holder], list[str]]:

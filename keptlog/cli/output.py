@@ -93,11 +93,3 @@ def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
 def progress_to_stderr(*, quiet: bool) -> Progress:
     """Where long work says what it is doing."""
     return silent if quiet else (lambda line: click.echo(line, err=True))
-
-
-def size(count_bytes: int) -> str:
-    """Bytes for a person."""
-    amount, units = float(count_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount, units = amount / 1024, units[1:]
-    return f"{int(amount)} {units[0]}" if units[0] == "B" else f"{amount:.1f} {units[0]}"

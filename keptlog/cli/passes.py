@@ -18,7 +18,6 @@ from keptlog.cli.output import (
     progress_to_stderr,
     quiet_option,
     run_id_option,
-    size,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest
 from keptlog.home import new_id, open_home
@@ -28,6 +27,7 @@ from keptlog.log.counted import counted
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
+from keptlog.log.units import size
 from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.purge import PurgeResult

@@ -11,6 +11,7 @@ from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.iso_time import iso_time, next_time
+from keptlog.log.units import duration
 from keptlog.passes.readers import ReaderStanding
 
 
@@ -36,7 +37,9 @@ def add(topic: str, name: str, hold_max_ms: int | None, *, start_over: bool, as_
     if as_json:
         print_json({"topic": topic, "reader": name, "hold_max_ms": found.hold_max_ms})
     else:
-        click.echo(f"reader {name} of {topic}: tombstones wait for it up to {found.hold_max_ms} ms past their horizon")
+        click.echo(
+            f"reader {name} of {topic}: tombstones wait for it up to {duration(found.hold_max_ms)} past their horizon"
+        )
 
 
 @reader.command()
@@ -98,7 +101,7 @@ def _row(each: ReaderStanding) -> dict[str, object]:
         "reader": each.reader,
         "position": each.position,
         "lag": each.lag,
-        "hold max ms": each.hold_max_ms,
+        "hold max": duration(each.hold_max_ms),
         "holds since": iso_time(since_ms) if since_ms is not None else None,
         "at most until": next_time(until_ms).removeprefix("at ") if until_ms is not None else None,
         "missed": each.problem or each.missed,

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.output import EXIT_FAILED, json_option, print_json, print_table, size
+from keptlog.cli.output import EXIT_FAILED, json_option, print_json, print_table
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
+from keptlog.log.units import size
 from keptlog.receipts.chain import ChainVerification, verify_chain
 from keptlog.receipts.key_files import PUBLIC_FILE, public_keys, trusted_keys
 from keptlog.settings import home_path

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keptlog.cli.output import size
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
+from keptlog.log.units import size
 from keptlog.receipts.receipt import Receipt
 
 _SHOWN = 20

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, size
+from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.counted import counted
+from keptlog.log.units import size
 from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
 

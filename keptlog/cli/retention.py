@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import click
 
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option, size
+from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.units import size
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.retain import RetentionResult
 

@@ -22,12 +22,12 @@ from keptlog.cli.output import (
     no_topics,
     print_json,
     print_table,
-    size,
 )
 from keptlog.log.assessment import Assessment
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
 from keptlog.log.segment import total_bytes
+from keptlog.log.units import duration, glance, size
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.observer import observe
 from keptlog.settings import BROKER_FILE, broker_settings, home_path
@@ -60,7 +60,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         state = {"holders": holders_json(all_holders(seen)), "unreadable": unreadable, "read_only": store.read_only}
         print_json({"metrics": metrics, "logs": rows} | state)
     else:
-        print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(failed))
+        print_table([_shown(_status_row(each), each, seen.now_ms) for each in assessments], empty=no_topics(failed))
         for each in assessments:
             if each.log.uncleanable:
                 click.echo(f"{each.log.topic_partition}: {each.log.uncleanable.told(seen.now_ms)}")
@@ -94,7 +94,9 @@ def unopened_store() -> UnopenedStore:
     return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store)
 
 
-def _shown(row: dict[str, object]) -> dict[str, object]:
+def _shown(row: dict[str, object], assessment: Assessment, now_ms: int) -> dict[str, object]:
+    late_ms, oldest_ms = assessment.max_compaction_delay_ms, assessment.earliest_uncompacted_ms
+    due_ms = assessment.due_ms
     return {
         "topic-partition": row["topic_partition"],
         "log start": row["log_start_offset"],
@@ -103,9 +105,9 @@ def _shown(row: dict[str, object]) -> dict[str, object]:
         "clean": size(int(str(row["clean_bytes"]))),
         "cleanable": size(int(str(row["cleanable_bytes"]))),
         "ratio": row["cleanable_ratio"],
-        "late by ms": row["max_compaction_delay_ms"],
-        "oldest uncompacted": row["earliest_uncompacted"],
-        "due": row["trigger"] or row["due"],
+        "late by": duration(late_ms) if late_ms else None,
+        "oldest uncompacted": None if oldest_ms is None else glance(oldest_ms, now_ms),
+        "due": row["trigger"] or (None if due_ms is None else glance(due_ms, now_ms)),
     }
 
 

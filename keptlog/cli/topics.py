@@ -18,6 +18,7 @@ from keptlog.log.config import NOT_APPLICABLE
 from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
+from keptlog.log.units import in_words
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.topics import Topic
 
@@ -128,7 +129,7 @@ def describe(name: str, *, as_json: bool) -> None:
         known = ", ".join(f"{what.replace('_', ' ')} {value}" for what, value in source.items() if value)
         click.echo(f"ingested from {known}")
     click.echo()
-    print_table([setting | {"value": str(setting["value"])} for setting in settings + broker], empty="")
+    print_table([row | {"value": in_words(str(row["setting"]), row["value"])} for row in settings + broker], empty="")
     click.echo("\nKafka's settings without a meaning on a lake:")
     for reason, names in _by_reason(NOT_APPLICABLE, BROKER_NOT_APPLICABLE).items():
         click.echo(f"  {', '.join(names)}: {reason}")

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.plan import why_left_alone
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.units import duration, in_words, moment, next_moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,8 @@ def verdict_on(assessment: Assessment) -> str:
     """Why a log is cleaned now, or is not, in one line."""
     match assessment.trigger:
         case Trigger.MAX_COMPACTION_LAG:
-            return f"to be cleaned now: a record is {assessment.max_compaction_delay_ms} ms past max.compaction.lag.ms"
+            late = duration(assessment.max_compaction_delay_ms)
+            return f"to be cleaned now: a record is {late} past max.compaction.lag.ms"
         case Trigger.DIRTY_RATIO:
             return (
                 f"to be cleaned now: dirty ratio {assessment.cleanable_ratio:.2f} is above "
@@ -78,7 +78,7 @@ def verdict_on(assessment: Assessment) -> str:
             what = "the earliest delete horizon"
             if assessment.earliest_expiry_ms != assessment.earliest_delete_horizon_ms:
                 what = "the time that readers had"
-            return f"tombstones to be removed now: {what} passed {passed_ms} ms ago"
+            return f"tombstones to be removed now: {what} passed {duration(passed_ms)} ago"
         case _:
             return f"left alone: {why_left_alone(assessment)}"
 
@@ -87,23 +87,22 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
     log, sections, now_ms = assessment.log, assessment.sections, assessment.now_ms
     config = log.config
     oldest_ms, horizon_ms = assessment.earliest_uncompacted_ms, assessment.earliest_delete_horizon_ms
-    max_lag = "none" if config.max_compaction_lag_ms == LONG_MAX else str(config.max_compaction_lag_ms)
     rules = [
         f"cleanup.policy={','.join(config.cleanup_policy)}",
         f"min.cleanable.dirty.ratio={config.min_cleanable_dirty_ratio}: the ratio is {assessment.cleanable_ratio:.4f}",
-        f"max.compaction.lag.ms={max_lag}: the oldest uncompacted record is "
-        + (f"of {iso_time(oldest_ms)}" if oldest_ms is not None else "none"),
-        f"min.compaction.lag.ms={config.min_compaction_lag_ms}: "
+        f"{_set('max.compaction.lag.ms', config.max_compaction_lag_ms)}: the oldest uncompacted record is "
+        + (f"of {moment(oldest_ms, now_ms)}" if oldest_ms is not None else "none"),
+        f"{_set('min.compaction.lag.ms', config.min_compaction_lag_ms)}: "
         f"too young: {counted(sum(s.record_count for s in sections.uncleanable), 'record')}",
-        f"segment.ms={config.segment_ms}, segment.bytes={config.segment_bytes}: "
+        f"{_set('segment.ms', config.segment_ms)}, {_set('segment.bytes', config.segment_bytes)}: "
         f"in the active segment: {counted(sum(s.record_count for s in sections.active), 'record')}",
-        f"delete.retention.ms={config.delete_retention_ms}: the earliest delete horizon "
-        + (f"passes {next_time(horizon_ms)}" if horizon_ms is not None else "is none"),
+        f"{_set('delete.retention.ms', config.delete_retention_ms)}: the earliest delete horizon "
+        + (f"passes {next_moment(horizon_ms, now_ms)}" if horizon_ms is not None else "is none"),
     ]
     if config.strategy.has_versions:
         rules.append(f"compaction.strategy={config.strategy}: the latest record of a key has the highest version")
     if config.has_retention:
-        rules.append(f"retention.ms={config.retention_ms}, retention.bytes={config.retention_bytes}")
+        rules.append(f"{_set('retention.ms', config.retention_ms)}, {_set('retention.bytes', config.retention_bytes)}")
     rules += [f"{old.segment.path} is to be removed, {old.rule}: {old.why}" for old in retention_of(log, now_ms).old]
     rules += [holding.told() for holding in assessment.holdings]
     if log.uncleanable:
@@ -120,4 +119,8 @@ def _due(assessment: Assessment) -> str:
         return "now"
     if assessment.due_ms is None:
         return "when new records make it so"
-    return f"by {iso_time(assessment.due_ms)} at the earliest, or when new records make it so"
+    return f"by {moment(assessment.due_ms, assessment.now_ms)} at the earliest, or when new records make it so"
+
+
+def _set(name: str, value: int) -> str:
+    return f"{name}={in_words(name, value)}"

@@ -19,6 +19,7 @@ from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.retention import retention_of, why_unsettled
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import ANY_BYTES, CleanStep, Compact, Drop, Expire, Retain, Step, in_legs
+from keptlog.log.units import in_words, size
 
 S_co = TypeVar("S_co", bound=Step, covariant=True)
 
@@ -187,7 +188,8 @@ def _why_nothing_is_cleanable(assessment: Assessment) -> str:
     if sections.first_uncleanable_dirty_offset == log.last_stable_offset:
         return f"all dirty records wait for the transaction that begins at offset {log.last_stable_offset}"
     if sections.uncleanable:
-        return f"all dirty records wait for min.compaction.lag.ms={log.config.min_compaction_lag_ms}"
+        lag = in_words("min.compaction.lag.ms", log.config.min_compaction_lag_ms)
+        return f"all dirty records wait for min.compaction.lag.ms={lag}"
     return "all dirty records are in the active segment"
 
 
@@ -197,23 +199,23 @@ def describe_step(step: Step) -> str:
         case Retain():
             return (
                 f"{step.topic_partition}: remove {counted(len(step.segments), 'old segment')} "
-                f"({total_bytes(step.segments)} bytes), "
+                f"({size(total_bytes(step.segments))}), "
                 f"log start offset {step.log_start_offset} -> {step.new_log_start_offset}"
             )
         case Expire():
             return (
                 f"{step.topic_partition}: expire tombstones in {counted(len(step.segments), 'segment')} "
-                f"({total_bytes(step.segments)} bytes), {step.trigger}"
+                f"({size(total_bytes(step.segments))}), {step.trigger}"
             )
         case Drop():
             return (
                 f"{step.topic_partition}: drop the records of {counted(len(step.end_offsets), 'key')} below offset "
-                f"{step.end_offset} from {counted(len(step.segments), 'segment')} ({total_bytes(step.segments)} bytes)"
+                f"{step.end_offset} from {counted(len(step.segments), 'segment')} ({size(total_bytes(step.segments))})"
             )
         case Compact(dirty=dirty):
             return (
                 f"{step.topic_partition}: compact offsets [{step.first_dirty_offset}, {step.end_offset}) of "
-                f"{counted(len(dirty), 'dirty segment')} ({total_bytes(dirty)} bytes) into "
+                f"{counted(len(dirty), 'dirty segment')} ({size(total_bytes(dirty))}) into "
                 f"{counted(len(step.segments) - len(dirty), 'clean one')}, "
                 f"dirty ratio {step.cleanable_ratio:.2f}, {step.trigger}"
                 + (f", in up to {len(step.legs)} commits" if len(step.legs) > 1 else "")

@@ -30,6 +30,7 @@ from itertools import takewhile
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.setting import as_text
+from keptlog.log.units import duration, in_words, size
 
 
 class RetentionRule(StrEnum):
@@ -127,7 +128,8 @@ def _above_size(log: Log, segments: list[Segment], log_bytes: int, _now_ms: int)
         log_bytes -= segment.size_bytes
         if log_bytes < limit_bytes:
             return
-        why = f"the log has {log_bytes} bytes without it, retention.bytes={limit_bytes}"
+        without, limit = size(log_bytes), in_words("retention.bytes", limit_bytes)
+        why = f"the log has {without} without it, retention.bytes={limit}"
         yield OldSegment(segment, RetentionRule.RETENTION_BYTES, why)
 
 
@@ -139,7 +141,7 @@ def _too_old(log: Log, segments: list[Segment], _log_bytes: int, now_ms: int) ->
         age_ms = now_ms - segment.largest_timestamp_ms
         if segment.largest_timestamp_ms < 0 or age_ms <= limit_ms:
             return
-        why = f"its latest record is {age_ms} ms old, retention.ms={limit_ms}"
+        why = f"its latest record is {duration(age_ms)} old, retention.ms={in_words('retention.ms', limit_ms)}"
         yield OldSegment(segment, RetentionRule.RETENTION_MS, why)
 
 

@@ -82,8 +82,18 @@ class Setting:
         highest = sys.float_info.max if is_float else LONG_MAX
         low, high = self.minimum, self.maximum if self.maximum is not None else highest
         if not (low is None or number >= low) or not number <= high:
-            raise InvalidConfig(f"{shown}={text} is out of range: it must lie in [{low}, {high}]")
+            raise InvalidConfig(f"{shown}={text} is out of range: it must {self._range(number)}")
         return number
+
+    def _range(self, number: float) -> str:
+        """What this number must do instead, as a sentence ends; a bound of the type alone goes without saying."""
+        if self.minimum is not None and self.maximum is not None:
+            return f"lie in [{self.minimum}, {self.maximum}]"
+        if self.minimum is not None and number < self.minimum:
+            return f"be at least {self.minimum}"
+        if self.maximum is not None:
+            return f"be at most {self.maximum}"
+        return "be a finite number" if isinstance(self.default, float) else f"be at most {LONG_MAX}"
 
     def _check_choices(self, shown: str, values: tuple[str, ...]) -> None:
         wrong = [value for value in values if value not in self.choices]

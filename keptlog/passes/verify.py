@@ -45,6 +45,7 @@ from keptlog.log.assessment import Assessment, assess
 from keptlog.log.counted import counted
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, Segment
+from keptlog.log.units import duration
 from keptlog.storage.files import Files
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.watermark_file import read_watermark_file
@@ -169,7 +170,7 @@ def verify_log(store: LogStore, log: Log, now_ms: int, *, every_byte: bool = Tru
         _judge_keys(store, log, assessment, findings)
     delay_ms = assessment.max_compaction_delay_ms
     if delay_ms > 0:
-        findings.add("max_compaction_lag", f"the oldest uncompacted record is {delay_ms} ms late")
+        findings.add("max_compaction_lag", f"the oldest uncompacted record is {duration(delay_ms)} late")
     return [_result(check, findings, assessment, every_byte=every_byte) for check in CHECKS]
 
 

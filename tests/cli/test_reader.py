@@ -68,7 +68,7 @@ def test_a_tombstone_waits_for_a_reader_and_past_the_bound_it_goes_and_he_is_tol
 
 
 def test_a_reader_reads_on_and_says_by_itself_how_far_it_has_come(keptlog: Run, users: str, lines: Lines) -> None:
-    assert "up to 604800000 ms past their horizon" in keptlog("reader", "add", users, "search").out
+    assert "up to 7 d past their horizon" in keptlog("reader", "add", users, "search").out
     assert [each["offset"] for each in read(keptlog).json_lines] == [0]
     assert read(keptlog).json_lines == []
     deleted(keptlog, lines)

@@ -43,7 +43,7 @@ def test_of_a_log_without_a_source_nothing_is_dropped() -> None:
 
 def test_a_drop_says_what_it_does_and_shows_no_hash() -> None:
     step = drop_step(ingested(), {A: 16, B: 21}, NOW_MS)
-    told = "t-0: drop the records of 2 keys below offset 21 from 3 segments (300 bytes)"
+    told = "t-0: drop the records of 2 keys below offset 21 from 3 segments (300 B)"
     assert describe_step(step) == told
     assert "hash of" not in repr(step)
 

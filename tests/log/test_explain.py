@@ -35,7 +35,7 @@ def test_a_log_that_is_left_alone_says_when_it_is_looked_at_again() -> None:
     active = log([segment(0, 9)], config(segment_ms=999))
     assert told(active) == (
         "left alone: all dirty records are in the active segment",
-        "by 2023-11-14T22:13:21.000Z at the earliest, or when new records make it so",
+        "by 2023-11-14T22:13:21.000Z (in 1 s) at the earliest, or when new records make it so",
     )
 
 
@@ -79,8 +79,8 @@ def test_versions_retention_and_old_segments_are_explained() -> None:
     )
     rules = explain(assess(log([segment(0, 9, time_ms=NOW_MS - 2000)], settings), NOW_MS)).rules
     assert "compaction.strategy=timestamp: the latest record of a key has the highest version" in rules
-    assert "retention.ms=1000, retention.bytes=1000000" in rules
-    old = "0-9.parquet is to be removed, retention_ms: its latest record is 2000 ms old, retention.ms=1000"
+    assert "retention.ms=1000 (1 s), retention.bytes=1000000 (976.6 KiB)" in rules
+    old = "0-9.parquet is to be removed, retention_ms: its latest record is 2 s old, retention.ms=1000 (1 s)"
     assert old in rules
 
 
@@ -89,7 +89,7 @@ def test_a_log_whose_clean_failed_says_so_and_when_it_is_tried_again() -> None:
     found = explain(assess(replace(log([segment(0, 9)]), uncleanable=mark), NOW_MS))
     assert found.verdict.startswith("left alone: uncleanable")
     assert found.verdict.endswith("3 cleans failed, the last with: no space")
-    assert found.due == "by 2023-11-14T22:13:25.000Z at the earliest, or when new records make it so"
+    assert found.due == "by 2023-11-14T22:13:25.000Z (in 5 s) at the earliest, or when new records make it so"
     assert found.rules[-1] == (
         "uncleanable since 2023-11-14T22:13:19.000Z, next try at 2023-11-14T22:13:25.000Z: "
         "3 cleans failed, the last with: no space"

@@ -109,7 +109,7 @@ def test_a_request_can_not_clean_what_is_clean_active_too_young_or_not_compacted
         (log([ACTIVE]), "all dirty records are in the active segment"),
         (
             log([DIRTY], config(segment_ms=1, min_compaction_lag_ms=48 * HOUR_MS)),
-            "all dirty records wait for min.compaction.lag.ms=172800000",
+            "all dirty records wait for min.compaction.lag.ms=172800000 (2 d)",
         ),
         (log([CLEAN, DIRTY], config(cleanup_policy="delete")), "cleanup.policy is delete: it is not compacted"),
         (log([CLEAN], config(cleanup_policy="")), "cleanup.policy is empty: it is not compacted"),
@@ -153,10 +153,10 @@ def test_a_step_never_touches_what_is_young_or_active_and_always_makes_progress(
 
 def test_a_step_is_told_in_one_line() -> None:
     assert describe_step(planned(compacted())) == (
-        "t-0: compact offsets [10, 20) of 1 dirty segment (300 bytes) into 1 clean one, dirty ratio 0.75, dirty_ratio"
+        "t-0: compact offsets [10, 20) of 1 dirty segment (300 B) into 1 clean one, dirty ratio 0.75, dirty_ratio"
     )
     assert describe_step(planned(log([EXPIRED], checkpoint=10))) == (
-        "t-0: expire tombstones in 1 segment (100 bytes), tombstone_expiry"
+        "t-0: expire tombstones in 1 segment (100 B), tombstone_expiry"
     )
 
 

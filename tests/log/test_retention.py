@@ -105,7 +105,7 @@ def test_each_segment_says_why_it_goes() -> None:
         "its latest record is 999 ms old, retention.ms=100",
     ]
     (by_size,) = retention_of(kept(three(), retention_bytes=200), NOW_MS).old
-    assert by_size.why == "the log has 200 bytes without it, retention.bytes=200"
+    assert by_size.why == "the log has 200 B without it, retention.bytes=200"
 
 
 @pytest.mark.parametrize(("before", "expected"), [(5, 5), (6, 6), (30, 30), (-1, 30)])
@@ -127,4 +127,4 @@ def test_a_plan_removes_the_old_segments_of_every_log_and_leaves_the_others_alon
     assert step.segments == old.segments[:2]
     assert (step.checkpoint, step.log_start_offset, step.new_log_start_offset) == (20, 0, 20)
     assert plan.left_alone == {"t-1": "no segment is old"}
-    assert describe_step(step) == "t-0: remove 2 old segments (200 bytes), log start offset 0 -> 20"
+    assert describe_step(step) == "t-0: remove 2 old segments (200 B), log start offset 0 -> 20"

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from keptlog.dagster.assets.health import FULL_MS, ROWS, duration
+from keptlog.dagster.assets.health import FULL_MS, ROWS
 from keptlog.dagster.orchestration.health_sensor import SHARED_MS
 from keptlog.passes.observer import Overview
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
@@ -47,7 +47,7 @@ def test_the_worst_log_comes_first_with_its_reason_its_deadline_and_a_link(world
 
     assert late[0] == "[crm.late-0](../crm.late/clean)"
     assert late[2:4] == ["**23 h**", "2027-01-14 09:00"]
-    assert (late[5], late[4]) == (f"to be cleaned now: a record is {23 * HOUR_MS} ms past max.compaction.lag.ms", "now")
+    assert (late[5], late[4]) == ("to be cleaned now: a record is 23 h past max.compaction.lag.ms", "now")
     assert waiting[:3] == ["[waiting-0](../waiting/clean)", "1.00", "no"]
     assert "is not above min.cleanable.dirty.ratio=1.0" in waiting[5]
     assert waiting[4] == "2027-01-21 08:00"
@@ -199,7 +199,3 @@ def test_the_consumer_lag_is_what_the_ingest_sensor_has_asked_for(tmp_path: Path
         after = told(world)
         assert "consumer_lag" not in after, "not all of it is known"
         assert "127.0.0.1:9" in str(after["not_looked_at"])
-
-
-def test_a_span_of_time_is_told_in_its_two_largest_units() -> None:
-    assert [duration(ms) for ms in (0, 61_000, 7_500_000, 90_000_000)] == ["0 s", "1 min 1 s", "2 h 5 min", "1 d 1 h"]
