@@ -87,9 +87,8 @@ def test_a_log_that_only_new_records_make_due_is_due_at_no_time(keptlog: Run, to
     open_home().store.alter_topic("orders", {"segment.ms": "9223372036854775807"})
     assert keptlog("status", "orders", "--json").json["logs"][0]["due"] is None
     assert "92233" not in keptlog("status", "orders").out
-    assert "92233" not in keptlog("explain", "orders", "0").out.replace(
-        "segment.ms=9223372036854775807 (unlimited)", ""
-    )
+    explained = keptlog("explain", "orders", "0").out
+    assert "92233" not in explained.replace("=9223372036854775807 (unlimited)", "")
 
 
 def test_a_log_that_failed_and_is_due_again_is_said_to_be_so(
