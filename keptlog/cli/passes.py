@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from keptlog.cli.arguments import logs_argument, topics_argument
+from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
 from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
@@ -19,7 +21,7 @@ from keptlog.cli.output import (
     quiet_option,
     run_id_option,
 )
-from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest
+from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest, tell_previews
 from keptlog.home import new_id, open_home
 from keptlog.home import spark_session as home_session
 from keptlog.log.broker import CLEANER_DISABLED
@@ -39,7 +41,7 @@ _INTERRUPTED = "while sending command."
 
 
 @click.command(short_help="Clean the logs that are due, or the named ones, on Spark.")
-@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@logs_argument
 @run_id_option
 @json_option
 @quiet_option
@@ -62,7 +64,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
 
 
 @click.command(short_help="Remove tombstones past their delete horizon.")
-@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@logs_argument
 @run_id_option
 @json_option
 @quiet_option
@@ -76,7 +78,7 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
 
 
 @click.command(short_help="Really delete replaced files and what crashes left behind.")
-@click.argument("topics", metavar="[TOPIC]...", nargs=-1)
+@topics_argument
 @click.option(
     "--orphan-grace-ms",
     type=click.IntRange(0),
@@ -84,16 +86,29 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
     show_default=True,
     help="Delete unreferenced files older than this. Less is safe only while no append or clean runs.",
 )
+@dry_run_option
+@yes_option
 @json_option
-def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None:
+def purge(topics: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind.
 
     Below the table stands what may still hold values although it is not live any more, and until when; each file that
     could not be deleted, with the reason; and the receipts of what is gone. A topic of which the storage knows more
     than this home does, or of which a live file is missing, is named and left as it is. Deletions of topics that were
     begun are finished.
+
+    On a terminal it says what it would delete, and asks.
     """
-    result = open_home().purger.purge(topics, now_ms=clock_ms(), orphan_grace_ms=orphan_grace_ms)
+    purger, now_ms = open_home().purger, clock_ms()
+    if dry_run or is_asked(yes=yes):
+        previews = purger.preview(topics, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
+        tell_previews(previews, is_answer=dry_run, as_json=as_json)
+        if dry_run:
+            exit_if_failed(previews.failed)
+            return
+        if previews.deletes_anything:
+            confirm("delete these files for good?")
+    result = purger.purge(topics, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
     if as_json:
         deletions = {topic: deletion_numbers(deletion) for topic, deletion in result.deletions.items()}

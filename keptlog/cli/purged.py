@@ -7,12 +7,27 @@ from dataclasses import asdict
 
 import click
 
+from keptlog.cli.output import print_json
 from keptlog.log.counted import counted
+from keptlog.passes.purge import PurgePreviews
 from keptlog.table.deletion import TopicDeletion
 from keptlog.table.drafts import Sealing
 from keptlog.table.held import held_lines
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.removal import NotDeleted
+
+
+def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) -> None:
+    """What a purge would delete: the answer of a dry run, else on stderr before somebody is asked."""
+    if is_answer and as_json:
+        topics = [asdict(each) for each in previews.topics]
+        print_json({"is_dry_run": True, "topics": topics, "deletions": list(previews.deletions)})
+        return
+    for each in previews.topics:
+        if is_answer or each.deletes_anything:
+            click.echo(str(each), err=not is_answer)
+    for name in previews.deletions:
+        click.echo(f"{name}: its deletion would be finished, all its files go", err=not is_answer)
 
 
 def purge_numbers(receipt: PurgeReceipt) -> dict[str, int]:

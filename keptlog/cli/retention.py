@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
+from keptlog.cli.arguments import log_words_argument, logs_argument
+from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option
+from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
@@ -15,10 +18,13 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.units import size
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.retain import RetentionResult
+from keptlog.table.retain import what_goes
+from keptlog.table.store import LogStore
+from keptlog.table.topics import require_partition
 
 
 @click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")
-@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@logs_argument
 @run_id_option
 @json_option
 def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
@@ -45,27 +51,42 @@ def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
 
 
 @click.command("delete-records", short_help="Delete the records of one log before an offset.")
-@click.argument("topic")
-@click.argument("partition", type=click.IntRange(0))
+@log_words_argument
 @click.argument("offset", type=click.IntRange(-1))
 @run_id_option
+@dry_run_option
+@yes_option
 @json_option
-def delete_records(topic: str, partition: int, offset: int, run_id: str | None, *, as_json: bool) -> None:
+def delete_records(  # noqa: PLR0913
+    place: Sequence[str], offset: int, run_id: str | None, *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
     """Delete the records of one log before OFFSET, or all of them if it is -1, whatever the cleanup.policy.
 
     Nobody reads them from now on. Segments that lie wholly before OFFSET go at once; of the segment that holds it, the
-    rest goes with that segment. With -1 write: keptlog delete-records TOPIC PARTITION -- -1
+    rest goes with that segment. On a terminal it says what it would delete, and asks.
+
+    \b
+    keptlog delete-records users-0 42
+    keptlog delete-records users 0 -- -1
 
     With --run-id it can be repeated: "all of them" then stay those of the first time.
     """
-    deleted = open_home().store.delete_records(TopicPartition(topic, partition), offset, run_id)
-    row = {
-        "topic-partition": str(deleted.topic_partition),
-        "log start": deleted.log_start_offset,
-        "segments": deleted.segments,
-        "bytes": deleted.bytes,
-    }
+    log, store = _log_named(place), open_home().store
+    if dry_run or is_asked(yes=yes):
+        preview = _preview(store, log, offset)
+        if dry_run:
+            _tell_preview(preview, as_json=as_json)
+            return
+        click.echo(_previewed(preview), err=True)
+        confirm("delete these records for good?")
+    deleted = store.delete_records(log, offset, run_id)
     if as_json:
+        row = {
+            "topic_partition": str(deleted.topic_partition),
+            "log_start_offset": deleted.log_start_offset,
+            "segments": deleted.segments,
+            "bytes": deleted.bytes,
+        }
         print_json(row | {"run_id": deleted.run_id, "is_repeated": deleted.is_repeated})
         return
     went = f"{counted(deleted.segments, 'segment')} ({size(deleted.bytes)}) went"
@@ -73,7 +94,49 @@ def delete_records(topic: str, partition: int, offset: int, run_id: str | None, 
         before = f"before offset {deleted.log_start_offset} of {deleted.topic_partition}"
         click.echo(f"run {deleted.run_id} has deleted {before} already; then {went}")
     else:
-        click.echo(f"{row['topic-partition']} begins at offset {deleted.log_start_offset} now; {went}")
+        click.echo(f"{deleted.topic_partition} begins at offset {deleted.log_start_offset} now; {went}")
+
+
+def _log_named(place: Sequence[str]) -> TopicPartition:
+    """The log that one or two words mean.
+
+    A bare topic is none, also if it has a single log: who forgets the partition would give the offset in its place.
+
+    Raises:
+        InvalidConfig: they mean no log.
+    """
+    if len(place) > 2 or (len(place) == 2 and not place[1].isdecimal()):
+        raise InvalidConfig(f"{' '.join(place)!r} is no log: write users-0 or users 0, and then the offset")
+    return TopicPartition.parse(place[0]) if len(place) == 1 else TopicPartition(place[0], int(place[1]))
+
+
+def _preview(store: LogStore, name: TopicPartition, offset: int) -> dict[str, object]:
+    topic = store.describe_topic(name.topic)
+    require_partition(topic, name.partition)
+    log = store.logs(name.topic)[name.partition]
+    start, gone = what_goes(log, offset)
+    return {
+        "topic_partition": str(name),
+        "log_start_offset": start,
+        "segments": len(gone),
+        "bytes": total_bytes(gone),
+        "log_start_offset_before": log.log_start_offset,
+    }
+
+
+def _tell_preview(preview: Mapping[str, object], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"is_dry_run": True} | dict(preview))
+    else:
+        click.echo(_previewed(preview))
+
+
+def _previewed(preview: Mapping[str, object]) -> str:
+    before, start = preview["log_start_offset_before"], preview["log_start_offset"]
+    if before == start:
+        return f"{preview['topic_partition']} begins at offset {start} already: nothing would be deleted"
+    gone = f"{counted(int(str(preview['segments'])), 'segment')} ({size(int(str(preview['bytes'])))}) would go"
+    return f"{preview['topic_partition']} would begin at offset {start} instead of {before}; {gone}"
 
 
 def _print(result: RetentionResult, *, show_left_alone: bool) -> None:

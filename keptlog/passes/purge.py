@@ -22,6 +22,7 @@ from keptlog.passes.names import require_topics
 from keptlog.table.chosen import whole
 from keptlog.table.deletion import Deletion, TopicDeletion
 from keptlog.table.purge_memory import PurgeMemory
+from keptlog.table.purge_preview import PurgePreview, preview_purge
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import one_line
 from keptlog.table.removal import not_deleted_error
@@ -43,6 +44,20 @@ class PurgeResult:
     """What was done for topics whose deletion had been begun."""
     idle: tuple[str, ...] = ()
     """Topics that were not looked at, because nothing can have become due since their last purge."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePreviews:
+    """What a pass would delete."""
+
+    topics: tuple[PurgePreview, ...]
+    failed: dict[str, KeptlogError]
+    deletions: tuple[str, ...]
+    """Topics whose deletion was begun, and would be finished: all their files go."""
+
+    @property
+    def deletes_anything(self) -> bool:
+        return bool(self.deletions) or any(each.deletes_anything for each in self.topics)
 
 
 @dataclass
@@ -106,6 +121,32 @@ class Purger:
         done = side_by_side(carry_out, to_do, self.at_once)
         done |= {topic: _Outcome(receipt) for topic, receipt in idle.items()}
         return _result(done if named else dict(sorted(done.items())), idle)
+
+    def preview(
+        self, topics: Iterable[str] = (), *, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS
+    ) -> PurgePreviews:
+        """What a purge with the same arguments would delete; changes nothing, and looks at idle topics too.
+
+        Raises:
+            UnknownTopic: there is no such topic.
+            StorageUnavailable: the catalog can't be reached.
+        """
+        named = list(dict.fromkeys(topics))
+        known, leaving = self.store.topics(), self.store.being_deleted()
+        require_topics(named, {*known, *leaving})
+
+        def look(topic: str) -> PurgePreview | KeptlogError:
+            try:
+                return preview_purge(self.store, topic, now_ms, orphan_grace_ms)
+            except KeptlogError as error:
+                return error
+
+        found = side_by_side(look, [name for name in named or known if name in known], self.at_once)
+        failed = {topic: each for topic, each in found.items() if isinstance(each, KeptlogError)}
+        if not named:
+            failed = {topic: each for topic, each in failed.items() if not isinstance(each, UnknownTopic)}
+        previews = tuple(each for each in found.values() if isinstance(each, PurgePreview))
+        return PurgePreviews(previews, failed, tuple(name for name in named or leaving if name in leaving))
 
     def _there(self, known: set[str]) -> set[str]:
         """All topics there are, ``known`` among them, also those that are none of ours to purge."""

@@ -109,6 +109,16 @@ class SegmentRemoval:
         return next((step.topic_id for step in self.steps), None)
 
 
+def what_goes(log: Log, before_offset: int) -> tuple[int, tuple[Segment, ...]]:
+    """Where a log begins once its records below an offset (-1: all) are deleted, and the segments that go at once.
+
+    Raises:
+        InvalidConfig: the offset lies outside of the log.
+    """
+    start = log_start_after_deletion(log, before_offset)
+    return start, tuple(segment for segment in log.segments if segment.last_offset < start)
+
+
 @dataclass(frozen=True)
 class DeleteRecords:
     """The deletion of a log's records below an offset; -1 for all there are.
@@ -138,8 +148,7 @@ class DeleteRecords:
             require_partition(described, partition)
             live = live_files.of(table)
             log = logs_of(topic, table.properties, live, described.config)[partition]
-            start = log_start_after_deletion(log, self.before_offset)
-            gone = tuple(segment for segment in log.segments if segment.last_offset < start)
+            start, gone = what_goes(log, self.before_offset)
             done = _StoredDeletion(start, len(gone), total_bytes(gone))
             if start == log.log_start_offset:
                 return None

@@ -46,7 +46,7 @@ def test_old_segments_are_announced_explained_and_removed(keptlog: Run, events: 
 
 def test_records_are_deleted_before_an_offset_and_stay_deleted(keptlog: Run, events: str) -> None:
     deleted = keptlog("delete-records", events, "0", "2", "--json").json
-    assert deleted["log start"] == 2
+    assert deleted["log_start_offset"] == 2
     assert deleted["segments"] == 1
     assert [each["offset"] for each in keptlog("read", events, "--from-offset", "0").json_lines] == [2]
     assert {row["result"] for row in keptlog("verify", events, "--json").json} == {"ok"}
@@ -60,7 +60,10 @@ def test_records_are_deleted_before_an_offset_and_stay_deleted(keptlog: Run, eve
         (["delete-records", "events", "0", "4"], "offsets 0 to 3, or -1 for all"),
         (["delete-records", "events", "7", "1"], "no partition 7"),
         (["delete-records", "evnts", "0", "1"], "there is no topic 'evnts'"),
-        (["delete-records", "events", "0"], "Missing argument"),
+        (["delete-records", "events", "0"], "'events' is not a topic-partition"),
+        (["delete-records", "events", "x", "0"], "'events x' is no log"),
+        (["delete-records", "0"], "Missing argument"),
+        (["delete-records", "events", "0", "4", "--dry-run"], "offsets 0 to 3, or -1 for all"),
         (["retain", "evnts"], "there is no topic or topic-partition 'evnts'"),
     ],
 )

@@ -1,0 +1,41 @@
+"""The arguments that many commands take, each with its completion: a topic, several topics, logs."""
+
+from __future__ import annotations
+
+import click
+
+
+def _topics(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from keptlog.cli.completion import topics  # noqa: PLC0415  # only who presses Tab needs it
+
+    return topics(incomplete)
+
+
+def _logs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from keptlog.cli.completion import logs  # noqa: PLC0415
+
+    return logs(incomplete)
+
+
+def _settings(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from keptlog.cli.completion import settings  # noqa: PLC0415
+
+    return settings(incomplete)
+
+
+topic_argument = click.argument("topic", shell_complete=_topics)
+topic_or_log_argument = click.argument("topic", metavar="TOPIC | TOPIC-PARTITION", shell_complete=_logs)
+topic_name_argument = click.argument("name", metavar="TOPIC", shell_complete=_topics)
+topics_argument = click.argument("topics", metavar="[TOPIC]...", nargs=-1, shell_complete=_topics)
+logs_argument = click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1, shell_complete=_logs)
+log_words_argument = click.argument(
+    "place", metavar="TOPIC-PARTITION | TOPIC PARTITION", nargs=-1, required=True, shell_complete=_logs
+)
+config_option = click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A topic setting under Kafka's name; may be repeated.",
+    shell_complete=_settings,
+)

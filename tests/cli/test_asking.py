@@ -1,0 +1,137 @@
+"""What can't be undone can be previewed, and is asked about on a terminal; a script is never asked."""
+
+from __future__ import annotations
+
+import os
+import pty
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
+from tests.cli.conftest import Run
+
+Type = Callable[[str], None]
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Type]:
+    """Standard input is a terminal, at which somebody types."""
+    ours, its = pty.openpty()
+    with os.fdopen(its) as stdin, os.fdopen(ours, "wb", buffering=0) as keyboard:
+        monkeypatch.setattr("sys.stdin", stdin)
+
+        def type_in(text: str) -> None:
+            keyboard.write(text.encode())
+
+        yield type_in
+
+
+@pytest.fixture
+def replaced(home: Path) -> Path:
+    """Two segments are gone from a log of three, and an orphan lies beside it; a purge is due in an hour."""
+    store = open_home().store
+    now_ms = time.time_ns() // 1_000_000
+    store.create_topic("users", 2, {"cleanup.policy": "compact"})
+    for offset in range(3):
+        store.append("users", [NewRecord(b"a", b"1", now_ms, 0)], f"append-{offset}", now_ms)
+    store.delete_records(TopicPartition("users", 0), 2, "deletion")
+    (home / "warehouse" / "keptlog" / "users" / "data" / "left.parquet").write_bytes(b"orphan")
+    return home
+
+
+def stored(home: Path) -> dict[str, int]:
+    """The files of the table with their sizes."""
+    found = (path for path in (home / "warehouse").rglob("*") if path.is_file() and path.suffix != ".json")
+    return {path.name: path.stat().st_size for path in found}
+
+
+def in_two_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + 48 * HOUR_MS))
+
+
+def test_a_purge_deletes_just_what_its_preview_has_told(
+    keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = keptlog("purge", "--dry-run")
+    assert (early.code, early.out) == (0, "users: nothing to purge\n")
+    in_two_days(monkeypatch)
+    before = stored(replaced)
+
+    (told,) = keptlog("purge", "--dry-run", "--json").json["topics"]
+    assert "would expire" in keptlog("purge", "users", "--dry-run").out
+
+    assert stored(replaced) == before
+    receipt = open_home().purger.purge(now_ms=int(os.environ["KEPTLOG_NOW_MS"])).receipts["users"]
+    assert told["snapshots"] == len(receipt.expired_snapshots) == 3
+    assert told["files"] == len(receipt.deleted_files) + len(receipt.deleted_metadata) > 2
+    assert told["orphans"] == len(receipt.deleted_orphans) == 1
+    gone = before.keys() - stored(replaced).keys()
+    assert len(gone) == told["files"] + told["orphans"]
+    assert told["bytes"] == sum(before[name] for name in gone)
+    # The fence before the orphan was a snapshot more.
+    assert keptlog("purge", "--dry-run", "--json").json["topics"][0]["snapshots"] == 1
+    keptlog("purge", "--yes")
+    assert keptlog("purge", "--dry-run").out == "users: nothing to purge\n"
+
+
+def test_a_preview_of_a_topic_that_can_not_be_purged_says_why(keptlog: Run, replaced: Path) -> None:
+    segment = next((replaced / "warehouse" / "keptlog" / "users" / "data").rglob("*append-2*"))
+    refused = keptlog("purge", "usrs", "--dry-run")
+    assert (refused.code, refused.err) == (2, "keptlog: there is no topic 'usrs': did you mean users?\n")
+    for each in (replaced / "warehouse" / "keptlog" / "users" / "metadata").glob("*.avro"):
+        each.write_bytes(b"damaged")
+    damaged = keptlog("purge", "--dry-run")
+    assert damaged.code == 1
+    assert damaged.err.startswith("keptlog: users: ")
+    assert segment.exists()
+
+
+def test_on_a_terminal_a_purge_tells_and_asks(
+    keptlog: Run, replaced: Path, terminal: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_two_days(monkeypatch)
+    before = stored(replaced)
+    terminal("n\n")
+    refused = keptlog("purge")
+    assert refused.code == 130
+    assert "3 snapshots would expire" in refused.err
+    assert "delete these files for good?" in refused.err
+    assert stored(replaced) == before
+    terminal("y\n")
+    assert keptlog("purge").code == 0
+    assert "left.parquet" not in stored(replaced)
+    keptlog("purge", "--yes")
+    again = keptlog("purge")
+    assert (again.code, "for good?" in again.err) == (0, False)
+
+
+def test_on_a_terminal_records_are_deleted_once_somebody_says_so(keptlog: Run, replaced: Path, terminal: Type) -> None:
+    terminal("n\n")
+    refused = keptlog("delete-records", "users-0", "3")
+    assert refused.code == 130
+    assert "users-0 would begin at offset 3 instead of 2; 1 segment (" in refused.err
+    assert keptlog("status", "users-0", "--json").json["logs"][0]["log_start_offset"] == 2
+    assert keptlog("delete-records", "users-0", "3", "--yes").err == ""
+    assert keptlog("status", "users-0", "--json").json["logs"][0]["log_start_offset"] == 3
+
+
+def test_a_script_is_not_asked(keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_two_days(monkeypatch)
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        assert keptlog("delete-records", "users", "0", "3").err == ""
+        assert keptlog("purge").err == ""
+    assert "left.parquet" not in stored(replaced)
+
+
+def test_a_preview_of_a_deletion_of_records_deletes_none(keptlog: Run, replaced: Path) -> None:
+    told = keptlog("delete-records", "users-0", "3", "--dry-run", "--json").json
+    assert (told["log_start_offset_before"], told["log_start_offset"], told["segments"]) == (2, 3, 1)
+    assert "already" in keptlog("delete-records", "users-0", "2", "--dry-run").out
+    assert keptlog("status", "users-0", "--json").json["logs"][0]["log_start_offset"] == 2
