@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
 from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED
 from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
@@ -51,11 +52,18 @@ _COMMANDS = {
     "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
     "spark-pack": "keptlog.cli.spark_pack:spark_pack",
+    "completion": "keptlog.cli.completion:completion",
 }
 
 
-class _LazyGroup(click.Group):
+_ELSEWHERE = {name: f"topic {name}" for name in ("create", "list", "describe", "alter", "delete", "apply", "export")}
+"""What kafka-topics has, and people type."""
+
+
+class _LazyGroup(HelpfulGroup):
     """A group whose commands are imported on first use; in the order of the table above."""
+
+    elsewhere = _ELSEWHERE
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -115,7 +123,7 @@ def main() -> None:
     """Run the command line; errors become one line and an exit code."""
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="keptlog", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.UsageError as error:

@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 
 import click
 
+from keptlog.cli.arguments import topic_argument
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
@@ -35,7 +36,7 @@ class How(TypedDict):
 
 
 @click.command(short_help="Append the records of files: JSON lines, Parquet or Debezium's change events.")
-@click.argument("topic")
+@topic_argument
 @click.option(
     "--file",
     "paths",

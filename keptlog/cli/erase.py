@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import click
 
+from keptlog.cli.arguments import topics_argument
 from keptlog.cli.erase_keys import FORMATS, given_keys
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
     EXIT_FAILED,
     clock_ms,
@@ -118,13 +120,13 @@ def erase(  # noqa: PLR0913
     exit_if_failed(result.failed)
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def erasure() -> None:
     """See how far erasures are, and prove that nothing is left."""
 
 
 @erasure.command("list")
-@click.argument("topics", metavar="[TOPIC]...", nargs=-1)
+@topics_argument
 @json_option
 def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
     """List the erasures of all topics, or of these: how far each is, by when it is to be done, and what keeps it.

@@ -15,10 +15,12 @@ from collections.abc import Sequence
 
 import click
 
+from keptlog.cli.arguments import topic_or_log_argument
 from keptlog.cli.output import json_option, print_json
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.segment import Log, Segment
+from keptlog.passes.names import topic_and_partition
 from keptlog.table.files import local_path
 
 _DUCKDB_COLUMNS = {
@@ -35,11 +37,11 @@ _DUCKDB_COLUMNS = {
 
 
 @click.command(short_help="Print the paths of the live segments, for other engines.")
-@click.argument("topic")
+@topic_or_log_argument
 @click.option("--duckdb", is_flag=True, help="Print SQL that makes a view TOPIC of them in DuckDB.")
 @json_option
 def files(topic: str, *, duckdb: bool, as_json: bool) -> None:
-    """Print the paths of TOPIC's live segments, by partition and offset, one a line.
+    """Print the paths of the live segments of a topic, or of one of its logs, by partition and offset, one a line.
 
     Records below the log start offset may still be in the first segment of a partition: --json says where each
     partition starts, the view of --duckdb begins there.
@@ -49,12 +51,14 @@ def files(topic: str, *, duckdb: bool, as_json: bool) -> None:
     """
     if duckdb and as_json:
         raise InvalidConfig("--duckdb prints SQL and --json prints JSON: choose one")
-    logs = open_home().store.reader(topic).logs
+    store = open_home().store
+    name, partition = topic_and_partition(store, topic)
+    logs = store.reader(name, partition).logs
     if duckdb:
         click.echo(_duckdb_view(topic, logs))
     elif as_json:
         found = [_file_row(log, segment) for log in logs for segment in _readable(log)]
-        print_json({"topic": topic, "log_start_offsets": [log.log_start_offset for log in logs], "files": found})
+        print_json({"topic": name, "log_start_offsets": [log.log_start_offset for log in logs], "files": found})
     else:
         for path in _paths(logs):
             click.echo(path)

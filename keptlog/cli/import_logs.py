@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from keptlog.cli.arguments import config_option
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
     refuse_if_nothing_can_be_done,
@@ -17,7 +19,7 @@ from keptlog.cli.ingest_result import (
 )
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
 from keptlog.cli.passes import spark_session
-from keptlog.cli.topics import config_option, settings_from
+from keptlog.cli.topics import settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.ingest.kafka_logs import KafkaLogs
@@ -30,7 +32,7 @@ _INTERNAL = "__"
 """What the names of Kafka's own topics begin with."""
 
 
-@click.group("import")
+@click.group("import", cls=HelpfulGroup)
 def import_group() -> None:
     """Bring in records from files of another system."""
 

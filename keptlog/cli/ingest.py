@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from keptlog.cli.arguments import config_option
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
     refuse_if_nothing_can_be_done,
@@ -15,7 +17,7 @@ from keptlog.cli.ingest_result import (
 )
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
 from keptlog.cli.passes import spark_session
-from keptlog.cli.topics import config_option, settings_from
+from keptlog.cli.topics import settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, client_settings, new_id, open_home
 from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
@@ -25,7 +27,7 @@ from keptlog.log.topic_partition import valid_topic_name
 from keptlog.passes.names import refuse_unknown
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def ingest() -> None:
     """Bring in records from running systems."""
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import click
 
+from keptlog.cli.arguments import logs_argument, topic_or_log_argument
 from keptlog.cli.holders import all_holders, holders_json
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -18,7 +19,7 @@ from keptlog.cli.output import (
     print_json,
     print_table,
 )
-from keptlog.errors import KeptlogError
+from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
 from keptlog.log.explain import SectionSummary
 from keptlog.log.explain import explain as explain_assessment
@@ -38,7 +39,7 @@ _RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "
 
 
 @click.command(short_help="Say what a clean would do now; changes nothing.")
-@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@logs_argument
 @click.option("--requested", is_flag=True, help="As if cleaned by name: whatever is cleanable, due or not.")
 @json_option
 def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
@@ -67,16 +68,26 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 
 
 @click.command(short_help="Say why one log is (not) cleaned, and when it will be.")
-@click.argument("topic")
-@click.argument("partition", type=click.IntRange(0))
+@topic_or_log_argument
+@click.argument("partition", type=click.IntRange(0), required=False)
 @json_option
-def explain(topic: str, partition: int, *, as_json: bool) -> None:
-    """Say why one log is, or is not, cleaned now, and when it will be; and what holds its superseded bytes."""
-    name, store, now_ms = str(TopicPartition(topic, partition)), open_home().store, clock_ms()
+def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
+    """Say why one log is, or is not, cleaned now, and when it will be; and what holds its superseded bytes.
+
+    \b
+    keptlog explain users-0
+    keptlog explain users 0
+    """
+    name = topic if partition is None else str(TopicPartition(topic, partition))
+    store, now_ms = open_home().store, clock_ms()
     seen = observe(store, [name], now_ms=now_ms)
     require_all(seen.unreadable)
-    explanation = explain_assessment(seen.assessments[0])
-    holders, unseen = _holders(store, topic, partition, now_ms)
+    if len(seen.assessments) > 1:
+        last = seen.assessments[-1].log.topic_partition
+        raise InvalidConfig(f"{topic} has {len(seen.assessments)} logs: name one of {topic}-0 to {last}")
+    (assessment,) = seen.assessments
+    explanation, log = explain_assessment(assessment), assessment.log.topic_partition
+    holders, unseen = _holders(store, log.topic, log.partition, now_ms)
     if as_json:
         print_json(asdict(explanation) | {"holders": holders_json(holders), "holders_not_looked_at": unseen})
         return
@@ -105,7 +116,7 @@ def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[
 
 
 @click.command(short_help="Check guarantees G1..G5 and G8 on the stored logs.")
-@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@logs_argument
 @json_option
 def verify(names: Sequence[str], *, as_json: bool) -> None:
     """Read the stored logs and check their guarantees; exit 1 if one is broken, or can't be looked at.

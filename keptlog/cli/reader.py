@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 import click
 
+from keptlog.cli.arguments import topic_argument, topics_argument
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
@@ -15,7 +17,7 @@ from keptlog.log.units import duration
 from keptlog.passes.readers import ReaderStanding
 
 
-@click.group(short_help="Register readers, for whom tombstones wait.")
+@click.group(cls=HelpfulGroup, short_help="Register readers, for whom tombstones wait.")
 def reader() -> None:
     """Register readers, for whom tombstones wait.
 
@@ -26,7 +28,7 @@ def reader() -> None:
 
 
 @reader.command()
-@click.argument("topic")
+@topic_argument
 @click.argument("name")
 @click.option("--hold-max-ms", type=int, help="How long after its delete horizon a tombstone waits; default: 7 days.")
 @click.option("--start-over", is_flag=True, help="Forget how far it has come, and what it missed: its state is empty.")
@@ -43,7 +45,7 @@ def add(topic: str, name: str, hold_max_ms: int | None, *, start_over: bool, as_
 
 
 @reader.command()
-@click.argument("topic")
+@topic_argument
 @click.argument("name")
 @click.argument("positions", metavar="PARTITION=OFFSET...", nargs=-1, required=True)
 @json_option
@@ -61,7 +63,7 @@ def commit(topic: str, name: str, positions: Sequence[str], *, as_json: bool) ->
 
 
 @reader.command("list")
-@click.argument("topics", metavar="[TOPIC]...", nargs=-1)
+@topics_argument
 @json_option
 def list_readers(topics: Sequence[str], *, as_json: bool) -> None:
     """List the readers of TOPIC, or of all: position, lag, and which tombstones wait for them, until when."""
@@ -75,7 +77,7 @@ def list_readers(topics: Sequence[str], *, as_json: bool) -> None:
 
 
 @reader.command()
-@click.argument("topic")
+@topic_argument
 @click.argument("name")
 @json_option
 def remove(topic: str, name: str, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import EXIT_FAILED, json_option, print_json, print_table
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
 from keptlog.errors import InvalidConfig, LogCorrupt
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _existing = click.Path(exists=True, path_type=Path)
 
 
-@click.group(short_help="List, show, verify and export the receipts of what was deleted for good.")
+@click.group(cls=HelpfulGroup, short_help="List, show, verify and export the receipts of what was deleted for good.")
 def receipt() -> None:
     """Receipts say what was deleted for good, when and why. They are signed, and each names the one before it."""
 

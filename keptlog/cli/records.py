@@ -6,14 +6,16 @@ from typing import Any
 
 import click
 
+from keptlog.cli.arguments import topic_or_log_argument
 from keptlog.cli.output import clock_ms
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
+from keptlog.passes.names import topic_and_partition
 from keptlog.sources.json_lines import to_json
 
 
 @click.command(short_help="Print records as JSON lines; --latest for the state they tell.")
-@click.argument("topic")
+@topic_or_log_argument
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; all of them otherwise.")
 @click.option("--from-offset", type=click.IntRange(0), help="Begin at this offset.")
 @click.option("--latest", is_flag=True, help="Only the latest record of each key; deleted keys are left out.")
@@ -21,12 +23,20 @@ from keptlog.sources.json_lines import to_json
 @click.option("--start-over", is_flag=True, help="With --as-reader: from the beginning, into an empty state.")
 @click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON lines already.")
 def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, **where: Any) -> None:
-    """Print the records of TOPIC as JSON lines, by partition and offset, all from one snapshot.
+    """Print the records of a topic, or of one of its logs, as JSON lines.
+
+    They come by partition and offset, all from one snapshot.
 
     With --as-reader (keptlog reader add) those behind the reader's positions, with tombstones; the positions move once
     all of it was printed. A reader who missed deletions gets an error, and nothing.
     """
     del as_json
+    store = open_home().store
+    topic, partition = topic_and_partition(store, topic)
+    if partition is not None:
+        if where["partition"] not in {None, partition}:
+            raise InvalidConfig(f"{topic}-{partition} is one partition, and --partition another: leave one of them out")
+        where["partition"] = partition
     if as_reader:
         if where["latest"] or where["from_offset"] is not None:
             raise InvalidConfig(
@@ -37,7 +47,7 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
     if start_over:
         raise InvalidConfig("--start-over has no meaning without --as-reader NAME")
     from_offset = where["from_offset"] or 0
-    for number, record in open_home().store.read(topic, **where | {"from_offset": from_offset}):
+    for number, record in store.read(topic, **where | {"from_offset": from_offset}):
         click.echo(to_json(number, record))
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 import click
 
+from keptlog.cli.arguments import topic_argument
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
@@ -21,7 +22,7 @@ _SHOWN = 20
 
 
 @click.command(short_help="Mend a topic that another program has rolled back or written to.")
-@click.argument("topic")
+@topic_argument
 @click.option("--adopt", is_flag=True, help="Take the table as it is now, and give up what is no longer there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

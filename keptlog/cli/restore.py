@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from keptlog.cli.arguments import topic_or_log_argument
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.units import size
+from keptlog.passes.names import topic_and_partition
 from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
 
@@ -47,7 +49,7 @@ class _Options:
 
 
 @click.command(short_help="Write records to a file, or to a topic of a Kafka broker.")
-@click.argument("topic")
+@topic_or_log_argument
 @click.argument("file", required=False)
 @click.option("--to", type=click.Choice(["kafka", "jsonl", "parquet"]), required=True, help="Where the records go.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="kafka: the broker; default is that of kafka.properties.")
@@ -59,7 +61,9 @@ class _Options:
 @json_option
 @quiet_option
 def restore(topic: str, **given: object) -> None:
-    """Write the records of TOPIC, with tombstones and headers, in order, to FILE or to a topic of a Kafka broker.
+    """Write the records of a topic to FILE or to a topic of a Kafka broker, with tombstones and headers, in order.
+
+    To FILE also those of one of its logs: users-0.
 
     \b
     keptlog restore users --to jsonl users.jsonl        - is standard output; keptlog append takes it back
@@ -118,7 +122,8 @@ def _print(done: RestoreResult, bootstrap: str) -> None:
 def _to_file(topic: str, options: _Options) -> None:
     if options.file is None:
         raise InvalidConfig(f"--to {options.to} needs a FILE: keptlog restore {topic} --to {options.to} FILE")
-    progress, reader = progress_to_stderr(quiet=options.quiet), open_home().store.reader(topic)
+    progress, store = progress_to_stderr(quiet=options.quiet), open_home().store
+    reader = store.reader(*topic_and_partition(store, topic))
     if options.file == _STDOUT:
         if options.to == "parquet" or options.as_json:
             raise InvalidConfig("only JSON lines, and nothing beside them, go to standard output: give a FILE")

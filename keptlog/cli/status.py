@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from keptlog.cli.arguments import logs_argument
 from keptlog.cli.holders import all_holders, holders_json, late_here, tell_late
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1)
+@logs_argument
 @json_option
 def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.

@@ -9,6 +9,8 @@ from dataclasses import asdict
 import click
 
 from keptlog.cli.apply import apply, export
+from keptlog.cli.arguments import config_option, topic_name_argument
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
@@ -22,16 +24,8 @@ from keptlog.log.units import in_words
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.topics import Topic
 
-config_option = click.option(
-    "--config",
-    "configs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A topic setting under Kafka's name; may be repeated.",
-)
 
-
-@click.group()
+@click.group(cls=HelpfulGroup)
 def topic() -> None:
     """Create, list, describe, alter and delete topics; or all of them at once, from a file."""
 
@@ -86,7 +80,7 @@ def list_topics(*, as_json: bool) -> None:
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@topic_name_argument
 @json_option
 def describe(name: str, *, as_json: bool) -> None:
     """Show every setting of TOPIC and of the broker, and where it comes from; and Kafka's that have no meaning here.
@@ -138,7 +132,7 @@ def describe(name: str, *, as_json: bool) -> None:
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@topic_name_argument
 @config_option
 @click.option(
     "--delete-config", "deleted", multiple=True, metavar="NAME", help="Go back to the default; may be repeated."
@@ -158,7 +152,7 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@topic_name_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def delete(name: str, *, yes: bool, as_json: bool) -> None:

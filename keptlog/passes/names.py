@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.unknown_topic import unknown_topic
 from keptlog.table.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 
 class Topics(Protocol):
@@ -64,7 +68,12 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
             return of_partition
         if name in topics:
             return logs_of(name)
-        raise UnknownTopic(f"there is no topic or topic-partition {name!r}: see keptlog topic list")
+        if topic in topics and name.rpartition("-")[2].isdecimal():
+            last = len(logs_of(topic)) - 1
+            raise UnknownTopic(
+                f"there is no topic-partition {name!r}: those of {topic} are {topic}-0 to {topic}-{last}"
+            )
+        raise unknown_topic(name, topics, what="topic or topic-partition")
 
     logs: dict[TopicPartition, Log] = {}
     unreadable: dict[str, KeptlogError] = {}
@@ -85,6 +94,19 @@ def _read(store: Topics, topic: str) -> Sequence[Log] | KeptlogError:
         return error
 
 
+def topic_and_partition(store: LogStore, name: str) -> tuple[str, int | None]:
+    """What a word means by the same rule: a topic and one of its partitions, or null for all of them.
+
+    Whether there is such a topic is left to who reads it; without a number behind a hyphen nothing is asked.
+    """
+    topic, hyphen, number = name.rpartition("-")
+    if hyphen and number.isdecimal() and topic in store.topics():
+        partition = int(number)
+        if str(partition) == number and partition < store.describe_topic(topic).partitions:
+            return topic, partition
+    return name, None
+
+
 def require_topics(names: Iterable[str], topics: Collection[str], besides: str = "") -> None:
     """Refuse a name that is no topic's, before anything is done for the others; ``besides`` ends the message.
 
@@ -93,7 +115,7 @@ def require_topics(names: Iterable[str], topics: Collection[str], besides: str =
     """
     for name in names:
         if name not in topics:
-            raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list{besides}")
+            raise unknown_topic(name, topics, besides=besides)
 
 
 def require_all(unreadable: Mapping[str, KeptlogError]) -> None:

@@ -38,7 +38,8 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
-from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.log.unknown_topic import unknown_topic
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
 from keptlog.table.drafts import PURGE, Seal, Sealing, content_of, drafts_among, has_receipt, seal_drafts, write_draft
@@ -147,7 +148,7 @@ class Deletion:
             except (NoSuchTableError, NoSuchNamespaceError):
                 if unfinished:
                     return earlier
-                raise UnknownTopic(f"there is no topic {self.name!r}: see keptlog topic list") from None
+                raise unknown_topic(self.name, ()) from None
             return self._finish().after(earlier)
 
     def finish(self) -> TopicDeletion:

@@ -25,6 +25,7 @@ from keptlog.log.counted import counted
 from keptlog.log.declared import About
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
+from keptlog.log.unknown_topic import unknown_topic
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.deletion import being_deleted
 from keptlog.table.drafts import drafts_among
@@ -110,12 +111,20 @@ def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
             # A commit may have moved the catalog on from a file that a purge has deleted then.
             return catalog.load_table((namespace, name))
     except (NoSuchTableError, NoSuchNamespaceError):
-        raise UnknownTopic(f"there is no topic {name!r}: see keptlog topic list, or create it") from None
+        raise _unknown(catalog, name) from None
     except NOT_METADATA as error:
         is_outage = isinstance(error, FileNotFoundError) and not _is_storage_there(catalog)
         if is_outage or isinstance(error, InvalidConfig):
             raise
         raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
+
+
+def _unknown(catalog: Catalog, name: str) -> UnknownTopic:
+    """There is no such topic; what the others are called is worth no error of its own."""
+    known: list[str] = []
+    with contextlib.suppress(Exception):
+        known = topic_names(catalog)
+    return unknown_topic(name, known)
 
 
 def _metadata_file(catalog: Catalog, name: str, namespace: str) -> str:

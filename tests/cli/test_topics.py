@@ -112,7 +112,7 @@ def test_a_deleted_topic_is_gone_with_its_files_and_its_name_is_free_again(
         (["topic", "alter", "exists", "--delete-config", "no.such"], "no.such"),
         (["topic", "describe", "missing"], "there is no topic 'missing'"),
         (["topic", "create"], "Missing argument"),
-        (["tpic"], "No such command"),
+        (["tpic"], "there is no command 'tpic': did you mean keptlog topic?"),
     ],
 )
 def test_bad_input_gets_one_line_and_changes_nothing(keptlog: Run, arguments: list[str], message: str) -> None:
