@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import os
 import sys
 from typing import NoReturn
@@ -19,8 +20,8 @@ import click
 
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
-from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED
-from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
+from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_STOPPED, begin_answer, print_json_error
+from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000
@@ -120,28 +121,29 @@ def cli(context: click.Context, log_level: str) -> None:
 
 
 def main() -> None:
-    """Run the command line; errors become one line and an exit code."""
+    """Run the command line; errors become one line and an exit code, and with ``--json`` a document too."""
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
+    begin_answer()
     try:
         code = cli.main(prog_name="keptlog", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        _fail(error.format_message() + hint, EXIT_BAD_INPUT)
+        _fail(error.format_message() + hint, EXIT_BAD_INPUT, error)
     except click.ClickException as error:
-        _fail(error.format_message(), EXIT_BAD_INPUT)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("stopped; nothing is lost, uncommitted work will be swept by a purge", 130)
+        _fail(error.format_message(), EXIT_BAD_INPUT, error)
+    except (click.Abort, KeyboardInterrupt) as error:
+        _fail("stopped; nothing is lost, uncommitted work will be swept by a purge", EXIT_STOPPED, error, Action.RETRY)
     except (InvalidConfig, InvalidRecord, UnknownTopic) as error:
-        _fail(str(error), EXIT_BAD_INPUT)
+        _fail(str(error), EXIT_BAD_INPUT, error, error.action)
     except KeptlogError as error:
-        _fail(str(error), EXIT_FAILED)
+        _fail(str(error), EXIT_FAILED, error, error.action)
     except ModuleNotFoundError as error:
         told = missing_extra(error)
         if told is None:
             raise
-        _fail(told, EXIT_BAD_INPUT)
+        _fail(told, EXIT_BAD_INPUT, error)
     except BrokenPipeError:
         _drop_stdout()
         sys.exit(EXIT_FAILED)
@@ -149,7 +151,7 @@ def main() -> None:
         # A disk that is full, or stdout on such a disk; whatever could be told better has been.
         _drop_stdout()
         where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}; nothing is lost, mend that and try again", EXIT_FAILED)
+        _fail(f"{where}{error.strerror or error}; nothing is lost, mend that and try again", EXIT_FAILED, error)
 
 
 def _drop_stdout() -> None:
@@ -157,6 +159,9 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int, error: BaseException, action: Action = Action.FIX_CONFIG) -> NoReturn:
     click.echo(f"keptlog: {' '.join(message.split())}", err=True)
+    # It may be the command line itself that can't be understood.
+    if "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv):
+        print_json_error(type(error).__name__, message, action)
     sys.exit(code)

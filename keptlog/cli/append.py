@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -20,7 +19,6 @@ from keptlog.sources.files import FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
 from keptlog.table.append import AppendResult
 
-_SHOWN = ("partition", "position", "first_offset", "last_offset")
 _SUMS = ("records", "skipped", "bytes")
 
 
@@ -175,8 +173,19 @@ def _progress(files: FileSet) -> str:
 
 def _print_appended(result: AppendResult, left_out: Mapping[str, int], *, as_json: bool) -> None:
     if as_json:
-        sums = {"topic": result.topic, "records": result.records, "bytes": result.bytes}
-        print_json(sums | asdict(result) | {"left_out": dict(left_out)})
+        rows = [
+            {
+                "topic_partition": f"{result.topic}-{each.partition}",
+                "position": None,
+                "base_offset": each.base_offset,
+                "last_offset": each.last_offset,
+                "records": each.records,
+                "skipped": 0,
+                "bytes": each.bytes,
+            }
+            for each in result.partitions
+        ]
+        _print_json(result.topic, result.run_id, rows, {"is_repeated": result.is_repeated, "left_out": dict(left_out)})
         return
     appended = f"appended {counted(result.records, 'record')} ({size(result.bytes)}) to {result.topic}"
     click.echo(f"run {result.run_id} has {appended} before; nothing was added now" if result.is_repeated else appended)
@@ -188,15 +197,30 @@ def _print_appended(result: AppendResult, left_out: Mapping[str, int], *, as_jso
 
 def _print_intakes(ingest: FileIngest, intakes: Sequence[FileIntake], *, as_json: bool) -> None:
     topic = ingest.topic
-    records, skipped, size_bytes = (sum(getattr(each, name) for each in intakes) for name in _SUMS)
     if as_json:
-        rows = [{name: getattr(each, name) for name in (*_SHOWN, *_SUMS)} for each in intakes]
-        sums = {"records": records, "skipped": skipped, "bytes": size_bytes}
-        print_json({"topic": topic, "run_id": ingest.run_id} | sums | {"partitions": rows})
+        rows = [
+            {
+                "topic_partition": f"{topic}-{each.partition}",
+                "position": each.position,
+                "base_offset": each.first_offset,
+                "last_offset": each.last_offset,
+                "records": each.records,
+                "skipped": each.skipped,
+                "bytes": each.bytes,
+            }
+            for each in intakes
+        ]
+        _print_json(topic, ingest.run_id, rows, {"is_repeated": False, "left_out": {}})
         return
+    records, skipped, size_bytes = (sum(getattr(each, name) for each in intakes) for name in _SUMS)
     there = f"; {skipped} were there already" if skipped else ""
     click.echo(f"appended {counted(records, 'record')} ({size(size_bytes)}) to {topic} at their own offsets{there}")
     for each in intakes:
         if each.records:
             behind = "" if each.position is None else f", behind {each.position}"
             click.echo(f"  {topic}-{each.partition}: offsets {each.first_offset}..{each.last_offset}{behind}")
+
+
+def _print_json(topic: str, run_id: str, rows: Sequence[Mapping[str, Any]], more: Mapping[str, object]) -> None:
+    sums = {name: sum(row[name] for row in rows) for name in _SUMS}
+    print_json({"topic": topic, "run_id": run_id, **sums, "partitions": rows, **more})

@@ -13,6 +13,7 @@ import click
 from keptlog.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAILED,
+    answer_is_no_document,
     clock_ms,
     exit_if_failed,
     json_option,
@@ -79,6 +80,7 @@ def export(names: Sequence[str], *, as_json: bool) -> None:
     """
     topics, unreadable = open_home().applier.export(names)
     if as_json:
+        answer_is_no_document()
         # YAML takes some characters for line breaks that JSON leaves as they are; all of those are escaped.
         click.echo(json.dumps(as_data(topics), indent=2))
     else:
@@ -161,8 +163,7 @@ def _report(applied: Applied, *, as_json: bool) -> None:
     if as_json:
         deletions = {name: deletion_numbers(each) for name, each in applied.deletions.items()}
         told = {"done": list(applied.done), "deleted": deletions}
-        failed = {name: str(error) for name, error in applied.failed.items()}
-        print_json(_plan_numbers(applied.plan) | told | {"failed": failed, "not_tried": list(applied.not_tried)})
+        print_json(_plan_numbers(applied.plan) | told | {"not_tried": list(applied.not_tried)}, applied.failed)
     else:
         for deletion in applied.deletions.values():
             print_deletion(deletion)

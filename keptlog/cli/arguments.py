@@ -27,6 +27,7 @@ topic_argument = click.argument("topic", shell_complete=_topics)
 topic_or_log_argument = click.argument("topic", metavar="TOPIC | TOPIC-PARTITION", shell_complete=_logs)
 topic_name_argument = click.argument("name", metavar="TOPIC", shell_complete=_topics)
 topics_argument = click.argument("topics", metavar="[TOPIC]...", nargs=-1, shell_complete=_topics)
+topic_names_argument = click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=_topics)
 logs_argument = click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1, shell_complete=_logs)
 log_words_argument = click.argument(
     "place", metavar="TOPIC-PARTITION | TOPIC PARTITION", nargs=-1, required=True, shell_complete=_logs

@@ -24,7 +24,7 @@ from keptlog.cli.output import (
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.log.erasure import Erasure, ErasureWay
+from keptlog.log.erasure import ErasureWay
 from keptlog.log.iso_time import iso_time, time_from
 from keptlog.passes.erase import refuse_unknown_ids
 from keptlog.passes.erasure_request import (
@@ -148,7 +148,7 @@ def show(erasure_id: str, *, as_json: bool) -> None:
         refuse_unknown_ids([erasure_id], found)
     rows = [row for row in found.rows if row.id == erasure_id]
     if as_json:
-        print_json([_row(row, now_ms) | _details(row.erasure) for row in rows])
+        print_json({"erasures": [_row(row, now_ms) | _details(row) for row in rows]}, found.failed)
     else:
         for row in rows:
             for line in _shown_lines(row, now_ms):
@@ -190,14 +190,14 @@ def _print_hashes(hashes: Sequence[str], topics: Sequence[str], *, as_json: bool
     if not hashes:
         raise InvalidConfig("there is no key to hash: give one")
     if as_json:
-        print_json(hashes)
+        print_json({"key_hashes": list(hashes)})
     else:
         click.echo("\n".join(hashes))
 
 
 def _print_proposal(proposal: ErasureProposal, *, as_json: bool) -> None:
     if as_json:
-        print_json(_proposal_row(proposal))
+        print_json(_proposal_row(proposal), proposal.failed)
         return
     for line in _proposal_lines(proposal):
         click.echo(line)
@@ -232,14 +232,14 @@ def _proposal_row(proposal: ErasureProposal) -> dict[str, object]:
         "topics": {
             name: {
                 "way": each.way.value,
-                "deadline": None if each.deadline_ms is None else iso_time(each.deadline_ms),
+                "deadline_ms": each.deadline_ms,
                 "no_promise": each.no_promise,
-                "earliest": iso_time(each.earliest_ms),
+                "earliest_ms": each.earliest_ms,
                 "is_impossible": _is_too_late(each),
                 "hindrances": [
                     {
                         "what": hindrance.what,
-                        "until": None if hindrance.until_ms is None else iso_time(hindrance.until_ms),
+                        "until_ms": hindrance.until_ms,
                         "remedy": hindrance.remedy,
                     }
                     for hindrance in each.hindrances
@@ -248,19 +248,17 @@ def _proposal_row(proposal: ErasureProposal) -> dict[str, object]:
             }
             for name, each in proposal.topics.items()
         },
-        "failed": {name: str(error) for name, error in proposal.failed.items()},
     }
 
 
 def _print_result(result: ErasureResult, *, as_json: bool) -> None:
     if as_json:
         topics = {
-            name: {"state": each.state.value, "way": each.way, "deadline": _time(each.deadline_ms)}
+            name: {"state": each.state.value, "way": each.way, "deadline_ms": each.deadline_ms}
             | {"is_repeated": name in result.repeated}
             for name, each in result.erasures.items()
         }
-        failed = {name: str(error) for name, error in result.failed.items()}
-        print_json({"id": result.id, "topics": topics, "failed": failed})
+        print_json({"id": result.id, "topics": topics}, result.failed)
         return
     for name, each in result.erasures.items():
         again = " before" if name in result.repeated else ""
@@ -271,8 +269,7 @@ def _print_result(result: ErasureResult, *, as_json: bool) -> None:
 
 def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
     if as_json:
-        unreadable = {name: str(error) for name, error in found.failed.items()}
-        print_json({"erasures": [_row(row, now_ms) for row in found.rows], "unreadable": unreadable})
+        print_json({"erasures": [_row(row, now_ms) for row in found.rows]}, found.failed)
     else:
         rows = [
             {
@@ -304,9 +301,9 @@ def _row(row: ErasureRow, now_ms: int) -> dict[str, object]:
         "keys": len(erasure.key_hashes),
         "way": erasure.way,
         "state": erasure.state.value,
-        "states": {each.state: iso_time(each.at_ms) for each in erasure.reached},
-        "next": None if row.next_ms is None or not erasure.is_open else iso_time(row.next_ms),
-        "deadline": _time(erasure.deadline_ms),
+        "states": {each.state: each.at_ms for each in erasure.reached},
+        "next_ms": row.next_ms if erasure.is_open else None,
+        "deadline_ms": erasure.deadline_ms,
         "is_overdue": erasure.is_overdue(now_ms),
         "delay_ms": erasure.delay_ms(now_ms),
         "blocked": list(row.blocked),
@@ -314,12 +311,17 @@ def _row(row: ErasureRow, now_ms: int) -> dict[str, object]:
     }
 
 
-def _details(erasure: Erasure) -> dict[str, object]:
+def _details(row: ErasureRow) -> dict[str, object]:
+    erasure = row.erasure
     return {
         "key_hashes": list(erasure.key_hashes),
         "secret_fingerprint": erasure.fingerprint,
         "bounds": [
-            {"partition": each.partition, "end_offset": each.end_offset, "key_hash": each.key_hash or None}
+            {
+                "topic_partition": f"{row.topic}-{each.partition}",
+                "end_offset": each.end_offset,
+                "key_hash": each.key_hash or None,
+            }
             for each in erasure.bounds
         ],
     }

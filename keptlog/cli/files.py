@@ -58,7 +58,8 @@ def files(topic: str, *, duckdb: bool, as_json: bool) -> None:
         click.echo(_duckdb_view(topic, logs))
     elif as_json:
         found = [_file_row(log, segment) for log in logs for segment in _readable(log)]
-        print_json({"topic": name, "log_start_offsets": [log.log_start_offset for log in logs], "files": found})
+        starts = {str(log.topic_partition): log.log_start_offset for log in logs}
+        print_json({"topic": name, "log_start_offsets": starts, "files": found})
     else:
         for path in _paths(logs):
             click.echo(path)
@@ -79,7 +80,7 @@ def _plain(segment: Segment) -> str:
 def _file_row(log: Log, segment: Segment) -> dict[str, object]:
     return {
         "path": _plain(segment),
-        "partition": log.topic_partition.partition,
+        "topic_partition": str(log.topic_partition),
         "base_offset": segment.base_offset,
         "last_offset": segment.last_offset,
         "records": segment.record_count,

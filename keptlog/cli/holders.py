@@ -25,7 +25,14 @@ def late_here(broker_settings: Mapping[str, str], now_ms: int) -> list[Holder]:
 
 def holders_json(holders: Iterable[Holder]) -> list[dict[str, object]]:
     """Each with its numbers, and in a line."""
-    return [asdict(each) | {"is_late": each.is_late, "told": str(each)} for each in holders]
+    return [_row(each) for each in holders]
+
+
+def _row(holder: Holder) -> dict[str, object]:
+    row = asdict(holder)
+    partition = row.pop("partition")
+    row["topic_partition"] = None if partition is None else f"{holder.topic}-{partition}"
+    return row | {"is_late": holder.is_late, "told": str(holder)}
 
 
 def tell_late(holders: Iterable[Holder]) -> None:

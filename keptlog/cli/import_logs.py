@@ -96,7 +96,9 @@ def kafka_logs(  # noqa: PLR0913
     source = KafkaLogs(chosen, config, start_jobs, skip_corrupt, above_high_watermark)
     result = ingest.carry_out(ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile), run_id, progress)
     refuse_if_nothing_can_be_done(result, list(chosen))
-    report(result, dict.fromkeys(chosen, config), {"left_out": left_out}, as_json=as_json)
+    report(
+        result, dict.fromkeys(chosen, config), {"left_out_settings": {}, "left_out_topics": left_out}, as_json=as_json
+    )
 
 
 def _by_topic(logs: Sequence[LogDirectory]) -> dict[str, list[LogDirectory]]:

@@ -90,7 +90,7 @@ def kafka(  # noqa: PLR0913
     refuse_if_nothing_can_be_done(result, list(topics))
     left_out = {each.plan.topic: dict(each.left_out) for each in plans.topics if each.left_out}
     new_configs = {each.plan.topic: each.config for each in plans.topics}
-    report(result, new_configs, {"left_out_settings": left_out}, as_json=as_json)
+    report(result, new_configs, {"left_out_settings": left_out, "left_out_topics": []}, as_json=as_json)
 
 
 def _topics(home: Home, names: Sequence[str], into: str | None) -> dict[str, str]:

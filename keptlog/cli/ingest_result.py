@@ -34,10 +34,9 @@ def report(
     for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
     if as_json:
-        failed = {name: str(error) for name, error in result.failed.items()}
         created = {topic: dict(configs[topic]) for topic in result.created}
-        answer = {"run_id": result.run_id, "created": created, "committed": rows, "failed": failed}
-        print_json(answer | {"warnings": list(result.warnings)} | dict(more or {}))
+        answer = {"run_id": result.run_id, "created": created, "committed": rows}
+        print_json(answer | {"warnings": list(result.warnings)} | dict(more or {}), result.failed)
     else:
         for topic in result.created:
             settings = ", ".join(f"{name}={value}" for name, value in configs[topic].items())

@@ -12,6 +12,7 @@ from keptlog.cli.arguments import logs_argument, topic_or_log_argument
 from keptlog.cli.holders import all_holders, holders_json
 from keptlog.cli.output import (
     EXIT_FAILED,
+    as_columns,
     clock_ms,
     exit_if_failed,
     json_option,
@@ -21,10 +22,13 @@ from keptlog.cli.output import (
 )
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
+from keptlog.log.counted import counted
 from keptlog.log.explain import SectionSummary
 from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.holder import Holder
 from keptlog.log.plan import describe_step
+from keptlog.log.segment import total_bytes
+from keptlog.log.steps import CleanStep, Compact, Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.units import size
 from keptlog.notify.checks import leave_checks
@@ -53,8 +57,9 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
     made = home.cleaner().plan_for(seen.logs, now_ms, requested=requested)
     retention = home.retainer.plan(seen.logs, now_ms)
     if as_json:
-        holders = holders_json(all_holders(seen))
-        print_json(asdict(made) | {"retention": asdict(retention)["steps"], "holders": holders})
+        answer = {"now_ms": made.now_ms, "steps": [_step(each) for each in made.steps], "left_alone": made.left_alone}
+        rest = {"retention": [_step(each) for each in retention.steps], "holders": holders_json(all_holders(seen))}
+        print_json(answer | rest, seen.unreadable)
     else:
         for step in made.steps + retention.steps:
             click.echo(describe_step(step))
@@ -84,12 +89,14 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
     require_all(seen.unreadable)
     if len(seen.assessments) > 1:
         last = seen.assessments[-1].log.topic_partition
-        raise InvalidConfig(f"{topic} has {len(seen.assessments)} logs: name one of {topic}-0 to {last}")
+        logs = counted(len(seen.assessments), "log")
+        raise InvalidConfig(f"{topic} has {logs}: name one of {topic}-0 to {last}")
     (assessment,) = seen.assessments
     explanation, log = explain_assessment(assessment), assessment.log.topic_partition
     holders, unseen = _holders(store, log.topic, log.partition, now_ms)
     if as_json:
-        print_json(asdict(explanation) | {"holders": holders_json(holders), "holders_not_looked_at": unseen})
+        answer = asdict(explanation) | {"trigger": assessment.trigger, "due_ms": assessment.due_ms}
+        print_json(answer | {"holders": holders_json(holders), "holders_not_looked_at": unseen})
         return
     click.echo(f"{explanation.topic_partition}: {explanation.verdict}\n")
     print_table([_shown(section) for section in explanation.sections], empty="")
@@ -100,6 +107,23 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
     click.echo("\nholds superseded bytes:" if holders or unseen else "\nholds superseded bytes: nothing")
     for line in (*map(str, holders), *(f"not looked at: {what}" for what in unseen)):
         click.echo(f"  {line}")
+
+
+def _step(step: CleanStep | Retain) -> dict[str, object]:
+    """What a step does, of which log and why; what it would read."""
+    compact = step if isinstance(step, Compact) else None
+    return {
+        "topic_partition": str(step.topic_partition),
+        "action": type(step).__name__.lower(),
+        "trigger": None if isinstance(step, Retain) else step.trigger,
+        "segments": len(step.segments),
+        "bytes": total_bytes(step.segments),
+        "log_start_offset": step.log_start_offset,
+        "first_dirty_offset": compact.first_dirty_offset if compact else None,
+        "end_offset": compact.end_offset if compact else None,
+        "new_log_start_offset": step.new_log_start_offset if isinstance(step, Retain) else None,
+        "told": describe_step(step),
+    }
 
 
 def _shown(section: SectionSummary) -> dict[str, object]:
@@ -131,16 +155,16 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     if here := judged_here(home.holdings_here, now_ms):
         found[THIS_MACHINE] = [here]
     rows = [
-        {"topic-partition": name, "check": check.name, "result": _RESULTS[check.outcome], "what": check.description}
+        {"topic_partition": name, "check": check.name, "result": _RESULTS[check.outcome], "what": check.description}
         for name, checks in found.items()
         # For people, a topic that can't be read is one line on stderr, and not one for each check.
         if as_json or name not in named.unreadable
         for check in checks
     ]
     if as_json:
-        print_json(rows)
+        print_json({"checks": rows}, named.unreadable)
     else:
-        print_table(rows, empty=no_topics(named.unreadable))
+        print_table([as_columns(row) for row in rows], empty=no_topics(named.unreadable))
     exit_if_failed(named.unreadable)
     if not all(check.passed for checks in found.values() for check in checks):
         sys.exit(EXIT_FAILED)

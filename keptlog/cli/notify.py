@@ -137,7 +137,7 @@ def _try(watch: Watch, *, as_json: bool) -> None:
     message = trial_message(watch.name, now_ms)
     outcomes = {(each.name, each.place): each.send(message, now_ms) for each in adapters_of(watch.settings)}
     if as_json:
-        print_json([{"way": way, "place": place, "failed": why} for (way, place), why in outcomes.items()])
+        print_json({"ways": [{"way": way, "place": place, "failed": why} for (way, place), why in outcomes.items()]})
     for (way, place), why in outcomes.items():
         if why is None and not as_json:
             click.echo(f"delivered by {way} to {place}")

@@ -7,17 +7,23 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import click
 
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import Action, InvalidConfig, KeptlogError
 from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
 
 EXIT_FAILED = 1
 """Something was found, or failed."""
 EXIT_BAD_INPUT = 2
+EXIT_STOPPED = 130
+"""By Ctrl-C, or by somebody who was asked."""
+SCHEMA_VERSION = 1
+"""Of what ``--json`` prints: another number once a field goes or changes its meaning; new fields change nothing."""
+_has_answered: ContextVar[bool] = ContextVar("has_answered", default=False)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -44,9 +50,40 @@ def clock_ms() -> int:
         raise InvalidConfig(f"KEPTLOG_NOW_MS={given!r} is not a whole number of milliseconds since 1970") from None
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+def print_json(answer: Mapping[str, Any], failed: Mapping[str, KeptlogError] | None = None) -> None:
+    """The one JSON document that a command prints; ``failed`` is what went wrong beside the answer, by its subject.
+
+    What stands in it is declared in ``keptlog.cli.answers``, and documented in docs/json.md.
+    """
+    errors = [
+        _error_row(type(error).__name__, str(error), error.action, name) for name, error in (failed or {}).items()
+    ]
+    _print_document({**answer, "errors": errors})
+
+
+def print_json_error(kind: str, message: str, action: Action) -> None:
+    """The same where nothing but an error is the answer; nothing if there was an answer already."""
+    if not _has_answered.get():
+        _print_document({"errors": [_error_row(kind, message, action, None)]})
+
+
+def answer_is_no_document() -> None:
+    """From now on stdout is something else than the document of docs/json.md: records, or a file as it is stored."""
+    _has_answered.set(True)
+
+
+def begin_answer() -> None:
+    """Nothing was printed yet; a process may run several commands."""
+    _has_answered.set(False)
+
+
+def _print_document(document: Mapping[str, Any]) -> None:
+    _has_answered.set(True)
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False))
+
+
+def _error_row(kind: str, message: str, action: Action, subject: str | None) -> dict[str, object]:
+    return {"kind": kind, "subject": subject, "message": " ".join(message.split()), "action": action.value}
 
 
 def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
@@ -66,6 +103,11 @@ def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
         for line in cells
     ]
     click.echo("\n".join(lines))
+
+
+def as_columns(row: Mapping[str, object]) -> dict[str, object]:
+    """A row of JSON as a row of a table: ``topic_partition`` is ``topic-partition``, ``log_end`` is ``log end``."""
+    return {name.replace("_", " ").replace("topic partition", "topic-partition"): row[name] for name in row}
 
 
 def no_topics(unreadable: Mapping[str, KeptlogError]) -> str:

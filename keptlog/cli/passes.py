@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.arguments import logs_argument, topics_argument
+from keptlog.cli.arguments import logs_argument, topic_names_argument
 from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
 from keptlog.cli.output import (
     clock_ms,
@@ -78,7 +78,7 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
 
 
 @click.command(short_help="Really delete replaced files and what crashes left behind.")
-@topics_argument
+@topic_names_argument
 @click.option(
     "--orphan-grace-ms",
     type=click.IntRange(0),
@@ -89,7 +89,7 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
 @dry_run_option
 @yes_option
 @json_option
-def purge(topics: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind.
 
     Below the table stands what may still hold values although it is not live any more, and until when; each file that
@@ -101,19 +101,20 @@ def purge(topics: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: bo
     """
     purger, now_ms = open_home().purger, clock_ms()
     if dry_run or is_asked(yes=yes):
-        previews = purger.preview(topics, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
+        previews = purger.preview(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
         tell_previews(previews, is_answer=dry_run, as_json=as_json)
         if dry_run:
             exit_if_failed(previews.failed)
             return
         if previews.deletes_anything:
             confirm("delete these files for good?")
-    result = purger.purge(topics, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
+    result = purger.purge(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
     if as_json:
         deletions = {topic: deletion_numbers(deletion) for topic, deletion in result.deletions.items()}
         told = {topic: deleted[topic] | purge_rest(each) for topic, each in result.receipts.items()}
-        print_json(deletions | {topic: each | {"is_idle": topic in result.idle} for topic, each in told.items()})
+        topics = {topic: each | {"is_idle": topic in result.idle} for topic, each in told.items()}
+        print_json({"topics": topics, "deletions": deletions}, result.failed)
     else:
         print_table(
             [
@@ -159,7 +160,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().endswith(_INTERRUPTED)
 
 
-def _row(outcome: RewriteResult) -> dict[str, object]:
+def _shown(outcome: RewriteResult) -> dict[str, object]:
     counts = outcome.counts
     return {
         "topic-partition": str(outcome.step.topic_partition),
@@ -176,19 +177,27 @@ def _row(outcome: RewriteResult) -> dict[str, object]:
     }
 
 
+def _row(outcome: RewriteResult) -> dict[str, object]:
+    return {
+        "topic_partition": str(outcome.step.topic_partition),
+        "trigger": outcome.step.trigger.value,
+        "records_in": outcome.counts.total,
+        "records_left": outcome.counts.retained,
+        "counts": asdict(outcome.counts),
+        "malformed": outcome.malformed,
+        "segments_kept": outcome.segments_kept,
+        "segments_rewritten": len(outcome.removed),
+        "bytes_written": outcome.bytes_written,
+    }
+
+
 def _report(result: Pass, *, as_json: bool, show_left_alone: bool) -> None:
     if as_json:
-        print_json(
-            {
-                "run_id": result.run_id,
-                "committed": [_row(each) | {"counts": asdict(each.counts)} for each in result.committed],
-                "malformed": {str(each.step.topic_partition): each.malformed for each in result.committed},
-                "failed": {name: str(error) for name, error in result.failed.items()},
-                "left_alone": result.plan.left_alone,
-            }
-        )
+        committed = [_row(each) for each in result.committed]
+        answer = {"run_id": result.run_id, "committed": committed, "left_alone": result.plan.left_alone}
+        print_json(answer, result.failed)
     else:
-        print_table([_row(each) for each in result.committed], empty="nothing to do")
+        print_table([_shown(each) for each in result.committed], empty="nothing to do")
         for name, reason in result.plan.left_alone.items() if show_left_alone else ():
             click.echo(f"{name}: left alone, {reason}")
     exit_if_failed(result.failed)

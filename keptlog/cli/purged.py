@@ -20,8 +20,11 @@ from keptlog.table.removal import NotDeleted
 def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) -> None:
     """What a purge would delete: the answer of a dry run, else on stderr before somebody is asked."""
     if is_answer and as_json:
-        topics = [asdict(each) for each in previews.topics]
-        print_json({"is_dry_run": True, "topics": topics, "deletions": list(previews.deletions)})
+        topics = {
+            each.topic: {name: number for name, number in asdict(each).items() if name != "topic"}
+            for each in previews.topics
+        }
+        print_json({"is_dry_run": True, "topics": topics, "deletions": list(previews.deletions)}, previews.failed)
         return
     for each in previews.topics:
         if is_answer or each.deletes_anything:

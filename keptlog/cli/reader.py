@@ -56,7 +56,8 @@ def commit(topic: str, name: str, positions: Sequence[str], *, as_json: bool) ->
         raise InvalidConfig("a partition is given twice: give one offset for each")
     open_home().readers.commit(topic, name, committed)
     if as_json:
-        print_json({"topic": topic, "reader": name, "positions": committed})
+        named = {f"{topic}-{partition}": offset for partition, offset in committed.items()}
+        print_json({"topic": topic, "reader": name, "positions": named})
     else:
         told = ", ".join(f"{topic}-{partition} at {offset}" for partition, offset in committed.items())
         click.echo(f"reader {name}: {told}")
@@ -69,7 +70,7 @@ def list_readers(topics: Sequence[str], *, as_json: bool) -> None:
     """List the readers of TOPIC, or of all: position, lag, and which tombstones wait for them, until when."""
     found = open_home().readers.list(topics, now_ms=clock_ms())
     if as_json:
-        print_json([asdict(each) for each in found])
+        print_json({"readers": [_json_row(each) for each in found]}, found.failed)
     else:
         empty = "not all topics can be read" if found.failed else "no readers yet: keptlog reader add TOPIC NAME"
         print_table([_row(each) for each in found], empty=empty)
@@ -94,6 +95,11 @@ def _position(text: str) -> tuple[int, int]:
     if not (partition.isdecimal() and offset.isdecimal()):
         raise InvalidConfig(f"{text!r} is not PARTITION=OFFSET, for example 0=500")
     return int(partition), int(offset)
+
+
+def _json_row(each: ReaderStanding) -> dict[str, object]:
+    rest = {name: value for name, value in asdict(each).items() if name not in {"topic", "partition"}}
+    return {"topic_partition": f"{each.topic}-{each.partition}"} | rest
 
 
 def _row(each: ReaderStanding) -> dict[str, object]:

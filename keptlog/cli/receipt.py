@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.groups import HelpfulGroup
-from keptlog.cli.output import EXIT_FAILED, json_option, print_json, print_table
+from keptlog.cli.output import EXIT_FAILED, answer_is_no_document, json_option, print_json, print_table
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.counted import counted
@@ -50,7 +50,7 @@ def list_receipts(*, topic: str | None, as_json: bool) -> None:
     except LogCorrupt as error:
         problem = error
     if as_json:
-        print_json({"receipts": rows, "unreadable": str(problem) if problem else None})
+        print_json({"receipts": rows}, {"receipts": problem} if problem else None)
     else:
         shown = [row | {"done": iso_time(_number(row["done_ms"])), "size": size(_number(row["bytes"]))} for row in rows]
         empty = f"no receipts of {topic}" if topic else "no receipts yet"
@@ -66,6 +66,8 @@ def list_receipts(*, topic: str | None, as_json: bool) -> None:
 def show(name: str, *, as_json: bool) -> None:
     """Show one receipt, by its number or its id; --json prints its file."""
     found = _receipts().show(name)
+    if as_json:
+        answer_is_no_document()
     click.echo(found.to_bytes().decode("ascii"), nl=False) if as_json else click.echo("\n".join(lines_of(found)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from keptlog.cli.arguments import topic_or_log_argument
-from keptlog.cli.output import clock_ms
+from keptlog.cli.output import answer_is_no_document, clock_ms
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.passes.names import topic_and_partition
@@ -48,6 +48,7 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
         raise InvalidConfig("--start-over has no meaning without --as-reader NAME")
     from_offset = where["from_offset"] or 0
     for number, record in store.read(topic, **where | {"from_offset": from_offset}):
+        answer_is_no_document()
         click.echo(to_json(number, record))
 
 
@@ -60,4 +61,5 @@ def _read_on(topic: str, name: str, partition: int | None, *, start_over: bool) 
         readers.add(topic, name, now_ms=clock_ms(), start_over=True)
     for number, record in readers.read(topic, name, partition):
         # Flushed at once: what was not taken is printed again.
+        answer_is_no_document()
         click.echo(to_json(number, record))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import click
 
@@ -15,6 +14,7 @@ from keptlog.cli.arguments import topic_argument
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
+from keptlog.log.segment import Segment
 from keptlog.passes.repair import RepairProposal, Span
 from keptlog.passes.verify import CheckResult
 
@@ -52,7 +52,7 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     failed = [(name, each) for name, results in checks.items() for each in results if not each.passed]
     broken = [f"{name} {each.name}: {each.description}" for name, each in failed]
     if as_json:
-        print_json(_row(proposal) | {"repaired": not dry_run, "broken": broken})
+        print_json(_row(proposal) | {"is_repaired": not dry_run, "broken": broken})
     elif not dry_run:
         click.echo(f"{topic} is repaired and verified" if not broken else f"{topic} is repaired, but not sound:")
         for line in broken:
@@ -63,7 +63,7 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
 
 def _tell_nothing(topic: str, *, as_json: bool) -> None:
     if as_json:
-        print_json({"topic": topic, "repaired": False, "happened": None})
+        print_json({"topic": topic, "is_repaired": False, "happened": None})
     else:
         click.echo(f"{topic}: nothing to repair, its offsets and its files belong together")
 
@@ -113,7 +113,7 @@ def _row(proposal: RepairProposal) -> dict[str, object]:
     plan = proposal.plan
     return {
         "topic": plan.topic,
-        "adopt": plan.is_adoption,
+        "is_adoption": plan.is_adoption,
         "happened": plan.happened,
         "foreign": list(plan.foreign),
         "belongs_to_snapshot": plan.recorded_id,
@@ -121,9 +121,19 @@ def _row(proposal: RepairProposal) -> dict[str, object]:
         "files_back": list(plan.came),
         "files_gone": list(plan.went),
         "lost_offsets": {str(name): [list(span) for span in spans] for name, spans in proposal.lost.items()},
-        "lost_is_exact": proposal.is_exact,
+        "is_lost_exact": proposal.is_exact,
         "foreign_segments": {
-            str(name): [asdict(segment) for segment in segments] for name, segments in proposal.foreign_segments.items()
+            str(name): [_segment(segment) for segment in segments]
+            for name, segments in proposal.foreign_segments.items()
         },
-        "state": dict(plan.state),
+    }
+
+
+def _segment(segment: Segment) -> dict[str, object]:
+    return {
+        "path": segment.path,
+        "base_offset": segment.base_offset,
+        "last_offset": segment.last_offset,
+        "records": segment.record_count,
+        "bytes": segment.size_bytes,
     }

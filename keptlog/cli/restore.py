@@ -20,7 +20,7 @@ from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_par
 from keptlog.sinks.new_file import new_file
 
 if TYPE_CHECKING:
-    from keptlog.passes.restore import RestoreResult
+    from keptlog.passes.restore import RestoredLog, RestoreResult
 
 _STDOUT = "-"
 _ONLY_KAFKA = {
@@ -102,9 +102,15 @@ def _to_kafka(topic: str, options: _Options) -> None:
     if done.zero_timestamps:
         click.echo(f"keptlog: timestamp 0 was sent as 1 in {counted(done.zero_timestamps, 'record')}", err=True)
     if options.as_json:
-        print_json(asdict(done) | {"records": done.records, "bootstrap": settings.bootstrap})
+        logs = [_log_row(done.topic, log) for log in done.logs]
+        print_json(asdict(done) | {"logs": logs, "records": done.records, "bootstrap": settings.bootstrap})
     else:
         _print(done, settings.bootstrap or "")
+
+
+def _log_row(topic: str, log: RestoredLog) -> dict[str, object]:
+    row = asdict(log)
+    return {"topic_partition": f"{topic}-{row.pop('partition')}"} | row
 
 
 def _print(done: RestoreResult, bootstrap: str) -> None:

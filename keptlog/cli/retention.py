@@ -8,7 +8,7 @@ import click
 
 from keptlog.cli.arguments import log_words_argument, logs_argument
 from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option
+from keptlog.cli.output import as_columns, clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
@@ -41,9 +41,9 @@ def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
             {
                 "run_id": result.run_id,
                 "committed": [_row(step) for step in result.committed],
-                "failed": {name: str(error) for name, error in result.failed.items()},
                 "left_alone": result.plan.left_alone,
-            }
+            },
+            result.failed,
         )
     else:
         _print(result, show_left_alone=bool(names))
@@ -141,17 +141,17 @@ def _previewed(preview: Mapping[str, object]) -> str:
 
 def _print(result: RetentionResult, *, show_left_alone: bool) -> None:
     rows = [_row(step) for step in result.committed]
-    print_table([row | {"bytes": size(int(str(row["bytes"])))} for row in rows], empty="nothing is old")
+    print_table([as_columns(row | {"bytes": size(int(str(row["bytes"])))}) for row in rows], empty="nothing is old")
     for name, reason in result.plan.left_alone.items() if show_left_alone else ():
         click.echo(f"{name}: left alone, {reason}")
 
 
 def _row(step: Retain) -> dict[str, object]:
     return {
-        "topic-partition": str(step.topic_partition),
+        "topic_partition": str(step.topic_partition),
         "segments": len(step.segments),
         "records": sum(segment.record_count for segment in step.segments),
         "bytes": total_bytes(step.segments),
-        "log start before": step.log_start_offset,
-        "log start": step.new_log_start_offset,
+        "log_start_offset_before": step.log_start_offset,
+        "log_start_offset": step.new_log_start_offset,
     }

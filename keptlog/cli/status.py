@@ -25,7 +25,6 @@ from keptlog.cli.output import (
     print_table,
 )
 from keptlog.log.assessment import Assessment
-from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
 from keptlog.log.segment import total_bytes
 from keptlog.log.units import duration, glance, size
@@ -57,9 +56,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         of_log = metrics_by_log(assessments, seen.last_passes, seen.erasures, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
-        unreadable = {name: str(error) for name, error in failed.items()}
-        state = {"holders": holders_json(all_holders(seen)), "unreadable": unreadable, "read_only": store.read_only}
-        print_json({"metrics": metrics, "logs": rows} | state)
+        state = {"holders": holders_json(all_holders(seen)), "read_only": store.read_only}
+        print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state, failed)
     else:
         print_table([_shown(_status_row(each), each, seen.now_ms) for each in assessments], empty=no_topics(failed))
         for each in assessments:
@@ -114,7 +112,6 @@ def _shown(row: dict[str, object], assessment: Assessment, now_ms: int) -> dict[
 
 def _status_row(assessment: Assessment) -> dict[str, object]:
     log, sections = assessment.log, assessment.sections
-    oldest_ms = assessment.earliest_uncompacted_ms
     return {
         "topic_partition": str(log.topic_partition),
         "log_start_offset": log.log_start_offset,
@@ -125,8 +122,8 @@ def _status_row(assessment: Assessment) -> dict[str, object]:
         "cleanable_bytes": total_bytes(sections.cleanable),
         "cleanable_ratio": assessment.cleanable_ratio,
         "max_compaction_delay_ms": assessment.max_compaction_delay_ms,
-        "earliest_uncompacted": None if oldest_ms is None else iso_time(oldest_ms),
+        "earliest_uncompacted_ms": assessment.earliest_uncompacted_ms,
         "uncleanable": asdict(log.uncleanable) if log.uncleanable else None,
         "trigger": assessment.trigger.value if assessment.trigger else None,
-        "due": None if assessment.due_ms is None else iso_time(assessment.due_ms),
+        "due_ms": assessment.due_ms,
     }

@@ -11,7 +11,7 @@ import click
 from keptlog.cli.apply import apply, export
 from keptlog.cli.arguments import config_option, topic_name_argument
 from keptlog.cli.groups import HelpfulGroup
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
+from keptlog.cli.output import as_columns, clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.home import open_home
@@ -68,14 +68,14 @@ def list_topics(*, as_json: bool) -> None:
         except KeptlogError as error:
             unreadable[name] = error
     unreadable |= {name: unfinished_deletion(name) for name in store.being_deleted()}
-    rows = [
-        {"topic": each.name, "partitions": each.partitions, "cleanup.policy": ",".join(each.config.cleanup_policy)}
-        for each in topics
-    ]
     if as_json:
-        print_json(rows)
+        rows = [
+            {"topic": each.name, "partitions": each.partitions, "cleanup_policy": list(each.config.cleanup_policy)}
+            for each in topics
+        ]
+        print_json({"topics": rows}, unreadable)
     else:
-        print_table(rows, empty=no_topics(unreadable))
+        print_table([_list_row(each) for each in topics], empty=no_topics(unreadable))
     exit_if_failed(unreadable)
 
 
@@ -98,13 +98,13 @@ def describe(name: str, *, as_json: bool) -> None:
     source = asdict(stored.source) if stored.source else None
     logs = [
         {
-            "partition": log.topic_partition.partition,
-            "log start": log.log_start_offset,
-            "first dirty": None if log.checkpoint == GIVEN_UP else log.checkpoint,
-            "log end": log.log_end_offset,
+            "topic_partition": str(log.topic_partition),
+            "log_start_offset": log.log_start_offset,
+            "first_dirty_offset": None if log.checkpoint == GIVEN_UP else log.checkpoint,
+            "log_end_offset": log.log_end_offset,
             "segments": len(log.segments),
+            "position_at_source": position if source else None,
         }
-        | ({"position at source": position} if source else {})
         for log, position in zip(store.reader(name).logs, stored.positions, strict=False)
     ]
     if as_json:
@@ -128,7 +128,8 @@ def describe(name: str, *, as_json: bool) -> None:
     for reason, names in _by_reason(NOT_APPLICABLE, BROKER_NOT_APPLICABLE).items():
         click.echo(f"  {', '.join(names)}: {reason}")
     click.echo()
-    print_table(logs, empty="")
+    hidden = set() if source else {"position_at_source"}
+    print_table([as_columns({each: row[each] for each in row if each not in hidden}) for row in logs], empty="")
 
 
 @topic.command()
@@ -176,6 +177,11 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
 
 topic.add_command(apply)
 topic.add_command(export)
+
+
+def _list_row(topic: Topic) -> dict[str, object]:
+    policy = ",".join(topic.config.cleanup_policy)
+    return {"topic": topic.name, "partitions": topic.partitions, "cleanup.policy": policy}
 
 
 def _setting_row(resolved: Resolved) -> dict[str, object]:

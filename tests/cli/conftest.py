@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keptlog.cli import main
+from tests.cli.answer_forms import check_answer, command_of
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def keptlog(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         with pytest.raises(SystemExit) as exit_info:
             main()
         printed = capsys.readouterr()
+        if "--json" in arguments and printed.out and command_of(arguments):
+            check_answer(arguments, printed.out, json.loads(printed.out))
         code = exit_info.value.code
         return Outcome(code if isinstance(code, int) else 0, printed.out, printed.err)
 

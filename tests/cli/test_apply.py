@@ -27,7 +27,7 @@ def topics(home: Path, tmp_path: Path) -> Path:
 
 def test_the_file_of_the_page_prints_what_the_page_shows(keptlog: Run, topics: Path) -> None:
     dry = keptlog("topic", "apply", "topics.yaml", "--dry-run")
-    assert (dry.code, keptlog("topic", "list", "--json").json) == (0, [])
+    assert (dry.code, keptlog("topic", "list", "--json").json["topics"]) == (0, [])
     first = keptlog("topic", "apply", "topics.yaml")
     assert (first.code, first.out, first.err) == (0, PAGE["first"], "")
     assert first.out.startswith(dry.out)
@@ -82,7 +82,7 @@ def test_as_data_it_is_the_same(keptlog: Run, topics: Path) -> None:
     done = keptlog("topic", "apply", "topics.yaml", "--json").json
     assert [(each["topic"], each["action"]) for each in done["changes"]] == [("users", "create"), ("orders", "create")]
     assert {"what": "partitions", "before": None, "after": "4"} in done["changes"][0]["differences"]
-    assert (done["done"], done["undeclared"], done["failed"]) == (["users", "orders"], ["other"], {})
+    assert (done["done"], done["undeclared"], done["errors"]) == (["users", "orders"], ["other"], [])
     planned = keptlog("topic", "apply", "topics.yaml", "--dry-run", "--delete", "other", "--json").json
     assert (planned["changes"], planned["deletions"], planned["unchanged"]) == ([], ["other"], ["users", "orders"])
 
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_told_line_by_line_and_nothing_is_changed(keptlog: Run,
     (tmp_path / "wrong.yaml").write_text("\n".join([*lines, "  fine: {}", ""]))
     refused = keptlog("topic", "apply", "wrong.yaml")
     assert (refused.code, refused.out, refused.err) == (2, "", PAGE["refused"])
-    assert keptlog("topic", "list", "--json").json == []
+    assert keptlog("topic", "list", "--json").json["topics"] == []
 
 
 def test_a_file_that_is_not_there_is_one_line(keptlog: Run) -> None:
@@ -109,7 +109,7 @@ def test_only_named_topics_are_deleted_and_only_after_a_question(
     asked = keptlog("topic", "apply", "topics.yaml", "--delete", "old")
     assert asked.code != 0
     assert "delete old and all their records for good?" in asked.err
-    assert [each["topic"] for each in keptlog("topic", "list", "--json").json] == ["old", "other"]
+    assert [each["topic"] for each in keptlog("topic", "list", "--json").json["topics"]] == ["old", "other"]
     deleted = keptlog("topic", "apply", "topics.yaml", "--delete", "old", "--yes")
     assert deleted.code == 0
     assert "- old, with all its records\nleft alone, because topics.yaml does not name them: other\n" in deleted.out
@@ -126,7 +126,7 @@ def test_standard_input_is_a_file_too_and_nobody_can_be_asked_then(
     for options, code in ((["--delete", "old"], 2), (["--delete", "old", "--yes"], 0)):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"topics: {new: {}}")))
         assert keptlog("topic", "apply", "-", *options).code == code
-    assert [each["topic"] for each in keptlog("topic", "list", "--json").json] == ["new"]
+    assert [each["topic"] for each in keptlog("topic", "list", "--json").json["topics"]] == ["new"]
 
 
 def test_a_topic_that_cant_be_read_is_one_line_and_code_1(keptlog: Run, home: Path, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_topic_that_fails_in_the_middle_is_told_and_the_same_again_does_the_re
     in_the_way.unlink()
     again = keptlog("topic", "apply", "topics.yaml", "--delete", "old", "--yes")
     assert (again.code, again.err) == (0, "")
-    assert [each["topic"] for each in keptlog("topic", "list", "--json").json] == ["orders", "users"]
+    assert [each["topic"] for each in keptlog("topic", "list", "--json").json["topics"]] == ["orders", "users"]
 
 
 def test_a_copied_home_is_compared_and_not_changed(

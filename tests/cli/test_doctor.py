@@ -32,7 +32,7 @@ def test_a_catalog_that_keeps_everything_is_told_in_a_table_and_no_topic_is_touc
     assert lines[-1] == "EmbeddedCatalog: this catalog does what keptlog's guarantees rest on"
     assert any(line.startswith("compare and swap  kept") for line in lines)
     assert {path: path.stat().st_mtime_ns for path in (home / "warehouse").rglob("*") if path.is_file()} == before
-    assert [row["topic"] for row in keptlog("topic", "list", "--json").json] == ["users"]
+    assert [row["topic"] for row in keptlog("topic", "list", "--json").json["topics"]] == ["users"]
 
 
 def test_a_catalog_that_loses_updates_is_refused_with_what_was_seen_and_what_follows(

@@ -40,13 +40,13 @@ def test_paths_of_live_segments_come_a_line_each_as_the_system_writes_them(keptl
 def test_json_says_what_is_in_each_file_and_where_each_partition_starts(keptlog: Run, users: str) -> None:
     keptlog("delete-records", users, "1", "1")
     shown = keptlog("files", users, "--json").json
-    assert shown["log_start_offsets"] == [0, 1]
+    assert shown["log_start_offsets"] == {f"{users}-0": 0, f"{users}-1": 1}
     assert [each["path"] for each in shown["files"]] == keptlog("files", users).out.splitlines()
     assert [
-        (each["partition"], each["base_offset"], each["last_offset"], each["records"]) for each in shown["files"]
+        (each["topic_partition"], each["base_offset"], each["last_offset"], each["records"]) for each in shown["files"]
     ] == [
-        (1, 0, 1, 2),
-        (1, 2, 2, 1),
+        (f"{users}-1", 0, 1, 2),
+        (f"{users}-1", 2, 2, 1),
     ]
 
 

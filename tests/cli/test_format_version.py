@@ -111,9 +111,9 @@ def test_commands_over_all_topics_name_it_and_do_the_others(typed: Run, home: Pa
         assert "no topics yet" not in done.out, command
 
     assert content(home) == before
-    assert [row["topic"] for row in typed("topic list", "--json").json] == ["orders"]
+    assert [row["topic"] for row in typed("topic list", "--json").json["topics"]] == ["orders"]
     assert [row["topic_partition"] for row in typed("status", "--json").json["logs"]] == ["orders-0"]
-    assert typed("status", "--json").json["unreadable"] == {"users": LINE}
+    assert [each["message"] for each in typed("status", "--json").json["errors"]] == [LINE]
 
 
 def test_where_it_is_the_only_topic_nobody_is_told_that_there_is_none(typed: Run) -> None:

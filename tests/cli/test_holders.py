@@ -56,7 +56,7 @@ def test_a_tag_of_another_engine_that_keeps_a_deleted_value_is_named_with_what_t
         assert "manage_snapshots().remove_tag('audit_2026').commit()" in text
     [late] = keptlog("status", "--json").json["holders"]
     assert (late["kind"], late["name"], late["late_files"], late["is_late"]) == ("tag", "audit_2026", 1, True)
-    assert [row["result"] for row in keptlog("verify", "--json").json if row["check"] == "G8"] == ["BROKEN"]
+    assert [row["result"] for row in keptlog("verify", "--json").json["checks"] if row["check"] == "G8"] == ["BROKEN"]
     table_of(home).manage_snapshots().remove_tag("audit_2026").commit()
     assert keptlog("purge").code == 0
     assert codes(keptlog) == [0, 0, 0, 0]
@@ -102,7 +102,7 @@ def test_a_storage_that_cannot_be_listed_is_not_looked_at(
 
     monkeypatch.setattr("keptlog.table.files.TableFiles.list", fails)
     verified = keptlog("verify", "--json")
-    [gone] = [row for row in verified.json if row["check"] == "G8"]
+    [gone] = [row for row in verified.json["checks"] if row["check"] == "G8"]
     assert (verified.code, gone["result"]) == (1, "not looked at")
     assert "the bucket does not answer" in gone["what"]
     assert "not looked at: " in keptlog("explain", TOPIC, "0").out

@@ -74,11 +74,11 @@ def test_one_topic_goes_into_another_name_with_its_own_settings_as_json(keptlog:
         "skipped": [],
     }
     assert second["end_offset"] == 10
-    assert done.json["failed"] == {}
+    assert done.json["errors"] == []
     [warning] = done.json["warnings"]
     assert warning.startswith("people-1: it ends at 10, its last batch was not written whole")
     assert f"warning: {warning}" in done.err
-    assert [each["topic"] for each in keptlog("topic", "list", "--json").json] == ["people"]
+    assert [each["topic"] for each in keptlog("topic", "list", "--json").json["topics"]] == ["people"]
 
 
 @pytest.mark.usefixtures("spark")
@@ -124,7 +124,7 @@ def test_bad_input_is_one_line_and_changes_nothing(keptlog: Run, there: Path, tm
         done = keptlog("import", "kafka-logs", *arguments)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
         assert what in done.err
-    assert keptlog("topic", "list", "--json").json == []
+    assert keptlog("topic", "list", "--json").json["topics"] == []
 
 
 def test_partitions_of_two_topics_with_one_name_are_refused(keptlog: Run, there: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_tombstone_waits_for_a_reader_and_past_the_bound_it_goes_and_he_is_tol
     assert "nothing to do" in keptlog("clean").out
     explained = keptlog("explain", users, "0").out
     assert "for reader search, whose position is 1; the first of them until" in explained
-    [listed] = keptlog("reader", "list", users, "--json").json
+    [listed] = keptlog("reader", "list", users, "--json").json["readers"]
     assert (listed["position"], listed["lag"], listed["holds_until_ms"]) == (1, 1, NOW_MS + 6000)
     assert keptlog("status", "--json").json["logs"][0]["trigger"] is None
 
@@ -79,7 +79,7 @@ def test_a_reader_reads_on_and_says_by_itself_how_far_it_has_come(keptlog: Run, 
 def test_who_reads_by_other_means_commits_and_leaves(keptlog: Run, users: str) -> None:
     keptlog("reader", "add", users, "search")
     assert keptlog("reader", "commit", users, "search", "0=1").out == "reader search: users-0 at 1\n"
-    assert keptlog("reader", "commit", users, "search", "0=1", "--json").json["positions"] == {"0": 1}
+    assert keptlog("reader", "commit", users, "search", "0=1", "--json").json["positions"] == {"users-0": 1}
     table = keptlog("reader", "list").out.splitlines()
     assert table[0].split("  ")[0] == "topic-partition"
     assert table[1].split()[:4] == ["users-0", "search", "1", "0"]
@@ -125,4 +125,4 @@ def test_a_topic_that_can_not_be_read_costs_only_its_own_readers(keptlog: Run, u
 
     assert (listed.code, "users-0" in listed.out) == (1, True)
     assert listed.err.startswith("keptlog: broken: ")
-    assert [each["reader"] for each in keptlog("reader", "list", "--json").json] == ["search"]
+    assert [each["reader"] for each in keptlog("reader", "list", "--json").json["readers"]] == ["search"]

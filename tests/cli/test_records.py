@@ -56,7 +56,7 @@ def test_a_malformed_line_four_of_ten_appends_nothing_and_is_named(keptlog: Run,
     assert "records.jsonl: line 4: not JSON" in refused.err
     assert "nothing was appended" in refused.err
     assert keptlog("read", users).out == ""
-    assert [log["log end"] for log in keptlog("topic", "describe", users, "--json").json["logs"]] == [0, 0]
+    assert [log["log_end_offset"] for log in keptlog("topic", "describe", users, "--json").json["logs"]] == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_sound_topic_has_nothing_to_repair(keptlog: Run, users: int) -> None:
     del users
     done = keptlog("repair", "users")
     assert (done.code, done.out) == (0, "users: nothing to repair, its offsets and its files belong together\n")
-    assert keptlog("repair", "users", "--json").json == {"topic": "users", "repaired": False, "happened": None}
+    assert keptlog("repair", "users", "--json").json["is_repaired"] is False
     assert keptlog("repair", "nobody").code == 2
 
 
@@ -109,7 +109,7 @@ def test_an_adoption_says_what_is_lost_and_asks(keptlog: Run, home: Path, users:
     assert (done.code, done.out) == (0, dry.out + "users is repaired and verified\n")
     assert offsets(keptlog) == [0, 1]
     assert "judged from 0 again" in keptlog("explain", "users", "0").out
-    assert keptlog("topic", "describe", "users", "--json").json["logs"][0]["first dirty"] is None
+    assert keptlog("topic", "describe", "users", "--json").json["logs"][0]["first_dirty_offset"] is None
 
 
 def test_an_adoption_of_what_others_wrote_names_the_offsets(keptlog: Run, home: Path, users: int) -> None:
@@ -124,14 +124,14 @@ def test_an_adoption_of_what_others_wrote_names_the_offsets(keptlog: Run, home: 
 def test_a_repair_in_json(keptlog: Run, home: Path, users: int) -> None:
     roll_back(home, users, "users")
     told = keptlog("repair", "users", "--adopt", "--json", "--dry-run").json
-    assert (told["repaired"], told["adopt"], told["lost_offsets"], told["lost_is_exact"]) == (
+    assert (told["is_repaired"], told["is_adoption"], told["lost_offsets"], told["is_lost_exact"]) == (
         False,
         True,
         {"users-0": [[2, 2]]},
         True,
     )
     done = keptlog("repair", "users", "--json").json
-    assert (done["repaired"], done["adopt"], done["lost_offsets"], done["broken"]) == (True, False, {}, [])
+    assert (done["is_repaired"], done["is_adoption"], done["lost_offsets"], done["broken"]) == (True, False, {}, [])
     assert (done["current_snapshot"], len(done["files_back"]), done["files_gone"]) == (users, 1, [])
 
 

@@ -52,7 +52,8 @@ def test_a_file_is_written_and_said(keptlog: Run, users: str, tmp_path: Path, to
     assert refused.code == 2
     assert "exists" in refused.err
     again = keptlog("restore", users, "--to", to, file, "--overwrite", "--json")
-    assert again.json == {"topic": "users", "file": file, "records": 3, "bytes": Path(file).stat().st_size}
+    told = {"topic": "users", "file": file, "records": 3, "bytes": Path(file).stat().st_size}
+    assert again.json == {"schema_version": 1, **told, "errors": []}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,9 @@ def test_the_file_can_be_appended(keptlog: Run, users: str, file: str, how: list
 )
 def test_what_makes_no_sense_is_refused(keptlog: Run, users: str, arguments: list[str], message: str) -> None:
     refused = keptlog("restore", users, *arguments)
-    assert (refused.code, refused.out) == (2, "")
+    assert refused.code == 2
+    told = [each["message"] for each in refused.json["errors"]] if "--json" in arguments else refused.out.splitlines()
+    assert told == ([refused.err.removeprefix("keptlog: ").strip()] if "--json" in arguments else [])
     assert message in refused.err
     assert len(refused.err.splitlines()) == 1
 

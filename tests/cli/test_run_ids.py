@@ -24,7 +24,7 @@ def purge(keptlog: Run, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     keptlog("append", "users", "--file", lines({"key": "x", "value": "other"}))
     with monkeypatch.context() as later:
         later.setenv("KEPTLOG_NOW_MS", str(2**45))
-        assert keptlog("purge", "--orphan-grace-ms", str(2**50), "--json").json["users"]["expired_snapshots"]
+        assert keptlog("purge", "--orphan-grace-ms", str(2**50), "--json").json["topics"]["users"]["expired_snapshots"]
 
 
 def test_an_append_is_repeated_under_its_run_id_and_nothing_is_doubled(

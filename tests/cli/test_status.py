@@ -77,15 +77,15 @@ def test_a_topic_that_is_not_compacted_is_not_late(keptlog: Run, topics: Path) -
     append("events")
     status = keptlog("status", "events", "--json").json
     (row,) = status["logs"]
-    assert (row["max_compaction_delay_ms"], row["earliest_uncompacted"]) == (0, None)
-    assert (row["trigger"], row["due"]) == (None, None)
+    assert (row["max_compaction_delay_ms"], row["earliest_uncompacted_ms"]) == (0, None)
+    assert (row["trigger"], row["due_ms"]) == (None, None)
     assert status["metrics"]["max-compaction-delay-secs"] == 0
     assert keptlog("verify", "events").code == 0
 
 
 def test_a_log_that_only_new_records_make_due_is_due_at_no_time(keptlog: Run, topics: Path) -> None:
     open_home().store.alter_topic("orders", {"segment.ms": "9223372036854775807"})
-    assert keptlog("status", "orders", "--json").json["logs"][0]["due"] is None
+    assert keptlog("status", "orders", "--json").json["logs"][0]["due_ms"] is None
     assert "92233" not in keptlog("status", "orders").out
     explained = keptlog("explain", "orders", "0").out
     assert "92233" not in explained.replace("=9223372036854775807 (unlimited)", "")

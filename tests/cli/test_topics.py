@@ -20,15 +20,15 @@ def test_a_topic_is_created_listed_and_described(keptlog: Run) -> None:
         "topic", "create", "db.public.users-v2", "--partitions", "3", "--config", "cleanup.policy=compact"
     )
     assert created.code == 0
-    assert keptlog("topic", "list", "--json").json == [
-        {"topic": "db.public.users-v2", "partitions": 3, "cleanup.policy": "compact"}
+    assert keptlog("topic", "list", "--json").json["topics"] == [
+        {"topic": "db.public.users-v2", "partitions": 3, "cleanup_policy": ["compact"]}
     ]
     described = keptlog("topic", "describe", "db.public.users-v2", "--json").json
     origin = {each["setting"]: (each["value"], each["from"]) for each in described["settings"]}
     assert origin["cleanup.policy"] == ("compact", "topic")
     assert origin["delete.retention.ms"] == (86_400_000, "stored")
     assert origin["segment.ms"] == (604_800_000, "default")
-    assert [log["log end"] for log in described["logs"]] == [0, 0, 0]
+    assert [log["log_end_offset"] for log in described["logs"]] == [0, 0, 0]
 
 
 def test_broker_settings_give_defaults_and_describe_says_so(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,8 +68,8 @@ def test_describe_shows_where_an_ingested_topic_comes_from_and_how_far_it_was_re
     open_home().store.ingest("t", [Arrival(OffsetRange(0, None, 40, 55), ())], source, 2, "run")
     described = keptlog("topic", "describe", "t", "--json").json
     assert described["source"] == {"topic": "there", "topic_id": "4QDcFYv2", "bootstrap": "broker:9092"}
-    assert [(log["log start"], log["log end"]) for log in described["logs"]] == [(40, 55), (0, 0)]
-    assert [log["position at source"] for log in described["logs"]] == [55, None]
+    assert [(log["log_start_offset"], log["log_end_offset"]) for log in described["logs"]] == [(40, 55), (0, 0)]
+    assert [log["position_at_source"] for log in described["logs"]] == [55, None]
     text = keptlog("topic", "describe", "t").out
     assert "ingested from topic there, topic id 4QDcFYv2, bootstrap broker:9092\n" in text
     assert "position at source" in text
@@ -125,7 +125,7 @@ def test_bad_input_gets_one_line_and_changes_nothing(keptlog: Run, arguments: li
     assert refused.err.count("\n") == 1
     assert message in refused.err
     assert keptlog("topic", "describe", "exists").out == before
-    assert [each["topic"] for each in keptlog("topic", "list", "--json").json] == ["exists"]
+    assert [each["topic"] for each in keptlog("topic", "list", "--json").json["topics"]] == ["exists"]
 
 
 def test_a_wrong_broker_setting_is_named_with_where_it_was_looked_for(
@@ -166,7 +166,7 @@ def test_a_deletion_that_was_interrupted_is_shown_and_finished(keptlog: Run, hom
             "keptlog: users: its deletion was begun and is not finished; "
             "if nobody is at it, keptlog topic delete users finishes it\n"
         )
-    assert list(keptlog("status", "--json").json["unreadable"]) == ["users"]
+    assert [each["subject"] for each in keptlog("status", "--json").json["errors"]] == ["users"]
     assert keptlog("topic", "create", "users").code == 2
     assert keptlog("topic", "delete", "users", "--yes").out.startswith(
         "deleted users: 1 file\nusers: receipt deletion-"
@@ -198,8 +198,8 @@ def test_a_deletion_tells_its_receipt_and_names_what_could_not_be_deleted(
         assert "users: 1 file could not be deleted: " in deleted.err
         assert "keptlog topic delete users, or the next purge, finishes it" in deleted.err
         purged = keptlog("purge", "--json")
-        assert (purged.code, sorted(purged.json)) == (1, ["orders", "users"])
-        assert [file["reason"] for file in purged.json["users"]["not_deleted"]] == [
+        assert (purged.code, sorted(purged.json["topics"] | purged.json["deletions"])) == (1, ["orders", "users"])
+        assert [file["reason"] for file in purged.json["deletions"]["users"]["not_deleted"]] == [
             "PermissionError: [Errno 13] Permission denied"
         ]
     purged = keptlog("purge")

@@ -20,11 +20,18 @@ def promised(home: Path, now_ms: int) -> Any:
     registers = {topic: read_register(store.files, partial(store.load_table, topic)) for topic in store.topics()}
     told = {
         "erasures": {topic: [_as_json(each) for each in known] for topic, known in registers.items() if known},
-        "readers": keptlog(home, now_ms, "reader", "list", "--json").json,
+        "readers": [_reader(row) for row in keptlog(home, now_ms, "reader", "list", "--json").json["readers"]],
         "receipts": receipts(home),
         "chain": keptlog(home, now_ms, "receipt", "verify").out,
     }
     return json.loads(json.dumps(told))
+
+
+def _reader(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the homes have it that were frozen before the command named logs in one word."""
+    topic, _, partition = row["topic_partition"].rpartition("-")
+    rest = {name: value for name, value in row.items() if name != "topic_partition"}
+    return rest | {"topic": topic, "partition": int(partition)}
 
 
 def receipts(home: Path) -> list[list[Any]]:

@@ -55,8 +55,8 @@ def verdicts(home: Path, now_ms: int) -> Any:
     """What ``keptlog verify`` finds in a home: log to check to result, and the exit code."""
     ran = keptlog(home, now_ms, "verify", "--json")
     found: dict[str, Any] = {"code": ran.code}
-    for row in (each for each in ran.json if each["topic-partition"] != "this machine"):
-        found.setdefault(row["topic-partition"], {})[row["check"]] = row["result"]
+    for row in (each for each in ran.json["checks"] if each["topic_partition"] != "this machine"):
+        found.setdefault(row["topic_partition"], {})[row["check"]] = row["result"]
     return found
 
 
@@ -86,6 +86,7 @@ def status(home: Path, now_ms: int) -> Any:
 def purged(home: Path, now_ms: int) -> Any:
     """What a purge says that it did, but for the bytes; of a deletion that it finished as much as it tells."""
     receipts = keptlog(home, now_ms, "purge", "--json").json
+    receipts = receipts["topics"] | receipts["deletions"]
     return {topic: {key: row[key] for key in _COMPARED_IN_PURGE if key in row} for topic, row in receipts.items()}
 
 

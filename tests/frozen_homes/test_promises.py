@@ -134,9 +134,9 @@ def test_readers_read_on_and_whoever_missed_tombstones_is_told(frozen: Frozen) -
 
 @having("readers")
 def test_tombstones_wait_until_the_time_of_a_reader_is_over_and_he_is_told(frozen: Frozen) -> None:
-    def standing(now_ms: int) -> dict[tuple[str, int], Any]:
-        rows = frozen.at(now_ms, "reader", "list", "waiting", "--json").json
-        return {(each["reader"], each["partition"]): (each["holds_since_ms"], each["missed"]) for each in rows}
+    def standing(now_ms: int) -> dict[tuple[str, str], Any]:
+        rows = frozen.at(now_ms, "reader", "list", "waiting", "--json").json["readers"]
+        return {(each["reader"], each["topic_partition"]): (each["holds_since_ms"], each["missed"]) for each in rows}
 
     before = standing(frozen.now_ms)
 

@@ -1,0 +1,261 @@
+"""What commands print of logs and passes: plan, explain, status, verify, clean, expire, retain, purge."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from keptlog.cli.answers.topics import DeletionForm, NotDeletedForm
+
+
+class HolderRowForm(TypedDict):
+    """What keeps bytes that are not live, and until when."""
+
+    kind: str
+    name: str
+    topic: str
+    topic_partition: str | None
+    """Null: of the whole topic."""
+    files: int | None
+    bytes: int | None
+    since_ms: int
+    until_ms: int | None
+    deadline_ms: int | None
+    late_files: int
+    is_late: bool
+    remedy: str
+    told: str
+
+
+class StepForm(TypedDict):
+    """What would be done to one log."""
+
+    topic_partition: str
+    action: str
+    """compact, expire or retain."""
+    trigger: str | None
+    segments: int
+    bytes: int
+    log_start_offset: int
+    first_dirty_offset: int | None
+    end_offset: int | None
+    new_log_start_offset: int | None
+    told: str
+
+
+class PlanForm(TypedDict):
+    """`plan`."""
+
+    now_ms: int
+    steps: list[StepForm]
+    retention: list[StepForm]
+    left_alone: dict[str, str]
+    """Why, by topic-partition."""
+    holders: list[HolderRowForm]
+
+
+class SectionForm(TypedDict):
+    """clean, cleanable, uncleanable or active."""
+
+    name: str
+    base_offset: int | None
+    end_offset: int | None
+    segments: int
+    records: int
+    bytes: int
+
+
+class ExplanationForm(TypedDict):
+    """`explain`."""
+
+    topic_partition: str
+    verdict: str
+    trigger: str | None
+    sections: list[SectionForm]
+    rules: list[str]
+    due: str
+    due_ms: int | None
+    """When the clock alone makes it due; null: only new records can."""
+    holders: list[HolderRowForm]
+    holders_not_looked_at: list[str]
+
+
+class CheckForm(TypedDict):
+    """What one check found in one log, or topic."""
+
+    topic_partition: str
+    check: str
+    """G1 to G8."""
+    result: str
+    """ok, BROKEN or not looked at."""
+    what: str
+
+
+class ChecksForm(TypedDict):
+    """`verify`."""
+
+    checks: list[CheckForm]
+
+
+class MarkForm(TypedDict):
+    """Why a log is uncleanable."""
+
+    reason: str
+    since_ms: int
+    attempts: int
+    retry_at_ms: int
+    action: str
+
+
+class LogStatusForm(TypedDict):
+    """One log."""
+
+    topic_partition: str
+    log_start_offset: int
+    first_dirty_offset: int
+    log_end_offset: int
+    segments: int
+    clean_bytes: int
+    cleanable_bytes: int
+    cleanable_ratio: float
+    max_compaction_delay_ms: int
+    earliest_uncompacted_ms: int | None
+    uncleanable: MarkForm | None
+    trigger: str | None
+    due_ms: int | None
+    metrics: dict[str, int | None]
+
+
+class StatusForm(TypedDict):
+    """`status`."""
+
+    now_ms: int
+    """As of when."""
+    metrics: dict[str, int | None]
+    """Over all logs, under Kafka's names."""
+    logs: list[LogStatusForm]
+    holders: list[HolderRowForm]
+    read_only: str | None
+    """Why nothing may be changed in this home."""
+
+
+class CountsForm(TypedDict):
+    """Records by what became of them."""
+
+    kept: int
+    stamped: int
+    superseded: int
+    expired: int
+    unkeyed: int
+
+
+class CleanedLogForm(TypedDict):
+    """What a clean did to one log."""
+
+    topic_partition: str
+    trigger: str
+    records_in: int
+    records_left: int
+    counts: CountsForm
+    malformed: int
+    segments_kept: int
+    segments_rewritten: int
+    bytes_written: int
+
+
+class CleanedForm(TypedDict):
+    """`clean`, `expire`."""
+
+    run_id: str
+    committed: list[CleanedLogForm]
+    left_alone: dict[str, str]
+
+
+class RetainedLogForm(TypedDict):
+    """What retention removed of one log."""
+
+    topic_partition: str
+    segments: int
+    records: int
+    bytes: int
+    log_start_offset_before: int
+    log_start_offset: int
+
+
+class RetainedForm(TypedDict):
+    """`retain`."""
+
+    run_id: str
+    committed: list[RetainedLogForm]
+    left_alone: dict[str, str]
+
+
+class DeletedRecordsForm(TypedDict):
+    """`delete-records`."""
+
+    topic_partition: str
+    log_start_offset: int
+    segments: int
+    bytes: int
+    run_id: str
+    is_repeated: bool
+
+
+class RecordsPreviewForm(TypedDict):
+    """`delete-records --dry-run`."""
+
+    is_dry_run: bool
+    topic_partition: str
+    log_start_offset_before: int
+    log_start_offset: int
+    segments: int
+    bytes: int
+
+
+class HeldFileForm(TypedDict):
+    """A file that may still hold values."""
+
+    path: str
+    bytes: int
+    holder: str
+
+
+class PurgedTopicForm(TypedDict):
+    """What is gone of one topic, and what is still there."""
+
+    is_idle: bool
+    """Nothing was committed or became due since its last purge; what is told is of that one."""
+    expired_snapshots: int
+    deleted_files: int
+    deleted_orphans: int
+    deleted_bytes: int
+    held_files: list[HeldFileForm]
+    not_deleted: list[NotDeletedForm]
+    unreadable: list[str]
+    not_looked_at: list[str]
+    receipts: list[str]
+    receipts_waiting: list[str]
+
+
+class PurgedForm(TypedDict):
+    """`purge`."""
+
+    topics: dict[str, PurgedTopicForm]
+    deletions: dict[str, DeletionForm]
+    """Of topics whose deletion was begun before."""
+
+
+class TopicPreviewForm(TypedDict):
+    """What would be gone of one topic."""
+
+    snapshots: int
+    files: int
+    orphans: int
+    bytes: int
+
+
+class PurgePreviewForm(TypedDict):
+    """`purge --dry-run`."""
+
+    is_dry_run: bool
+    topics: dict[str, TopicPreviewForm]
+    deletions: list[str]

@@ -1,0 +1,281 @@
+"""What commands print that tell and prove: erase, erasure, receipt, repair, notify; and spark-pack."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class HindranceForm(TypedDict):
+    """What makes a deadline impossible."""
+
+    what: str
+    until_ms: int | None
+    remedy: str
+
+
+class ProposedErasureForm(TypedDict):
+    """What a request would do to one topic."""
+
+    way: str
+    deadline_ms: int | None
+    no_promise: str | None
+    """Why there is no deadline."""
+    earliest_ms: int
+    is_impossible: bool
+    hindrances: list[HindranceForm]
+    is_repeated: bool
+
+
+class ErasureProposalForm(TypedDict):
+    """`erase --dry-run`."""
+
+    id: str
+    keys: int
+    topics: dict[str, ProposedErasureForm]
+
+
+class RequestedErasureForm(TypedDict):
+    """What was asked for in one topic."""
+
+    state: str
+    way: str
+    deadline_ms: int | None
+    is_repeated: bool
+
+
+class ErasureRequestForm(TypedDict):
+    """`erase`."""
+
+    id: str
+    topics: dict[str, RequestedErasureForm]
+
+
+class KeyHashesForm(TypedDict):
+    """`erase --hash`."""
+
+    key_hashes: list[str]
+
+
+class ErasureRowForm(TypedDict):
+    """How far an erasure is in one topic."""
+
+    id: str
+    topic: str
+    keys: int
+    way: str
+    state: str
+    states: dict[str, int]
+    """When it reached each state, in ms."""
+    next_ms: int | None
+    deadline_ms: int | None
+    is_overdue: bool
+    delay_ms: int
+    blocked: list[str]
+    reason: str
+
+
+class ErasuresForm(TypedDict):
+    """`erasure list`, `erasure verify`."""
+
+    erasures: list[ErasureRowForm]
+
+
+class BoundForm(TypedDict):
+    """Below which offset no record of the keys is to be."""
+
+    topic_partition: str
+    end_offset: int
+    key_hash: str | None
+
+
+class ErasureDetailsForm(ErasureRowForm):
+    """The same with what was asked for."""
+
+    key_hashes: list[str]
+    secret_fingerprint: str
+    bounds: list[BoundForm]
+
+
+class ShownErasureForm(TypedDict):
+    """`erasure show`."""
+
+    erasures: list[ErasureDetailsForm]
+
+
+class ReceiptRowForm(TypedDict):
+    """One receipt."""
+
+    number: int
+    id: str
+    kind: str
+    topic: str | None
+    done_ms: int
+    files: int
+    bytes: int
+    key_id: str
+
+
+class ReceiptsForm(TypedDict):
+    """`receipt list`."""
+
+    receipts: list[ReceiptRowForm]
+
+
+class FindingForm(TypedDict):
+    """One thing that is wrong with a chain of receipts."""
+
+    flaw: str
+    text: str
+    files: list[str]
+    sequences: list[int]
+
+
+class ReceiptCheckForm(TypedDict):
+    """`receipt verify`."""
+
+    receipts: int
+    first: int | None
+    last: int | None
+    key_ids: list[str]
+    findings: list[FindingForm]
+    is_sound: bool
+
+
+class ExportedReceiptsForm(TypedDict):
+    """`receipt export`."""
+
+    folder: str
+    receipts: int
+
+
+class ForeignSegmentForm(TypedDict):
+    """A segment that another program has brought in."""
+
+    path: str
+    base_offset: int
+    last_offset: int
+    records: int
+    bytes: int
+
+
+class NothingToRepairForm(TypedDict):
+    """`repair`, where nothing is to be done."""
+
+    topic: str
+    is_repaired: bool
+    happened: None
+
+
+class RepairForm(TypedDict):
+    """`repair`."""
+
+    topic: str
+    is_repaired: bool
+    is_adoption: bool
+    happened: str
+    foreign: list[str]
+    belongs_to_snapshot: int | None
+    current_snapshot: int | None
+    files_back: list[str]
+    files_gone: list[str]
+    lost_offsets: dict[str, list[list[int]]]
+    """First and last of each range, by topic-partition."""
+    is_lost_exact: bool
+    foreign_segments: dict[str, list[ForeignSegmentForm]]
+    broken: list[str]
+
+
+class ConditionForm(TypedDict):
+    """Something that is wrong."""
+
+    condition: str
+    subject: str
+    topic: str | None
+    since_ms: int
+    text: str
+    is_announced: bool
+    told: list[str]
+
+
+class MessageForm(TypedDict):
+    """A message as it is sent."""
+
+    id: str
+    home: str
+    title: str
+    text: str
+    events: list[dict[str, Any]]
+
+
+class SentMessageForm(MessageForm):
+    """A message that was sent."""
+
+    way: str
+
+
+class NotifiedForm(TypedDict):
+    """`notify`, `notify --once`: a document for each look."""
+
+    conditions: list[ConditionForm]
+    sent: list[SentMessageForm]
+    not_delivered: dict[str, str]
+
+
+class NotifyLeftAloneForm(TypedDict):
+    """`notify`, where another one is at work."""
+
+    left_alone: str
+
+
+class NotifyPreviewForm(TypedDict):
+    """`notify --dry-run`."""
+
+    conditions: list[ConditionForm]
+    would_send: dict[str, list[MessageForm]]
+
+
+class WayForm(TypedDict):
+    """Whether a trial message arrived."""
+
+    way: str
+    place: str
+    failed: str | None
+
+
+class NotifyTrialForm(TypedDict):
+    """`notify --test`."""
+
+    ways: list[WayForm]
+
+
+class ProbeForm(TypedDict):
+    """A promise of a catalog, tried."""
+
+    name: str
+    promise: str
+    answer: str
+    """kept, broken or not_looked_at."""
+    seen: str
+    follows: str | None
+
+
+class CatalogDoctorForm(TypedDict):
+    """`doctor --catalog`."""
+
+    catalog: str
+    answer: str
+    verdict: str
+    probes: list[ProbeForm]
+    hints: list[str]
+    swept: list[str]
+    left: list[str]
+
+
+class SparkPackForm(TypedDict):
+    """`spark-pack`."""
+
+    archive: str
+    python: str
+    always: list[str]
+    object_storage: list[str]
+    kafka: list[str]
