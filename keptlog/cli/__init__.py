@@ -20,7 +20,7 @@ import click
 
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
-from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_STOPPED, begin_answer, print_json_error
+from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_STOPPED, begin_answer, print_json_error, tell_wrong
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 
@@ -160,7 +160,7 @@ def _drop_stdout() -> None:
 
 
 def _fail(message: str, code: int, error: BaseException, action: Action = Action.FIX_CONFIG) -> NoReturn:
-    click.echo(f"keptlog: {' '.join(message.split())}", err=True)
+    tell_wrong(message)
     # It may be the command line itself that can't be understood.
     if "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv):
         print_json_error(type(error).__name__, message, action)

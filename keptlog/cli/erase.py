@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from keptlog.cli.arguments import topics_argument
+from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
@@ -280,7 +281,7 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
                 "since": iso_time(row.erasure.reached[-1].at_ms),
                 "next": row.next_told(now_ms),
                 "deadline": _time(row.erasure.deadline_ms),
-                "overdue": "OVERDUE" if row.erasure.is_overdue(now_ms) else None,
+                "overdue": Wrong("OVERDUE") if row.erasure.is_overdue(now_ms) else None,
             }
             for row in found.rows
         ]

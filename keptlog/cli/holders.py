@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-import click
-
+from keptlog.cli.output import tell_wrong
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.holder import Holder, Holdings, Terms
 from keptlog.passes.observer import Overview
@@ -39,4 +38,4 @@ def tell_late(holders: Iterable[Holder]) -> None:
     """One line on stderr for each that is past its deadline."""
     for each in holders:
         if each.is_late:
-            click.echo(f"keptlog: {each}", err=True)
+            tell_wrong(str(each))

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 
 from keptlog.cli.arguments import logs_argument, topic_or_log_argument
+from keptlog.cli.colour import Wrong
 from keptlog.cli.holders import all_holders, holders_json
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -39,7 +40,7 @@ from keptlog.passes.verify import Outcome
 from keptlog.passes.verify_pass import by_check, verify_named
 from keptlog.table.store import LogStore
 
-_RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "not looked at"}
+_RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
 
 
 @click.command(short_help="Say what a clean would do now; changes nothing.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from keptlog.cli.colour import Wrong, wrong
 from keptlog.errors import Action, InvalidConfig, KeptlogError
 from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
@@ -95,14 +96,23 @@ def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
     cells = [columns, *[[_cell(row[column]) for column in columns] for row in rows]]
     widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     numeric = [all(isinstance(row[column], int | float) or row[column] is None for row in rows) for column in columns]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in cells
+    click.echo("  ".join(_padded(columns, widths, numeric)).rstrip())
+    for row, line in zip(rows, cells[1:], strict=True):
+        padded = _padded(line, widths, numeric)
+        # Spaces behind the last word are none of it.
+        padded[-1] = padded[-1].rstrip()
+        shown = [
+            wrong(cell) if isinstance(row[column], Wrong) else cell
+            for column, cell in zip(columns, padded, strict=True)
+        ]
+        click.echo("  ".join(shown).rstrip())
+
+
+def _padded(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
+    return [
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(line, widths, numeric, strict=True)
     ]
-    click.echo("\n".join(lines))
 
 
 def as_columns(row: Mapping[str, object]) -> dict[str, object]:
@@ -123,11 +133,16 @@ def _cell(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
+def tell_wrong(line: str) -> None:
+    """One line on stderr about what is wrong, or went wrong."""
+    click.echo(f"{wrong('keptlog:')} {' '.join(line.split())}", err=True)
+
+
 def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
     """One line on stderr for each log that failed, and exit code 1 if there is one."""
     for name, error in failed.items():
         text = " ".join(str(error).split())
-        click.echo(f"keptlog: {text if text.startswith(f'{name}:') else f'{name}: {text}'}", err=True)
+        tell_wrong(text if text.startswith(f"{name}:") else f"{name}: {text}")
     if failed:
         sys.exit(EXIT_FAILED)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.arguments import logs_argument
+from keptlog.cli.colour import Wrong, wrong
 from keptlog.cli.holders import all_holders, holders_json, late_here, tell_late
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -62,7 +63,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         print_table([_shown(_status_row(each), each, seen.now_ms) for each in assessments], empty=no_topics(failed))
         for each in assessments:
             if each.log.uncleanable:
-                click.echo(f"{each.log.topic_partition}: {each.log.uncleanable.told(seen.now_ms)}")
+                click.echo(f"{wrong(str(each.log.topic_partition))}: {each.log.uncleanable.told(seen.now_ms)}")
         for holder in all_holders(seen):
             if not holder.is_late:
                 click.echo(str(holder))
@@ -104,7 +105,7 @@ def _shown(row: dict[str, object], assessment: Assessment, now_ms: int) -> dict[
         "clean": size(int(str(row["clean_bytes"]))),
         "cleanable": size(int(str(row["cleanable_bytes"]))),
         "ratio": row["cleanable_ratio"],
-        "late by": duration(late_ms) if late_ms else None,
+        "late by": Wrong(duration(late_ms)) if late_ms else None,
         "oldest uncompacted": None if oldest_ms is None else glance(oldest_ms, now_ms),
         "due": row["trigger"] or (None if due_ms is None else glance(due_ms, now_ms)),
     }

@@ -215,13 +215,20 @@ class Restore:
                     writer.commit(reached | {partition: Position(record.offset + 1, as_of_ms)})
                     reached = {}
                     done.commit(sent, zero_timestamps + writer.zero_timestamps)
-                    total = done.records.total()
-                    self.progress(
-                        f"restored {counted(total, 'record')}, up to offset {record.offset} of {log.topic_partition}"
-                    )
+                    total, left = done.records.total(), _left(reader, log, record.offset)
+                    where = f"up to offset {record.offset} of {log.topic_partition}"
+                    self.progress(f"restored {counted(total, 'record')}, {where}; at most {left} are left")
             reached[partition] = Position(log.log_end_offset, started_ms)
         writer.commit(reached)
         done.commit(sent, zero_timestamps + writer.zero_timestamps)
+
+
+def _left(reader: Reader, current: Log, offset: int) -> int:
+    """How many records there can be behind an offset of one log, and in the logs after it."""
+    after = [log for log in reader.logs if log.topic_partition > current.topic_partition]
+    here = [segment for segment in current.segments if segment.last_offset > offset]
+    within = sum(min(each.record_count, each.last_offset - offset) for each in here)
+    return within + sum(segment.record_count for log in after for segment in log.segments)
 
 
 @dataclass

@@ -27,18 +27,18 @@ def restore_to_json_lines(reader: Reader, sink: BinaryIO, progress: Progress, *,
     Raises:
         StorageUnavailable: a segment was purged meanwhile, or storage can't be reached.
     """
-    count = 0
+    count, most = 0, _most(reader)
     for partition, record in reader.records(0, latest=latest):
         sink.write(to_json(partition, record).encode() + b"\n")
         count += 1
         if count % _PROGRESS_EVERY == 0:
-            progress(f"wrote {counted(count, 'record')}")
+            progress(_told(count, most))
     return count
 
 
 def restore_to_parquet(reader: Reader, sink: BinaryIO, progress: Progress, *, latest: bool = False) -> int:
     """The same as a Parquet file (``keptlog.sinks.parquet_file``)."""
-    count = 0
+    count, most = 0, _most(reader)
 
     def told(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         nonlocal count
@@ -46,7 +46,16 @@ def restore_to_parquet(reader: Reader, sink: BinaryIO, progress: Progress, *, la
             yield table
             before, count = count, count + table.num_rows
             if before // _PROGRESS_EVERY < count // _PROGRESS_EVERY:
-                progress(f"wrote {counted(count, 'record')}")
+                progress(_told(count, most))
 
     write_parquet(sink, told(table for log in reader.logs for table in reader.tables(log, latest=latest)))
     return count
+
+
+def _most(reader: Reader) -> int:
+    """How many records there can be: below the log start, or of keys that have a later one, some are left out."""
+    return sum(segment.record_count for log in reader.logs for segment in log.segments)
+
+
+def _told(count: int, most: int) -> str:
+    return f"wrote {counted(count, 'record')} of at most {most} ({count / most:.0%})"
