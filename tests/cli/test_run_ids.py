@@ -48,7 +48,8 @@ def test_a_deletion_is_repeated_under_its_run_id_and_deletes_no_more(
 ) -> None:
     keptlog("append", users, "--file", lines({"key": "a", "value": "1"}))
     first = keptlog("delete-records", users, "0", "--run-id", "drop-7", "--json", "--", "-1").json
-    assert (first["run_id"], first["is_repeated"], first["log_start_offset"], first["segments"]) == ("drop-7", False, 1, 1)
+    told = [first[name] for name in ("run_id", "is_repeated", "log_start_offset", "segments")]
+    assert told == ["drop-7", False, 1, 1]
     purge(keptlog, lines, monkeypatch)
     assert keptlog("delete-records", users, "0", "--run-id", "drop-7", "--json", "--", "-1").json == first | {
         "is_repeated": True

@@ -195,6 +195,8 @@ class IntakeForm(TypedDict):
     topic_partition: str
     records: int
     tombstones: int
+    reconciled: int
+    """Keys that were deleted here because they are gone there."""
     unkeyed: int
     from_offset: int
     end_offset: int
