@@ -18,13 +18,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StalePlan, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import WAIT_SECONDS
-from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, StoredSource
-from keptlog.sources.kafka_broker.part import BrokerPart
 from keptlog.sources.kafka_broker.ranges import broker_parts
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
@@ -33,7 +32,11 @@ from keptlog.sources.kafka_broker.topics import (
     tombstones_kept_ms,
     topic_settings,
 )
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.kafka_client.settings import ClientSettings
+    from keptlog.sources.kafka_broker.part import BrokerPart
+    from keptlog.table.store import LogStore
 
 DEFAULT_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 

@@ -15,18 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_topics
 from keptlog.table.chosen import whole
 from keptlog.table.deletion import Deletion, TopicDeletion
-from keptlog.table.purge_memory import PurgeMemory
-from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import one_line
 from keptlog.table.removal import not_deleted_error
 from keptlog.table.side_by_side import side_by_side
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.table.purge_memory import PurgeMemory
+    from keptlog.table.purge_receipt import PurgeReceipt
+    from keptlog.table.store import LogStore
 
 _TODO = "see to it that they can be, and purge again"
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.plan import RetentionPlan, make_retention_plan
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
-from keptlog.passes.names import NamedLogs
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.passes.names import NamedLogs
+    from keptlog.table.store import LogStore
 
 BEING_CLEANED = "it is being cleaned; its old segments go after that"
 
