@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -16,7 +16,9 @@ from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity
 from keptlog.sources.files import FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
-from keptlog.table.append import AppendResult
+
+if TYPE_CHECKING:
+    from keptlog.table.append import AppendResult
 
 _SHOWN = ("partition", "position", "first_offset", "last_offset")
 _SUMS = ("records", "skipped", "bytes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,21 +19,21 @@ from keptlog.cli.output import (
     print_json,
     print_table,
 )
+from keptlog.cli.status import unopened_store
 from keptlog.errors import KeptlogError
 from keptlog.home import open_home
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.holder import Holder
 from keptlog.log.plan import describe_step
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.notify.checks import leave_checks
-from keptlog.passes.holders import THIS_MACHINE, judged_here, look_for_holders
+from keptlog.passes.clean import clean_plan
 from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.observer import observe
-from keptlog.passes.verify import Outcome
-from keptlog.passes.verify_pass import by_check, verify_named
-from keptlog.table.store import LogStore
+from keptlog.passes.retain import retention_plan
 
-_RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "not looked at"}
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 
 @click.command(short_help="Say what a clean would do now; changes nothing.")
@@ -44,11 +45,12 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 
     Then what holds superseded bytes until when, as far as tables tell; explain and verify look at the storage too.
     """
-    home, now_ms = open_home(), clock_ms()
-    seen = observe(home.store, names, now_ms=now_ms)
+    store, now_ms = unopened_store(), clock_ms()
+    broker = BrokerConfig.of(store.broker_settings)
+    seen = observe(store, names, now_ms=now_ms)
     refuse_unknown(seen.unreadable)
-    made = home.cleaner().plan_for(seen.logs, now_ms, requested=requested)
-    retention = home.retainer.plan(seen.logs, now_ms)
+    made = clean_plan(seen.logs, broker, now_ms, requested=requested)
+    retention = retention_plan(seen.logs, broker, now_ms)
     if as_json:
         holders = holders_json(all_holders(seen))
         print_json(asdict(made) | {"retention": asdict(retention)["steps"], "holders": holders})
@@ -91,6 +93,8 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
 
 def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[list[Holder], list[str]]:
     """What holds bytes of a log, and what could not be looked at."""
+    from keptlog.passes.holders import look_for_holders  # noqa: PLC0415  # a plan needs none of it
+
     try:
         found = look_for_holders(store, topic, now_ms)
     except KeptlogError as error:
@@ -106,6 +110,12 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
 
     G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline.
     """
+    from keptlog.notify.checks import leave_checks  # noqa: PLC0415  # a plan needs none of this
+    from keptlog.passes.holders import THIS_MACHINE, judged_here  # noqa: PLC0415
+    from keptlog.passes.verify import Outcome  # noqa: PLC0415
+    from keptlog.passes.verify_pass import by_check, verify_named  # noqa: PLC0415
+
+    told = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "not looked at"}
     home, now_ms = open_home(), clock_ms()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
@@ -114,7 +124,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     if here := judged_here(home.holdings_here, now_ms):
         found[THIS_MACHINE] = [here]
     rows = [
-        {"topic-partition": name, "check": check.name, "result": _RESULTS[check.outcome], "what": check.description}
+        {"topic-partition": name, "check": check.name, "result": told[check.outcome], "what": check.description}
         for name, checks in found.items()
         # For people, a topic that can't be read is one line on stderr, and not one for each check.
         if as_json or name not in named.unreadable

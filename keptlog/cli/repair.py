@@ -8,14 +8,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.passes.repair import RepairProposal, Span
-from keptlog.passes.verify import CheckResult
+
+if TYPE_CHECKING:
+    from keptlog.passes.repair import RepairProposal, Span
+    from keptlog.passes.verify import CheckResult
 
 _SHOWN = 20
 

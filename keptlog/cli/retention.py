@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,9 @@ from keptlog.log.segment import total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs, refuse_unknown
-from keptlog.passes.retain import RetentionResult
+
+if TYPE_CHECKING:
+    from keptlog.passes.retain import RetentionResult
 
 
 @click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")

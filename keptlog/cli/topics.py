@@ -11,6 +11,7 @@ import click
 from keptlog.cli.apply import apply, export
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
 from keptlog.cli.purged import deletion_numbers, print_deletion
+from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE
@@ -19,7 +20,6 @@ from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
 from keptlog.table.embedded import unfinished_deletion
-from keptlog.table.topics import Topic
 
 config_option = click.option(
     "--config",
@@ -61,22 +61,19 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
 @json_option
 def list_topics(*, as_json: bool) -> None:
     """List all topics."""
-    store = open_home().store
-    topics: list[Topic] = []
+    store = unopened_store()
+    rows: list[dict[str, object]] = []
     unreadable: dict[str, KeptlogError] = {}
     for name in store.topics():
         try:
-            topics.append(store.describe_topic(name))
+            partitions, config = store.config(name)
+            rows.append({"topic": name, "partitions": partitions, "cleanup.policy": ",".join(config.cleanup_policy)})
         except UnknownTopic:
             # It was deleted just now.
             continue
         except KeptlogError as error:
             unreadable[name] = error
     unreadable |= {name: unfinished_deletion(name) for name in store.being_deleted()}
-    rows = [
-        {"topic": each.name, "partitions": each.partitions, "cleanup.policy": ",".join(each.config.cleanup_policy)}
-        for each in topics
-    ]
     if as_json:
         print_json(rows)
     else:

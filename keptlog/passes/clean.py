@@ -93,6 +93,14 @@ def _is_in_legs(step: CleanStep) -> bool:
     return isinstance(step, Compact) and len(step.legs) > 1
 
 
+def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
+    """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
+    if not broker.log_cleaner_enable:
+        return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
+    tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
+    return make_plan((assess(log, now_ms) for log in tried), now_ms, broker, requested=requested)
+
+
 @dataclass(frozen=True, slots=True)
 class Cleaner:
     """Cleans the logs of one store with one Spark engine. ``monotonic_ms`` tells how long that takes."""
@@ -114,10 +122,7 @@ class Cleaner:
 
     def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> CleanPlan:
         """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
-        if not self.broker.log_cleaner_enable:
-            return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
-        tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
-        return make_plan((assess(log, now_ms) for log in tried), now_ms, self.broker, requested=requested)
+        return clean_plan(logs, self.broker, now_ms, requested=requested)
 
     def begin(self, names: Iterable[str], run_id: str, *, now_ms: int, requested: bool = False) -> Pass:
         """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed.
