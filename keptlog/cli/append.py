@@ -11,13 +11,13 @@ import click
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option, size
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
-from keptlog.ingest.offset_files import FileIngest, FileIntake
 from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity
 from keptlog.sources.files import FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
 
 if TYPE_CHECKING:
+    from keptlog.ingest.offset_files import FileIngest, FileIntake
     from keptlog.table.append import AppendResult
 
 _SHOWN = ("partition", "position", "first_offset", "last_offset")
@@ -123,6 +123,8 @@ def append(  # noqa: PLR0913
     store = open_home().store
     try:
         if keeps_offsets:
+            from keptlog.ingest.offset_files import FileIngest  # noqa: PLC0415
+
             source = SourceIdentity(source_topic or topic)
             ingest = FileIngest(store, topic, source, run_id or new_id(), new_id, skip_existing)
             _print_intakes(ingest, ingest.ingest(files), as_json=as_json)

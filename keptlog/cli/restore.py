@@ -13,7 +13,6 @@ from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_st
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
 
 if TYPE_CHECKING:
@@ -115,6 +114,8 @@ def _print(done: RestoreResult, bootstrap: str) -> None:
 
 
 def _to_file(topic: str, options: _Options) -> None:
+    from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet  # noqa: PLC0415
+
     if options.file is None:
         raise InvalidConfig(f"--to {options.to} needs a FILE: keptlog restore {topic} --to {options.to} FILE")
     progress, reader = progress_to_stderr(quiet=options.quiet), open_home().store.reader(topic)
