@@ -19,6 +19,7 @@ from keptlog.sources.parquet_columns import ROWS
 if TYPE_CHECKING:
     from keptlog.ingest.offset_files import FileIngest, FileIntake
     from keptlog.table.append import AppendResult
+    from keptlog.table.store import LogStore
 
 _SHOWN = ("partition", "position", "first_offset", "last_offset")
 _SUMS = ("records", "skipped", "bytes")
@@ -123,10 +124,8 @@ def append(  # noqa: PLR0913
     store = open_home().store
     try:
         if keeps_offsets:
-            from keptlog.ingest.offset_files import FileIngest  # noqa: PLC0415
-
             source = SourceIdentity(source_topic or topic)
-            ingest = FileIngest(store, topic, source, run_id or new_id(), new_id, skip_existing)
+            ingest = _file_ingest(store, topic, source, run_id or new_id(), skip_existing=skip_existing)
             _print_intakes(ingest, ingest.ingest(files), as_json=as_json)
         else:
             _print_appended(
@@ -134,6 +133,14 @@ def append(  # noqa: PLR0913
             )
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
+
+
+def _file_ingest(
+    store: LogStore, topic: str, source: SourceIdentity, run_id: str, *, skip_existing: bool
+) -> FileIngest:
+    from keptlog.ingest.offset_files import FileIngest  # noqa: PLC0415
+
+    return FileIngest(store, topic, source, run_id, new_id, skip_existing)
 
 
 def _reading(how: How) -> Reading:
