@@ -1,6 +1,7 @@
 """What a command imports before it answers: that, and not its work, is what most of them take.
 
-Each runs in a process of its own, which tells at its end which of the large libraries it has imported. No time is named: a test that measures one fails on a busy machine.
+Each runs in a process of its own, which tells at its end which of the large libraries it has imported. No time is
+named: a test that measures one fails on a busy machine.
 """
 
 from __future__ import annotations
