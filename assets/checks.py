@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -33,8 +34,10 @@ from keptlog.notify.checks import leave_checks
 from keptlog.passes.holders import GONE_IN_TIME, check_gone
 from keptlog.passes.verify import CHECKS, Check, CheckResult, Outcome, verify_log
 from keptlog.passes.verify_pass import what_broke
-from keptlog.table.store import LogStore
-from keptlog.table.topics import Topic
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
+    from keptlog.table.topics import Topic
 
 _CLEANED = Check("cleaned", "", "The last clean of every topic-partition landed; if not, the reason stands here.")
 _OF_LOGS = (*CHECKS, GONE_IN_TIME)

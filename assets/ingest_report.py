@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -21,13 +22,15 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage
 from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError
-from keptlog.ingest.ingest_pass import Ingest
-from keptlog.ingest.lag import LogLag
-from keptlog.ingest.plans import IngestPlans
-from keptlog.ingest.result import IngestResult, Intake
 from keptlog.log.counted import counted
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.ingest.ingest_pass import Ingest
+    from keptlog.ingest.lag import LogLag
+    from keptlog.ingest.plans import IngestPlans
+    from keptlog.ingest.result import IngestResult, Intake
+    from keptlog.table.store import LogStore
 
 FAILED_AT_TAG = "keptlog/ingest_failed_at"
 """On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic."""

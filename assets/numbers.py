@@ -7,7 +7,7 @@ topic-partition is one event, with a table of its new segments. Kafka's metrics 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -20,8 +20,10 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.clean import Pass
 from keptlog.passes.observer import Overview, record_count
+
+if TYPE_CHECKING:
+    from keptlog.passes.clean import Pass
 
 _SEGMENTS_TOLD = 100
 """Of a clean: Dagster keeps each of them for good."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -25,9 +26,11 @@ from keptlog.log.assessment import assess
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.clean import Pass
 from keptlog.passes.observer import Overview, observe
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.passes.clean import Pass
+    from keptlog.table.store import LogStore
 
 
 def run_id_of(context: Context) -> str:

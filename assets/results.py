@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -20,8 +21,10 @@ from keptlog.dagster.assets.numbers import Metadata, materializations, unchanged
 from keptlog.dagster.assets.report import told_of_topics
 from keptlog.log.assessment import Assessment
 from keptlog.log.metrics import metrics_by_log
-from keptlog.passes.clean import Pass
-from keptlog.passes.observer import Overview
+
+if TYPE_CHECKING:
+    from keptlog.passes.clean import Pass
+    from keptlog.passes.observer import Overview
 
 
 def results(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import dagster as dg
 
 from keptlog.dagster.assets.asset_topic import AssetTopic
@@ -12,14 +14,20 @@ from keptlog.table.embedded import NAMESPACE
 
 def table_metadata(topic: AssetTopic) -> Metadata:
     """Where the table is, what it is called, and its columns."""
-    columns = [
-        dg.TableColumn(field.name, str(field.type), constraints=dg.TableColumnConstraints(nullable=field.nullable))
-        for field in SCHEMA
-    ]
     return {
         "location": dg.MetadataValue.path(topic.location),
         "dagster/table_name": f"{NAMESPACE}.{topic.name}",
         "dagster/uri": topic.location,
         "dagster/storage_kind": "iceberg",
-        "dagster/column_schema": dg.MetadataValue.table_schema(dg.TableSchema(columns)),
+        "dagster/column_schema": _columns(),
     }
+
+
+@cache
+def _columns() -> dg.TableSchemaMetadataValue:
+    """The same of all topics."""
+    columns = [
+        dg.TableColumn(field.name, str(field.type), constraints=dg.TableColumnConstraints(nullable=field.nullable))
+        for field in SCHEMA
+    ]
+    return dg.MetadataValue.table_schema(dg.TableSchema(columns))

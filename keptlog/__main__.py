@@ -1,6 +1,6 @@
 """``python -m keptlog`` is the ``keptlog`` command."""
 
-from keptlog.cli import main
+from keptlog.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

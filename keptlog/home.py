@@ -10,14 +10,15 @@ Spark's settings stand in a ``spark.properties`` in the home, and where it runs 
 
 How a real broker is reached is said the same way, under librdkafka's names: a ``kafka.properties`` in the home, or
 ``KEPTLOG_KAFKA_SASL_PASSWORD=…``.
+
+What is behind a call is imported when it is called: whoever needs a clock, or where the home is, waits for no catalog,
+and who appends for no Spark.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,28 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from keptlog import __version__
-from keptlog.engine.tasks import Sizes
-from keptlog.ingest.ingest_pass import Ingest
-from keptlog.kafka_client.settings import ClientSettings, is_secret
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.holder import Holdings, Terms
-from keptlog.log.plan import CleanPlan
-from keptlog.log.record import NewRecord, Record
-from keptlog.log.setting import Origin
-from keptlog.notify.checks import leave_checks
-from keptlog.passes.apply import Applied, Applier
-from keptlog.passes.clean import Cleaner, Pass
-from keptlog.passes.erase import Eraser
 from keptlog.passes.names import named_logs, refuse_unknown
-from keptlog.passes.purge import Purger
-from keptlog.passes.readers import Readers
-from keptlog.passes.receipts import Receipts
-from keptlog.passes.repair import Repairer, RepairProposal
-from keptlog.passes.retain import Retainer
-from keptlog.passes.verify import CheckResult
-from keptlog.passes.verify_pass import by_check, verify_named
-from keptlog.receipts.key_files import signing_key, trusted_keys
-from keptlog.receipts.receipt import Draft
 from keptlog.settings import (
     BROKER_FILE,
     broker_settings,
@@ -58,31 +39,32 @@ from keptlog.settings import (
     spark_master,
     spark_settings,
 )
-from keptlog.spark.jobs import spark_engine
-from keptlog.spark.local_folders import left_folders
-from keptlog.spark.session import start_session
-from keptlog.storage.erasure_secret import load_hasher
-from keptlog.storage.throttle import Throttle
-from keptlog.table.append import AppendResult
-from keptlog.table.cache import TopicCache
-from keptlog.table.catalog import EmbeddedCatalog, open_catalog
-from keptlog.table.chosen import ChosenTopics, whole
-from keptlog.table.drafts import Seal
-from keptlog.table.purge_memory import PurgeMemory
-from keptlog.table.receipt_chain import ReceiptChain
-from keptlog.table.side_by_side import AT_ONCE
-from keptlog.table.store import LogStore
-from keptlog.table.topics import Topic
-from keptlog.topics_file.reading import load_topics
 from keptlog.whole_file import warn_of_readers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from keptlog.engine.engine import Engine
+    from keptlog.ingest.ingest_pass import Ingest
+    from keptlog.kafka_client.settings import ClientSettings
+    from keptlog.log.holder import Holdings
+    from keptlog.log.plan import CleanPlan
+    from keptlog.log.record import NewRecord, Record
+    from keptlog.passes.apply import Applied, Applier
+    from keptlog.passes.clean import Cleaner, Pass
+    from keptlog.passes.erase import Eraser
+    from keptlog.passes.purge import Purger
+    from keptlog.passes.readers import Readers
+    from keptlog.passes.receipts import Receipts
+    from keptlog.passes.repair import Repairer, RepairProposal
+    from keptlog.passes.retain import Retainer
+    from keptlog.passes.verify import CheckResult
+    from keptlog.table.append import AppendResult
+    from keptlog.table.store import LogStore
+    from keptlog.table.topics import Topic
+
 _PURGES_AT_ONCE = 8
 """Of topics in a far storage; each keeps a list of its files in memory."""
-_LEAST_ROW_GROUP_BYTES = 2**20
-"""In smaller row groups the headers weigh more than the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +85,8 @@ class Home:
 
     def only(self, patterns: Sequence[str]) -> Home:
         """The same home with those topics alone whose names fit a pattern (``crm.*``); it knows no others."""
+        from keptlog.table.chosen import ChosenTopics
+
         return replace(self, store=ChosenTopics(self.store, patterns))
 
     def topics(self) -> list[str]:
@@ -150,6 +134,8 @@ class Home:
         Raises:
             InvalidConfig: something of the file can't be accepted; says what, with the lines. Nothing was changed.
         """
+        from keptlog.topics_file.reading import load_topics
+
         plan = self.applier.plan(load_topics(Path(file)), delete)
         return self.applier.carry_out(plan, now_ms if now_ms is not None else wall_clock_ms())
 
@@ -218,6 +204,9 @@ class Home:
         ok, broken or, where a file could not be had, not looked at. Every byte is read. What can't be read breaks its
         own log, or stands there under its topic, and stops no other.
         """
+        from keptlog.notify.checks import leave_checks
+        from keptlog.passes.verify_pass import by_check, verify_named
+
         named = named_logs(self.store, names)
         refuse_unknown(named.unreadable)
         found = verify_named(self.store, named, now_ms if now_ms is not None else wall_clock_ms())
@@ -246,57 +235,87 @@ class Home:
 
         Planning and committing need none.
         """
-        engine = spark_engine(session or _no_session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
-        return Cleaner(self.store, engine, self.broker, monotonic_ms)
+        from keptlog.passes.clean import Cleaner
+
+        return Cleaner(self.store, self._engine(session or _no_session), self.broker, monotonic_ms)
 
     @property
     def applier(self) -> Applier:
         """What compares the topics of this home with what is declared of them, and brings them there."""
+        from keptlog.passes.apply import Applier
+        from keptlog.table.side_by_side import AT_ONCE
+
         return Applier(self.store, new_id, 1 if self._is_embedded else AT_ONCE)
 
     @property
     def retainer(self) -> Retainer:
         """What removes old segments from this home's logs."""
+        from keptlog.passes.retain import Retainer
+
         return Retainer(self.store, self.broker)
 
     @property
     def repairer(self) -> Repairer:
         """What mends topics of this home whose snapshot somebody else has moved."""
+        from keptlog.passes.repair import Repairer
+
         return Repairer(self.store)
 
     @property
     def readers(self) -> Readers:
         """The registered readers of this home's topics, for whom tombstones wait: add, read, commit, list, remove."""
+        from keptlog.passes.readers import Readers
+
         return Readers(self.store, new_id)
 
     @property
     def purger(self) -> Purger:
         """What deletes the files of this home that were replaced."""
+        from keptlog.passes.purge import Purger
+        from keptlog.table.purge_memory import PurgeMemory
+
         settings, is_far = self.store.clock_guard.broker_settings, not self._is_embedded
         memory = PurgeMemory(self.path, settings, is_made=is_far)
         return Purger(self.store, memory, at_once=_PURGES_AT_ONCE if is_far else 1)
 
     @property
     def _is_embedded(self) -> bool:
+        from keptlog.table.catalog import EmbeddedCatalog
+
         return isinstance(self.store.committer.catalog, EmbeddedCatalog)
 
     @property
     def eraser(self) -> Eraser:
         """What erases keys from this home's topics, by their deadline."""
+        from keptlog.passes.erase import Eraser
+        from keptlog.storage.erasure_secret import load_hasher
+
         hasher = partial(load_hasher, self.path, os.environ, lambda: secrets.token_bytes(32))
-        session = partial(spark_session, self.path)
-        engine = spark_engine(session, self.store.files, sizes_of(self.broker), throttle_of(self.broker))
+        engine = self._engine(partial(spark_session, self.path))
         return Eraser(self.store, engine, hasher, new_id, self.broker.keptlog_purge_interval_ms)
 
     @property
     def holdings_here(self) -> Holdings:
         """What lies on this machine and may be of any topic: folders of Sparks that are gone, what looks remembered."""
+        from keptlog.log.holder import Holdings, Terms
+        from keptlog.spark.local_folders import left_folders
+        from keptlog.table.cache import TopicCache
+        from keptlog.table.chosen import whole
+
         held = (*left_folders(), *TopicCache(self.path).outdated(whole(self.store).metadata_locations()))
         return Holdings("", Terms(0, self.broker.keptlog_purge_interval_ms), held)
 
     def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
         """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""
+        from keptlog.ingest.ingest_pass import Ingest
+        from keptlog.spark.jobs import spark_engine
+
         return Ingest(self.store, spark_engine(session, self.store.files), wall_clock_ms)
+
+    def _engine(self, session: Callable[[], SparkSession]) -> Engine:
+        from keptlog.spark.bounded import bounded_engine
+
+        return bounded_engine(session, self.store.files, self.broker, (time.monotonic, time.sleep))
 
 
 def open_home(path: Path | str | None = None, environment: Mapping[str, str] = os.environ) -> Home:
@@ -306,6 +325,14 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
         InvalidConfig: a broker setting is unknown or out of range.
         StorageUnavailable: the catalog can't be opened.
     """
+    from keptlog.passes.receipts import Receipts
+    from keptlog.receipts.key_files import signing_key, trusted_keys
+    from keptlog.table.cache import TopicCache
+    from keptlog.table.catalog import EmbeddedCatalog, open_catalog
+    from keptlog.table.drafts import in_turn
+    from keptlog.table.receipt_chain import ReceiptChain
+    from keptlog.table.store import LogStore
+
     path = home_folder(Path(path)) if path else home_path(environment)
     settings = broker_settings(path / BROKER_FILE, environment)
     catalog = open_catalog(path)
@@ -313,39 +340,8 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     store = LogStore(catalog, settings, time.sleep, new_id, cache)
     store.clock_guard.clock_ms = wall_clock_ms
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
-    store.seal = _one_at_a_time(chain.append)
+    store.seal = in_turn(chain.append)
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
-
-
-def _one_at_a_time(seal: Seal) -> Seal:
-    """The same; topics that are purged side by side would only lose races to each other."""
-    lock = threading.Lock()
-
-    def sealed(drafts: Sequence[Draft]) -> object:
-        with lock:
-            return seal(drafts)
-
-    return sealed
-
-
-def throttle_of(broker: BrokerConfig) -> Throttle | None:
-    """The rate of one clean, a thread's share of ``log.cleaner.io.max.bytes.per.second``; null without a limit."""
-    limit = broker.log_cleaner_io_max_bytes_per_second
-    if not 0 < limit < sys.float_info.max:
-        return None
-    return Throttle(limit / broker.log_cleaner_threads, time.monotonic, time.sleep)
-
-
-def sizes_of(broker: BrokerConfig) -> Sizes:
-    """How a clean is cut: ``log.cleaner.io.buffer.size`` bounds what it gathers for a row group, if somebody set it.
-
-    Kafka's default of 512 KiB would make row groups that every later reader pays for.
-    """
-    is_set = any(
-        each.setting.name == "log.cleaner.io.buffer.size" and each.origin is Origin.BROKER for each in broker.resolved
-    )
-    share_bytes = broker.log_cleaner_io_buffer_size // broker.log_cleaner_threads
-    return Sizes(row_group_bytes=max(share_bytes, _LEAST_ROW_GROUP_BYTES)) if is_set else Sizes()
 
 
 def _no_session() -> NoReturn:
@@ -361,6 +357,8 @@ def spark_session(home: Path | None = None) -> SparkSession:
         InvalidConfig: Java is missing or too old, or a setting can't be read.
         StorageUnavailable: the master can't be reached.
     """
+    from keptlog.spark.session import start_session
+
     return start_session(spark_master(), spark_settings(home or home_path()))
 
 
@@ -387,6 +385,8 @@ def client_settings(
     Raises:
         InvalidConfig: the file can't be read, or a setting is refused.
     """
+    from keptlog.kafka_client.settings import ClientSettings, is_secret
+
     path = file or home / "kafka.properties"
     settings = read_properties(path) if file or path.is_file() else {}
     if any(is_secret(name) for name in settings):

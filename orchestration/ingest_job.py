@@ -5,6 +5,8 @@ It has one op, because an ingest is one pass: look, read on Spark, commit each t
 are stored, so that is what a retry does.
 """
 
+from typing import TYPE_CHECKING
+
 import dagster as dg
 from pydantic import Field
 
@@ -13,10 +15,11 @@ from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
 from keptlog.errors import InvalidConfig
-from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 
 class IngestConfig(dg.Config):
@@ -77,6 +80,8 @@ def ingest_job(mount: Mount) -> dg.JobDefinition:
 
 
 def _ingest(run: Run, config: IngestConfig) -> None:
+    from keptlog.ingest.kafka_brokers import KafkaBrokers  # noqa: PLC0415  # a run needs it, loading does not
+
     now_ms = run.now_ms()
     with telling_outages(run.context, now_ms):
         only = {TopicPartition.parse(name) for name in config.topic_partitions}
@@ -92,12 +97,14 @@ def _ingest(run: Run, config: IngestConfig) -> None:
         run_ingest(run, ingest, plans.only(only) if only else plans, now_ms)
 
 
-def _topics(config: IngestConfig, only: set[TopicPartition], store: LogStore) -> dict[str, str]:
+def _topics(config: IngestConfig, only: set[TopicPartition], store: "LogStore") -> dict[str, str]:
     """Topics here to their names at the broker.
 
     Raises:
         InvalidConfig: what is named does not fit together, or nothing is named and nothing known.
     """
+    from keptlog.ingest.kafka_brokers import topics_from_brokers  # noqa: PLC0415  # as above
+
     if config.topics and only:
         raise InvalidConfig("topics and topic_partitions are both given: give one of the two")
     if config.into:

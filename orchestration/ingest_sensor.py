@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -25,11 +26,13 @@ from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig
-from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import next_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import backoff_of
+
+if TYPE_CHECKING:
+    from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
 
 INGEST_LAG_SENSOR = "ingest_lag_sensor"
 TRIGGER = "consumer_lag"

@@ -27,7 +27,6 @@ from keptlog.passes.watch import (
     spark_evidence,
     without_catalog,
 )
-from keptlog.table.chosen import Patterns
 
 NOTIFY_SENSOR = "notify_sensor"
 NOBODY = "nobody is told of anything: set KEPTLOG_NOTIFY_WEBHOOK_URL or another way to reach people (docs/notify.md)"
@@ -86,6 +85,8 @@ def _look(tick: Tick, limits: Thresholds) -> Sighting:
 
 
 def _meant(patterns: list[str]) -> Callable[[str], bool]:
+    from keptlog.table.chosen import Patterns  # noqa: PLC0415  # a tick needs it, loading does not
+
     chosen = Patterns(tuple(patterns))
     return lambda topic: not patterns or chosen.fits(topic)
 

@@ -1,6 +1,7 @@
 """The job that purges: deletes for good what cleans and retention have replaced, and needs no Spark."""
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
@@ -15,8 +16,9 @@ from keptlog.log.counted import counted
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.open_erasures import ErasureNeed
 from keptlog.passes.observer import observe
-from keptlog.table.drafts import Sealing
-from keptlog.table.held import held_lines
+
+if TYPE_CHECKING:
+    from keptlog.table.drafts import Sealing
 
 
 class PurgeConfig(dg.Config):
@@ -53,6 +55,8 @@ def purge_job(mount: Mount) -> dg.JobDefinition:
 
 
 def _purge(run: Run, config: PurgeConfig) -> None:
+    from keptlog.table.held import held_lines  # noqa: PLC0415  # a run needs it, loading does not
+
     context, log_store, changed = run.context, run.log_store, set[str]()
     now_ms = run.now_ms()
     result = log_store.purger.purge(config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms)
@@ -93,7 +97,7 @@ def _check_gone(run: Run, changed: Collection[str], now_ms: int) -> None:
             run.context.log_event(as_evaluation(evaluated))  # type: ignore[arg-type]  # it takes them, undeclared
 
 
-def _tell_sealing(context: Context, topic: str, sealing: Sealing) -> None:
+def _tell_sealing(context: Context, topic: str, sealing: "Sealing") -> None:
     for receipt_id in sealing.sealed:
         context.log.info("%s: receipt %s", topic, receipt_id)
     for receipt_id in sealing.waiting:

@@ -11,6 +11,7 @@ is enough to be worth a run, but not for ever.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
@@ -19,7 +20,9 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings
 from keptlog.ingest.lag import LagThreshold
-from keptlog.kafka_client.settings import ClientSettings
+
+if TYPE_CHECKING:
+    from keptlog.kafka_client.settings import ClientSettings
 
 MIN_LAG = "KEPTLOG_INGEST_MIN_LAG"
 MAX_WAIT_MS = "KEPTLOG_INGEST_MAX_WAIT_MS"

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keptlog.errors import InvalidConfig
-from keptlog.table.record_stream import RecordStream
 
 if TYPE_CHECKING:
     import polars as pl
 
     from keptlog.dagster.resources.spark import SessionSource
+    from keptlog.table.record_stream import RecordStream
 
-Loaded = Callable[[RecordStream, "SessionSource"], object]
+Loaded = Callable[["RecordStream", "SessionSource"], object]
 
 
 def loaded_as(annotation: Any, of: str) -> Loaded:

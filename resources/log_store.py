@@ -18,19 +18,20 @@ import dagster as dg
 from pydantic import Field
 
 from keptlog.home import Home, monotonic_ms, open_home
-from keptlog.ingest.ingest_pass import Ingest
-from keptlog.log.broker import BrokerConfig
-from keptlog.log.holder import Holdings
-from keptlog.passes.clean import Cleaner
-from keptlog.passes.erase import Eraser
 from keptlog.passes.observer import Observer
-from keptlog.passes.purge import Purger
-from keptlog.passes.retain import Retainer
 from keptlog.settings import home_path
-from keptlog.table.store import LogStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from keptlog.ingest.ingest_pass import Ingest
+    from keptlog.log.broker import BrokerConfig
+    from keptlog.log.holder import Holdings
+    from keptlog.passes.clean import Cleaner
+    from keptlog.passes.erase import Eraser
+    from keptlog.passes.purge import Purger
+    from keptlog.passes.retain import Retainer
+    from keptlog.table.store import LogStore
 
 Memory = TypeVar("Memory")
 

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import click
 
+from keptlog.cli.arrow_alone import spare_pandas
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
 from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_STOPPED, begin_answer, print_json_error, tell_wrong
@@ -118,6 +119,12 @@ def cli(context: click.Context, log_level: str) -> None:
     Exit code 0: fine. 1: something was found or failed. 2: bad input, nothing changed.
     """
     context.with_resource(log_lines_to_stderr(log_level))
+
+
+def run() -> None:
+    """Run the command line in a process of its own."""
+    spare_pandas(sys.argv[1:])
+    main()
 
 
 def main() -> None:

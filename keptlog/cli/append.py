@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -11,13 +11,16 @@ from keptlog.cli.arguments import topic_argument
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
-from keptlog.ingest.offset_files import FileIngest, FileIntake
 from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity
 from keptlog.log.units import size
 from keptlog.sources.files import FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
-from keptlog.table.append import AppendResult
+
+if TYPE_CHECKING:
+    from keptlog.ingest.offset_files import FileIngest, FileIntake
+    from keptlog.table.append import AppendResult
+    from keptlog.table.store import LogStore
 
 _SUMS = ("records", "skipped", "bytes")
 
@@ -122,7 +125,7 @@ def append(  # noqa: PLR0913
     try:
         if keeps_offsets:
             source = SourceIdentity(source_topic or topic)
-            ingest = FileIngest(store, topic, source, run_id or new_id(), new_id, skip_existing)
+            ingest = _file_ingest(store, topic, source, run_id or new_id(), skip_existing=skip_existing)
             _print_intakes(ingest, ingest.ingest(files), as_json=as_json)
         else:
             _print_appended(
@@ -130,6 +133,14 @@ def append(  # noqa: PLR0913
             )
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
+
+
+def _file_ingest(
+    store: LogStore, topic: str, source: SourceIdentity, run_id: str, *, skip_existing: bool
+) -> FileIngest:
+    from keptlog.ingest.offset_files import FileIngest  # noqa: PLC0415
+
+    return FileIngest(store, topic, source, run_id, new_id, skip_existing)
 
 
 def _reading(how: How) -> Reading:

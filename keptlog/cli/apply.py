@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -23,9 +23,11 @@ from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.counted import counted
-from keptlog.passes.apply import Applied, PlannedChange, TopicsPlan
 from keptlog.topics_file.reading import TopicsFile, load_topics, read_topics
 from keptlog.topics_file.writing import as_data, as_yaml
+
+if TYPE_CHECKING:
+    from keptlog.passes.apply import Applied, PlannedChange, TopicsPlan
 
 _STDIN = "-"
 _LISTED = 10

@@ -27,7 +27,6 @@ from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureWay
 from keptlog.log.iso_time import iso_time, time_from
-from keptlog.passes.erase import refuse_unknown_ids
 from keptlog.passes.erasure_request import (
     ErasureList,
     ErasureProposal,
@@ -146,6 +145,8 @@ def show(erasure_id: str, *, as_json: bool) -> None:
     now_ms = clock_ms()
     found = open_home().eraser.list(now_ms=now_ms)
     if not found.failed:
+        from keptlog.passes.erase import refuse_unknown_ids  # noqa: PLC0415  # it comes with the catalog
+
         refuse_unknown_ids([erasure_id], found)
     rows = [row for row in found.rows if row.id == erasure_id]
     if as_json:

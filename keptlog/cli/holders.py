@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from keptlog.cli.output import tell_wrong
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.holder import Holder, Holdings, Terms
-from keptlog.passes.observer import Overview
 from keptlog.spark.local_folders import left_folders
+
+if TYPE_CHECKING:
+    from keptlog.passes.observer import Overview
 
 
 def all_holders(seen: Overview) -> list[Holder]:

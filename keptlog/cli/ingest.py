@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,10 +22,12 @@ from keptlog.cli.topics import settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, client_settings, new_id, open_home
 from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
-from keptlog.ingest.plans import IngestPlans
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.passes.names import refuse_unknown
+
+if TYPE_CHECKING:
+    from keptlog.ingest.plans import IngestPlans
 
 
 @click.group(cls=HelpfulGroup)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from keptlog.cli.output import exit_if_failed, print_json, print_table
 from keptlog.errors import InvalidConfig
-from keptlog.ingest.result import IngestResult, Intake
 from keptlog.log.units import size
+
+if TYPE_CHECKING:
+    from keptlog.ingest.result import IngestResult, Intake
 
 skip_lost_option = click.option(
     "--skip-lost", is_flag=True, help="Go on where a log begins now, if records or deletions before that are gone."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,8 +22,10 @@ from keptlog.cli.output import (
     print_json,
     print_table,
 )
+from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.explain import SectionSummary
 from keptlog.log.explain import explain as explain_assessment
@@ -32,15 +35,13 @@ from keptlog.log.segment import total_bytes
 from keptlog.log.steps import CleanStep, Compact, Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.units import size
-from keptlog.notify.checks import leave_checks
-from keptlog.passes.holders import THIS_MACHINE, judged_here, look_for_holders
+from keptlog.passes.clean import clean_plan
 from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.observer import observe
-from keptlog.passes.verify import Outcome
-from keptlog.passes.verify_pass import by_check, verify_named
-from keptlog.table.store import LogStore
+from keptlog.passes.retain import retention_plan
 
-_RESULTS = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 
 @click.command(short_help="Say what a clean would do now; changes nothing.")
@@ -52,11 +53,12 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 
     Then what holds superseded bytes until when, as far as tables tell; explain and verify look at the storage too.
     """
-    home, now_ms = open_home(), clock_ms()
-    seen = observe(home.store, names, now_ms=now_ms)
+    store, now_ms = unopened_store(), clock_ms()
+    broker = BrokerConfig.of(store.broker_settings)
+    seen = observe(store, names, now_ms=now_ms)
     refuse_unknown(seen.unreadable)
-    made = home.cleaner().plan_for(seen.logs, now_ms, requested=requested)
-    retention = home.retainer.plan(seen.logs, now_ms)
+    made = clean_plan(seen.logs, broker, now_ms, requested=requested)
+    retention = retention_plan(seen.logs, broker, now_ms)
     if as_json:
         answer = {"now_ms": made.now_ms, "steps": [_step(each) for each in made.steps], "left_alone": made.left_alone}
         rest = {"retention": [_step(each) for each in retention.steps], "holders": holders_json(all_holders(seen))}
@@ -133,6 +135,8 @@ def _shown(section: SectionSummary) -> dict[str, object]:
 
 def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[list[Holder], list[str]]:
     """What holds bytes of a log, and what could not be looked at."""
+    from keptlog.passes.holders import look_for_holders  # noqa: PLC0415  # a plan needs none of it
+
     try:
         found = look_for_holders(store, topic, now_ms)
     except KeptlogError as error:
@@ -148,6 +152,12 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
 
     G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline.
     """
+    from keptlog.notify.checks import leave_checks  # noqa: PLC0415  # a plan needs none of this
+    from keptlog.passes.holders import THIS_MACHINE, judged_here  # noqa: PLC0415
+    from keptlog.passes.verify import Outcome  # noqa: PLC0415
+    from keptlog.passes.verify_pass import by_check, verify_named  # noqa: PLC0415
+
+    told = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
     home, now_ms = open_home(), clock_ms()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
@@ -156,7 +166,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     if here := judged_here(home.holdings_here, now_ms):
         found[THIS_MACHINE] = [here]
     rows = [
-        {"topic_partition": name, "check": check.name, "result": _RESULTS[check.outcome], "what": check.description}
+        {"topic_partition": name, "check": check.name, "result": told[check.outcome], "what": check.description}
         for name, checks in found.items()
         # For people, a topic that can't be read is one line on stderr, and not one for each check.
         if as_json or name not in named.unreadable

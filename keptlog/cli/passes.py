@@ -30,12 +30,13 @@ from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.log.units import size
-from keptlog.passes.clean import Pass
 from keptlog.passes.names import refuse_unknown
-from keptlog.passes.purge import PurgeResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from keptlog.passes.clean import Pass
+    from keptlog.passes.purge import PurgeResult
 
 _INTERRUPTED = "while sending command."
 

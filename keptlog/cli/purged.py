@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from keptlog.cli.output import print_json
 from keptlog.log.counted import counted
-from keptlog.passes.purge import PurgePreviews
-from keptlog.table.deletion import TopicDeletion
-from keptlog.table.drafts import Sealing
-from keptlog.table.held import held_lines
-from keptlog.table.purge_receipt import PurgeReceipt
-from keptlog.table.removal import NotDeleted
+
+if TYPE_CHECKING:
+    from keptlog.passes.purge import PurgePreviews
+    from keptlog.table.deletion import TopicDeletion
+    from keptlog.table.drafts import Sealing
+    from keptlog.table.purge_receipt import PurgeReceipt
+    from keptlog.table.removal import NotDeleted
 
 
 def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) -> None:
@@ -55,6 +57,8 @@ def purge_rest(receipt: PurgeReceipt) -> dict[str, object]:
 
 def purge_lines(receipt: PurgeReceipt) -> list[str]:
     """The same for people."""
+    from keptlog.table.held import held_lines  # noqa: PLC0415  # it is there: a purge was made with it
+
     return [
         *held_lines(receipt.held),
         *_not_deleted(receipt.not_deleted),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,9 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.units import duration
-from keptlog.passes.readers import ReaderStanding
+
+if TYPE_CHECKING:
+    from keptlog.passes.readers import ReaderStanding
 
 
 @click.group(cls=HelpfulGroup, short_help="Register readers, for whom tombstones wait.")

@@ -7,12 +7,14 @@ so that a kind which this page does not know, of a newer keptlog for one, is sho
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
-from keptlog.receipts.receipt import Receipt
+
+if TYPE_CHECKING:
+    from keptlog.receipts.receipt import Receipt
 
 _SHOWN = 20
 _TITLES = {"purge": "purge", "topic-delete": "deletion", "erasure": "erasure"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +15,11 @@ from keptlog.cli.arguments import topic_argument
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
-from keptlog.log.segment import Segment
-from keptlog.passes.repair import RepairProposal, Span
-from keptlog.passes.verify import CheckResult
+
+if TYPE_CHECKING:
+    from keptlog.log.segment import Segment
+    from keptlog.passes.repair import RepairProposal, Span
+    from keptlog.passes.verify import CheckResult
 
 _SHOWN = 20
 

@@ -16,7 +16,6 @@ from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.units import size
 from keptlog.passes.names import topic_and_partition
-from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
 from keptlog.sinks.new_file import new_file
 
 if TYPE_CHECKING:
@@ -126,6 +125,8 @@ def _print(done: RestoreResult, bootstrap: str) -> None:
 
 
 def _to_file(topic: str, options: _Options) -> None:
+    from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet  # noqa: PLC0415
+
     if options.file is None:
         raise InvalidConfig(f"--to {options.to} needs a FILE: keptlog restore {topic} --to {options.to} FILE")
     progress, store = progress_to_stderr(quiet=options.quiet), open_home().store

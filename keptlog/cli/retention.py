@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,10 +18,10 @@ from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.units import size
 from keptlog.passes.names import named_logs, refuse_unknown
-from keptlog.passes.retain import RetentionResult
-from keptlog.table.retain import what_goes
-from keptlog.table.store import LogStore
-from keptlog.table.topics import require_partition
+
+if TYPE_CHECKING:
+    from keptlog.passes.retain import RetentionResult
+    from keptlog.table.store import LogStore
 
 
 @click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")
@@ -111,6 +112,9 @@ def _log_named(place: Sequence[str]) -> TopicPartition:
 
 
 def _preview(store: LogStore, name: TopicPartition, offset: int) -> dict[str, object]:
+    from keptlog.table.retain import what_goes  # noqa: PLC0415  # only who asks for a preview needs them
+    from keptlog.table.topics import require_partition  # noqa: PLC0415
+
     topic = store.describe_topic(name.topic)
     require_partition(topic, name.partition)
     log = store.logs(name.topic)[name.partition]

@@ -8,8 +8,6 @@ from pathlib import Path
 import click
 
 from keptlog.cli.output import print_json
-from keptlog.spark.packed import archive_name, write_archive
-from keptlog.spark.readiness import MODULES, requirement_of
 
 
 @click.command(short_help="Write the code that Spark's workers need.")
@@ -29,6 +27,9 @@ def spark_pack(output: Path | None, *, as_json: bool) -> None:
 
     What is printed beside must be in the workers' own Python.
     """
+    from keptlog.spark.packed import archive_name, write_archive  # noqa: PLC0415
+    from keptlog.spark.readiness import MODULES, requirement_of  # noqa: PLC0415  # Spark's library comes with it
+
     path = output or Path(archive_name())
     write_archive(path)
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"

@@ -13,15 +13,9 @@ from pathlib import Path
 
 import click
 
-from keptlog.engine.tasks import RewriteTask
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.progress import silent
 from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_address_file, spark_settings
 from keptlog.spark.connect import CONNECT_PORT, place_of
-from keptlog.spark.jobs import parallelism, spark_jobs
-from keptlog.spark.server import TOKEN, connect_server, remote_of
-from keptlog.spark.session import session_settings, start_session
-from keptlog.table.files import TableFiles
 from keptlog.whole_file import replace_file
 
 _OWNER_ALONE = 0o600
@@ -51,6 +45,9 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
     If it dies it is started again, at the same address. With --address-file others find it also after it was stopped
     and started again with another port or token: they read the file each time.
     """
+    from keptlog.spark.server import TOKEN, connect_server, remote_of  # noqa: PLC0415  # Spark's library comes with it
+    from keptlog.spark.session import session_settings  # noqa: PLC0415
+
     named = spark_address_file()
     address_file = address_file or named
     # A file says where others find this server, and not where it runs its own work.
@@ -90,6 +87,12 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
 
 def _warm_up(remote: str) -> None:
     """Run a job of empty tasks: Java compiles what it needs for one, and the workers start."""
+    from keptlog.engine.tasks import RewriteTask  # noqa: PLC0415
+    from keptlog.progress import silent  # noqa: PLC0415
+    from keptlog.spark.jobs import parallelism, spark_jobs  # noqa: PLC0415
+    from keptlog.spark.session import start_session  # noqa: PLC0415
+    from keptlog.table.files import TableFiles  # noqa: PLC0415
+
     session = start_session(remote)
     tasks = [RewriteTask(())] * parallelism(session)
     spark_jobs(lambda: session, TableFiles(()))("warm-up", silent).run(tasks, "warming up")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -13,6 +14,7 @@ from keptlog.cli.arguments import config_option, topic_name_argument
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import as_columns, clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
 from keptlog.cli.purged import deletion_numbers, print_deletion
+from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE
@@ -22,7 +24,6 @@ from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
 from keptlog.log.units import in_words
 from keptlog.table.embedded import unfinished_deletion
-from keptlog.table.topics import Topic
 
 
 @click.group(cls=HelpfulGroup)
@@ -56,12 +57,13 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
 @json_option
 def list_topics(*, as_json: bool) -> None:
     """List all topics."""
-    store = open_home().store
-    topics: list[Topic] = []
+    store = unopened_store()
+    rows: list[dict[str, object]] = []
     unreadable: dict[str, KeptlogError] = {}
     for name in store.topics():
         try:
-            topics.append(store.describe_topic(name))
+            partitions, config = store.config(name)
+            rows.append({"topic": name, "partitions": partitions, "cleanup_policy": list(config.cleanup_policy)})
         except UnknownTopic:
             # It was deleted just now.
             continue
@@ -69,13 +71,9 @@ def list_topics(*, as_json: bool) -> None:
             unreadable[name] = error
     unreadable |= {name: unfinished_deletion(name) for name in store.being_deleted()}
     if as_json:
-        rows = [
-            {"topic": each.name, "partitions": each.partitions, "cleanup_policy": list(each.config.cleanup_policy)}
-            for each in topics
-        ]
         print_json({"topics": rows}, unreadable)
     else:
-        print_table([_list_row(each) for each in topics], empty=no_topics(unreadable))
+        print_table([_list_row(row) for row in rows], empty=no_topics(unreadable))
     exit_if_failed(unreadable)
 
 
@@ -179,9 +177,10 @@ topic.add_command(apply)
 topic.add_command(export)
 
 
-def _list_row(topic: Topic) -> dict[str, object]:
-    policy = ",".join(topic.config.cleanup_policy)
-    return {"topic": topic.name, "partitions": topic.partitions, "cleanup.policy": policy}
+def _list_row(row: Mapping[str, Any]) -> dict[str, object]:
+    """As people know it: a policy is called what Kafka calls it."""
+    rest = {name: value for name, value in row.items() if name != "cleanup_policy"}
+    return rest | {"cleanup.policy": ",".join(row["cleanup_policy"])}
 
 
 def _setting_row(resolved: Resolved) -> dict[str, object]:

@@ -7,9 +7,12 @@ on to the next job lies in the topic's staging folder, which is emptied when the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.storage.files import Files
+
+if TYPE_CHECKING:
+    from keptlog.storage.files import Files
 
 
 @dataclass(frozen=True, slots=True)

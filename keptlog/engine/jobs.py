@@ -20,16 +20,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from keptlog import errors
-from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.progress import Progress
 from keptlog.storage.disk import refusal_of, refusal_text
-from keptlog.storage.files import Files
 from keptlog.storage.refusal import store_refusal_of
 
 if TYPE_CHECKING:
+    from keptlog.engine.attempt import Attempt
     from keptlog.engine.shuffle import KeyShuffle
+    from keptlog.storage.files import Files
 
 Result = dict[str, Any]
 """What a task gives; fit for JSON."""

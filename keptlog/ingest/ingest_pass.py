@@ -27,15 +27,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from keptlog.engine.engine import Engine
 from keptlog.engine.ingest_tasks import IngestTask, Part
 from keptlog.engine.jobs import Jobs, TaskOutcome, run_each
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
 from keptlog.ingest.plans import IngestPlans, PlannedTopic
 from keptlog.ingest.reconcile import Reconciliation
 from keptlog.ingest.result import IngestResult, Intake
-from keptlog.ingest.source import Source
 from keptlog.log.counted import counted
 from keptlog.log.lost_deletions import (
     TombstoneRetention,
@@ -51,8 +50,12 @@ from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_inges
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
 from keptlog.table.staged import discard, discarded_if_refused
-from keptlog.table.store import LogStore
-from keptlog.table.topics import Topic
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.ingest.source import Source
+    from keptlog.table.store import LogStore
+    from keptlog.table.topics import Topic
 
 NOTHING_SEEN: Mapping[str, int] = MappingProxyType({})
 _logger = logging.getLogger(__name__)

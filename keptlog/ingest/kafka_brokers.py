@@ -18,14 +18,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StalePlan, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import WAIT_SECONDS
-from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, StoredSource
-from keptlog.sources.kafka_broker.part import BrokerPart
-from keptlog.sources.kafka_broker.ranges import broker_parts
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
     TopicSettings,
@@ -33,7 +31,11 @@ from keptlog.sources.kafka_broker.topics import (
     tombstones_kept_ms,
     topic_settings,
 )
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.kafka_client.settings import ClientSettings
+    from keptlog.sources.kafka_broker.part import BrokerPart
+    from keptlog.table.store import LogStore
 
 DEFAULT_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 
@@ -97,6 +99,8 @@ class KafkaBrokers:
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
+        from keptlog.sources.kafka_broker.ranges import broker_parts  # noqa: PLC0415  # a survey needs none of it
+
         return broker_parts([(plan, self._settings_of(plan)) for plan in plans], cores)
 
     def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from keptlog.engine.bundles import contiguous_runs
 from keptlog.engine.jobs import Jobs, run_each
@@ -30,11 +31,13 @@ from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_log.batches import LogSegment
-from keptlog.sources.kafka_log.directory import LogDirectory
 from keptlog.sources.kafka_log.segments import segments_to_read, written_ms
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
-from keptlog.sources.kafka_log.transactions import LogScan
+
+if TYPE_CHECKING:
+    from keptlog.sources.kafka_log.batches import LogSegment
+    from keptlog.sources.kafka_log.directory import LogDirectory
+    from keptlog.sources.kafka_log.transactions import LogScan
 
 _PARTS_PER_CORE = 4
 _LEAST_PART_BYTES = 64 * 2**20

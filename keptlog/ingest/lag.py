@@ -18,14 +18,16 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import KeptlogError
-from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.kafka_client.settings import ClientSettings
+    from keptlog.table.store import LogStore
 
 RECENT_MS = 300_000
 """So long what a scan has found is taken by those who don't ask brokers themselves."""

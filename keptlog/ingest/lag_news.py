@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from keptlog.ingest.lag import LagScan, LogLag
 from keptlog.log.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from keptlog.ingest.lag import LagScan, LogLag
 
 NEWS_PER_SCAN = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""

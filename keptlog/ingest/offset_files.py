@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +32,13 @@ from keptlog.log.record import TimestampType
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS
-from keptlog.sources.files import FileSet
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.staged import discarded_if_refused
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.sources.files import FileSet
+    from keptlog.table.store import LogStore
 
 Longs = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
-from keptlog.ingest.source import Source
 from keptlog.log.source import IngestPlan
 from keptlog.log.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from keptlog.ingest.source import Source
 
 
 @dataclass(frozen=True, slots=True)

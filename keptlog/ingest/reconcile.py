@@ -26,27 +26,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.engine.ingest_tasks import Part
 from keptlog.engine.jobs import Jobs, run_each
 from keptlog.engine.reconcile_tasks import InsertTask, PresentTask, free_offsets, present_in
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.ingest.plans import PlannedTopic
 from keptlog.ingest.result import Intake
-from keptlog.ingest.source import Source
 from keptlog.log.counted import counted
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.segment_reader import read_row_groups
-from keptlog.table.store import LogStore
-from keptlog.table.topics import Topic
+
+if TYPE_CHECKING:
+    from keptlog.engine.ingest_tasks import Part
+    from keptlog.ingest.plans import PlannedTopic
+    from keptlog.ingest.source import Source
+    from keptlog.table.store import LogStore
+    from keptlog.table.topics import Topic
 
 
 @dataclass

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from keptlog.engine.ingest_tasks import Part
 from keptlog.errors import KeptlogError
 from keptlog.log.source import IngestPlan, SourceTopic, StoredSource
+
+if TYPE_CHECKING:
+    from keptlog.engine.ingest_tasks import Part
 
 
 @dataclass(frozen=True, slots=True)

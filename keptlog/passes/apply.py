@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.log.config import TopicConfig
@@ -26,13 +27,15 @@ from keptlog.log.setting import Origin, as_text
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.table.declaration import Declaration, DeclaredCreation, declared_topic
-from keptlog.table.deletion import TopicDeletion
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.lineage import require_own
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.state import read_source
-from keptlog.table.store import LogStore
 from keptlog.topics_file.reading import TopicEntry, TopicsFile
+
+if TYPE_CHECKING:
+    from keptlog.table.deletion import TopicDeletion
+    from keptlog.table.store import LogStore
 
 NOT_COMPACTED = "cleanup.policy is delete: it will not be compacted"
 OTHER_PARTITIONS = "a key may go to another partition from then on; its older records stay where they are"

@@ -17,6 +17,9 @@ One broken log stops nobody else's: it is named with its reason, and marked uncl
 catalog or storage is no log's fault: what it has stopped is named too, and not marked (``keptlog.passes.apart``). An
 input that is gone is a stale plan if another commit came first, and corruption if it still is live
 (``keptlog.table.lost``).
+
+What of the table is needed to rewrite and to commit is imported then: a plan is also made, and handed on, by those who
+never open one.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from keptlog.engine.engine import Engine
 from keptlog.errors import (
     CommitStateUnknown,
     InvariantViolated,
@@ -48,12 +51,13 @@ from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.passes.apart import Apart
-from keptlog.passes.in_legs import InLegs
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
-from keptlog.table.mark import Failure
-from keptlog.table.staged import discard
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.passes.in_legs import InLegs
+    from keptlog.table.store import LogStore
 
 _logger = logging.getLogger(__name__)
 
@@ -89,6 +93,14 @@ def _is_in_legs(step: CleanStep) -> bool:
     return isinstance(step, Compact) and len(step.legs) > 1
 
 
+def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
+    """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
+    if not broker.log_cleaner_enable:
+        return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
+    tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
+    return make_plan((assess(log, now_ms) for log in tried), now_ms, broker, requested=requested)
+
+
 @dataclass(frozen=True, slots=True)
 class Cleaner:
     """Cleans the logs of one store with one Spark engine. ``monotonic_ms`` tells how long that takes."""
@@ -110,10 +122,7 @@ class Cleaner:
 
     def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> CleanPlan:
         """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
-        if not self.broker.log_cleaner_enable:
-            return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
-        tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
-        return make_plan((assess(log, now_ms) for log in tried), now_ms, self.broker, requested=requested)
+        return clean_plan(logs, self.broker, now_ms, requested=requested)
 
     def begin(self, names: Iterable[str], run_id: str, *, now_ms: int, requested: bool = False) -> Pass:
         """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed.
@@ -133,6 +142,8 @@ class Cleaner:
             StalePlan: a topic was deleted meanwhile, or an input is gone.
             InvariantViolated: an outcome would break a guarantee.
         """
+        from keptlog.table.staged import discard  # noqa: PLC0415
+
         if not steps:
             return []
         locations = {topic: self._location(topic) for topic in {step.topic_partition.topic for step in steps}}
@@ -164,6 +175,8 @@ class Cleaner:
 
     def _staged(self, planned: Pass, steps: Sequence[CleanStep], progress: Progress) -> Pass:
         """Rewrite steps together; a large one alone, in legs, of which the last is staged and the others are live."""
+        from keptlog.passes.in_legs import InLegs  # noqa: PLC0415
+
         started_ms = self.monotonic_ms()
         outage = planned.outage
         if steps and not outage:
@@ -213,6 +226,8 @@ class Cleaner:
         return done
 
     def _landed(self, staged: Pass) -> Pass:
+        from keptlog.table.staged import discard  # noqa: PLC0415
+
         by_topic: dict[str, list[RewriteResult]] = defaultdict(list)
         for outcome in staged.outcomes:
             if outcome.is_empty:
@@ -247,6 +262,8 @@ class Cleaner:
         Returns:
             The topic-partitions that were marked.
         """
+        from keptlog.table.mark import Failure  # noqa: PLC0415
+
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         for log in named_logs(self.store, names).logs:
             if assess(log, now_ms).trigger:
@@ -290,6 +307,8 @@ class Cleaner:
 
     def _mark(self, done: Pass) -> None:
         """Mark the logs that failed through a fault of theirs: no outage has stopped them, nobody else was faster."""
+        from keptlog.table.mark import Failure  # noqa: PLC0415
+
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         for step in done.plan.steps:
             name = str(step.topic_partition)

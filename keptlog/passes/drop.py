@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from keptlog.engine.engine import Engine
 from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.drop import DropResult, drop_step, verify_drop
 from keptlog.progress import Progress, silent
-from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.staged import discard
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.store import LogStore
 
 _ATTEMPTS = 5
 """A clean that was under way wins once, and then others may."""

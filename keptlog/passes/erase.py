@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from keptlog.engine.engine import Engine
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, ErasureWay, reached
@@ -35,12 +35,15 @@ from keptlog.passes.erasure_request import (
 )
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
-from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.erasure_look import current_snapshot_of, read_register
 from keptlog.table.erasures import RegisterChange
 from keptlog.table.reach import OUT_OF_REACH, unavailable
 from keptlog.table.state import ERASURES, read_open_erasures
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.store import LogStore
 
 
 @dataclass(frozen=True)

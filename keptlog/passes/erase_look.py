@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,11 +37,13 @@ from keptlog.passes.erasure_request import ErasureRow
 from keptlog.passes.kept_records import KeptRecords
 from keptlog.passes.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.storage.key_hash import KeyHasher
 from keptlog.storage.segment_reader import open_segment
 from keptlog.table.erasure_look import current_snapshot_of, oldest_sequence_number
 from keptlog.table.reach import reaching
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.store import LogStore
 
 
 @dataclass

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from keptlog.engine.engine import Engine
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, reached
@@ -23,13 +23,16 @@ from keptlog.passes.erasure_receipt import erasure_drafts
 from keptlog.passes.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.storage.key_hash import KeyHasher
-from keptlog.storage.object_version import OpenUpload
 from keptlog.table.drafts import why_not_sealed
 from keptlog.table.erasure_look import snapshot_ids
 from keptlog.table.reach import reaching
 from keptlog.table.search import bounds_of, searched_files, searched_versions
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.storage.key_hash import KeyHasher
+    from keptlog.storage.object_version import OpenUpload
+    from keptlog.table.store import LogStore
 
 _ROUNDS = 5
 _SHOWN = 5

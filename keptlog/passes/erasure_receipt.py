@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keptlog.log.erasure import Erasure, ErasureBound, ErasureState
 from keptlog.log.search import FileFindings, FileKind
-from keptlog.passes.erasure_request import ErasureProof
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.storage.segment_reader import stored_checksums
-from keptlog.table.files import TableFiles
+
+if TYPE_CHECKING:
+    from keptlog.passes.erasure_request import ErasureProof
+    from keptlog.table.files import TableFiles
 
 ERASURE = "erasure"
 """The kind of these receipts."""

@@ -13,15 +13,18 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from keptlog.engine.engine import Engine
 from keptlog.errors import InvariantViolated
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress
 from keptlog.table.staged import discard
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.table.store import LogStore
 
 
 @dataclass

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from keptlog.log.erasure import GoneSince
 from keptlog.log.holder import Held, HolderKind, Holdings
@@ -20,7 +21,9 @@ from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.table.erasure_look import keepers
 from keptlog.table.held_versions import with_locks
 from keptlog.table.reach import reaching
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 _IN_SNAPSHOTS = frozenset({HolderKind.RETIRED, HolderKind.TAG, HolderKind.BRANCH})
 _LEFT = frozenset(

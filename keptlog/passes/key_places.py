@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,12 @@ import pyarrow.compute as pc
 
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import Strategy
-from keptlog.storage.files import Files
-from keptlog.storage.key_hash import KeyHasher
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.versions import version_columns, with_versions
+
+if TYPE_CHECKING:
+    from keptlog.storage.files import Files
+    from keptlog.storage.key_hash import KeyHasher
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
@@ -40,8 +40,10 @@ from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
-from keptlog.table.logs import Locations, ObservedTopic
 from keptlog.table.side_by_side import Patience, side_by_side
+
+if TYPE_CHECKING:
+    from keptlog.table.logs import Locations, ObservedTopic
 
 READING_MS = 15_000
 """Per look of an observer: far from Dagster's limit of a minute, also if three sensors wait for each other."""

@@ -15,19 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_topics
 from keptlog.table.chosen import whole
 from keptlog.table.deletion import Deletion, TopicDeletion
-from keptlog.table.purge_memory import PurgeMemory
-from keptlog.table.purge_preview import PurgePreview, preview_purge
-from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.reach import one_line
 from keptlog.table.removal import not_deleted_error
 from keptlog.table.side_by_side import side_by_side
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.table.purge_memory import PurgeMemory
+    from keptlog.table.purge_preview import PurgePreview
+    from keptlog.table.purge_receipt import PurgeReceipt
+    from keptlog.table.store import LogStore
 
 _TODO = "see to it that they can be, and purge again"
 
@@ -131,13 +134,15 @@ class Purger:
             UnknownTopic: there is no such topic.
             StorageUnavailable: the catalog can't be reached.
         """
+        from keptlog.table import purge_preview  # noqa: PLC0415  # it imports PyIceberg, and no purge needs it
+
         named = list(dict.fromkeys(topics))
         known, leaving = self.store.topics(), self.store.being_deleted()
         require_topics(named, {*known, *leaving})
 
         def look(topic: str) -> PurgePreview | KeptlogError:
             try:
-                return preview_purge(self.store, topic, now_ms, orphan_grace_ms)
+                return purge_preview.preview_purge(self.store, topic, now_ms, orphan_grace_ms)
             except KeptlogError as error:
                 return error
 
@@ -145,7 +150,7 @@ class Purger:
         failed = {topic: each for topic, each in found.items() if isinstance(each, KeptlogError)}
         if not named:
             failed = {topic: each for topic, each in failed.items() if not isinstance(each, UnknownTopic)}
-        previews = tuple(each for each in found.values() if isinstance(each, PurgePreview))
+        previews = tuple(each for each in found.values() if isinstance(each, purge_preview.PurgePreview))
         return PurgePreviews(previews, failed, tuple(name for name in named or leaving if name in leaving))
 
     def _there(self, known: set[str]) -> set[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, UnknownTopic
 from keptlog.log.assessment import assess
@@ -28,7 +29,9 @@ from keptlog.storage.schema import from_arrow
 from keptlog.table.readers import ReaderPositions, ReaderRegister, Registration, TopicReaders
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.state import LogState
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, name_of
 from keptlog.receipts.key_files import public_keys
-from keptlog.receipts.receipt import Receipt
-from keptlog.receipts.signing import PublicKey
-from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_verification import verify_receipts
 from keptlog.whole_file import replace_file
+
+if TYPE_CHECKING:
+    from keptlog.receipts.receipt import Receipt
+    from keptlog.receipts.signing import PublicKey
+    from keptlog.table.receipt_chain import ReceiptChain
 
 
 @dataclass(frozen=True, slots=True)

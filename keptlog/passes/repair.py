@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log, Segment
@@ -25,8 +25,12 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.verify import CHECKS, CheckResult, verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
-from keptlog.table.repair import RepairPlan
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from keptlog.table.repair import RepairPlan
+    from keptlog.table.store import LogStore
 
 Offsets = npt.NDArray[np.int64]
 Span = tuple[int, int]

@@ -27,11 +27,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
-from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
@@ -43,8 +41,13 @@ from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
-from keptlog.table.read import Reader
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from keptlog.kafka_client.settings import ClientSettings
+    from keptlog.table.read import Reader
+    from keptlog.table.store import LogStore
 
 _logger = logging.getLogger(__name__)
 

@@ -6,15 +6,17 @@ Memory is bounded: JSON lines are written record by record, Parquet a row group 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, BinaryIO
 
 from keptlog.log.counted import counted
 from keptlog.progress import Progress
 from keptlog.sinks.parquet_file import write_parquet
 from keptlog.sources.json_lines import to_json
-from keptlog.table.read import Reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from keptlog.table.read import Reader
 
 _PROGRESS_EVERY = 100_000
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.plan import RetentionPlan, make_retention_plan
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
-from keptlog.passes.names import NamedLogs
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.passes.names import NamedLogs
+    from keptlog.table.store import LogStore
 
 BEING_CLEANED = "it is being cleaned; its old segments go after that"
 
@@ -40,6 +43,23 @@ def _none_is(_: Log) -> bool:
     return False
 
 
+def retention_plan(
+    logs: Iterable[Log], broker: BrokerConfig, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
+) -> RetentionPlan:
+    """What would be removed from these logs; ``is_busy`` says which of them are being cleaned."""
+    left_alone: dict[str, str] = {}
+    retained: list[Log] = []
+    for log in logs:
+        if is_busy(log):
+            left_alone[str(log.topic_partition)] = BEING_CLEANED
+        elif log.config.is_compacted and not broker.log_cleaner_enable:
+            left_alone[str(log.topic_partition)] = CLEANER_DISABLED
+        else:
+            retained.append(log)
+    plan = make_retention_plan(retained, now_ms)
+    return replace(plan, left_alone=plan.left_alone | left_alone)
+
+
 @dataclass(frozen=True, slots=True)
 class Retainer:
     """Removes old segments from the logs of one store."""
@@ -49,17 +69,7 @@ class Retainer:
 
     def plan(self, logs: Iterable[Log], now_ms: int, *, is_busy: Callable[[Log], bool] = _none_is) -> RetentionPlan:
         """What would be removed from these logs; ``is_busy`` says which of them are being cleaned."""
-        left_alone: dict[str, str] = {}
-        retained: list[Log] = []
-        for log in logs:
-            if is_busy(log):
-                left_alone[str(log.topic_partition)] = BEING_CLEANED
-            elif log.config.is_compacted and not self.broker.log_cleaner_enable:
-                left_alone[str(log.topic_partition)] = CLEANER_DISABLED
-            else:
-                retained.append(log)
-        plan = make_retention_plan(retained, now_ms)
-        return replace(plan, left_alone=plan.left_alone | left_alone)
+        return retention_plan(logs, self.broker, now_ms, is_busy)
 
     def retain(
         self, named: NamedLogs, run_id: str, *, now_ms: int, is_busy: Callable[[Log], bool] = _none_is

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from keptlog.engine.engine import Engine
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.log.search import FileFindings, SearchedFile
 from keptlog.progress import Progress, silent
-from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.reach import reaching
 from keptlog.table.search import bounds_of, searched_files
-from keptlog.table.store import LogStore
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.store import LogStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,11 @@ from keptlog.log.counted import counted
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, Segment
 from keptlog.log.units import duration
-from keptlog.storage.files import Files
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.watermark_file import read_watermark_file
 
 if TYPE_CHECKING:
+    from keptlog.storage.files import Files
     from keptlog.table.store import LogStore
 
 RECORDS_PER_PASS = 50_000_000

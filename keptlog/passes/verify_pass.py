@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.segment import Log
 from keptlog.passes.holders import check_gone, not_looked_at
-from keptlog.passes.names import NamedLogs
 from keptlog.passes.verify import CHECKS, CheckResult, verify_log
 
 if TYPE_CHECKING:
+    from keptlog.passes.names import NamedLogs
     from keptlog.table.store import LogStore
 
 

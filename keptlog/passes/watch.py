@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.conditions import (
@@ -38,7 +38,9 @@ from keptlog.notify.memory import NotifyFolder, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks
-from keptlog.passes.observer import Overview
+
+if TYPE_CHECKING:
+    from keptlog.passes.observer import Overview
 
 AT_WORK = "another notify is at work in this home, and tells what there is"
 """What somebody is told for whom ``Watch.tell`` did nothing."""

@@ -16,13 +16,14 @@ import ssl
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
-
-from pyspark.sql import SparkSession
 
 from keptlog.errors import StorageUnavailable
 from keptlog.spark.failures import grpc_status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CONNECT_PORT = 15002
 """Spark's own, where a Connect server's address has none."""

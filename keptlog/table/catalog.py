@@ -40,9 +40,8 @@ from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NA
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
-from keptlog.table.one_at_a_time import one_at_a_time
+from keptlog.table.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.reach import connecting, one_line, reaching, tell_connections
-from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.vending import VENDED
 from keptlog.whole_file import sync
 
@@ -284,6 +283,9 @@ def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[
 def files_of(catalog: Catalog) -> TableFiles:
     """The storage behind a catalog, with the credentials that it gives for each table, if it does."""
     properties: dict[str, Any] = dict(catalog.properties)
-    if isinstance(catalog, PatientRestCatalog):
-        properties[VENDED] = catalog.vended
+    if is_rest(catalog):
+        from keptlog.table.rest import PatientRestCatalog  # noqa: PLC0415  # as in is_rest
+
+        if isinstance(catalog, PatientRestCatalog):
+            properties[VENDED] = catalog.vended
     return TableFiles(tuple(sorted(properties.items())))

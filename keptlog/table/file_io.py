@@ -1,5 +1,8 @@
 """PyIceberg's file access: what it writes gets the same fsync as our segments, if it is local, and a checksum.
 
+Local files are opened by the operating system, so that PyIceberg's own access through Arrow, whose import takes longer
+than most commands, is only imported for what lies elsewhere.
+
 Metadata files, manifest lists and manifests are small and read as a whole, so they are held until they are closed, and
 looked at before anybody sees a byte of them (``metadata_checksums``).
 """
@@ -11,18 +14,20 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pyarrow.fs import FileSystem
-from pyiceberg.io import InputFile, InputStream, OutputFile, OutputStream
-from pyiceberg.io.pyarrow import BUFFER_SIZE, ONE_MEGABYTE, PyArrowFile, PyArrowFileIO
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from typing_extensions import override
 
 from keptlog.storage.damage import damaged
 from keptlog.table.files import TableFiles, local_path, make_folder, require_writable
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
-from keptlog.table.s3_filesystem import patient
 from keptlog.whole_file import sync
+
+if TYPE_CHECKING:
+    from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
 _read_before: ContextVar[dict[str, bytes] | None] = ContextVar("read before", default=None)
 """Metadata that was read, whole, by its location; null outside of ``metadata_read_once``."""
@@ -74,18 +79,26 @@ class _HeldStream(io.BytesIO):
             self._write(content)
 
 
-class _MetadataFile(PyArrowFile):
-    """A file of a table's metadata, of ``files``."""
+class _MetadataFile(InputFile, OutputFile):
+    """A file of a table's metadata, of ``files``; ``far`` reaches it if it is not local."""
 
-    def __init__(self, files: TableFiles, location: str, path: str, filesystem: FileSystem, buffer_size: int) -> None:
-        super().__init__(location, path, filesystem, buffer_size)
-        self._files = files
+    def __init__(self, files: TableFiles, location: str, far: PyArrowFile | None) -> None:
+        super().__init__(location)
+        self._files, self._far = files, far
+        self._path = Path(local_path(location) or "").absolute()
         self._written_bytes: int | None = None
 
     @override
     def __len__(self) -> int:
         """Its length in bytes; of one that was written here without asking."""
-        return super().__len__() if self._written_bytes is None else self._written_bytes
+        if self._written_bytes is not None:
+            return self._written_bytes
+        return len(self._far) if self._far is not None else self._path.stat().st_size
+
+    @override
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return self._far.exists() if self._far is not None else self._path.exists()
 
     @override
     def open(self, seekable: bool = True) -> InputStream:
@@ -96,7 +109,7 @@ class _MetadataFile(PyArrowFile):
             LogCorrupt: it is not what was written.
         """
         if not has_checksum(self.location):
-            return super().open(seekable)
+            return self._far.open(seekable) if self._far is not None else self._path.open("rb")
         held = _read_before.get()
         if held is not None and self.location in held:
             return io.BytesIO(held[self.location])
@@ -105,7 +118,7 @@ class _MetadataFile(PyArrowFile):
             checked = without_checksum(self.location, content)
         except ValueError as error:
             raise damaged(self.location, str(error)) from None
-        if held is not None and local_path(self.location) is None:
+        if held is not None and self._far is not None:
             held[self.location] = checked
         return io.BytesIO(checked)
 
@@ -115,16 +128,20 @@ class _MetadataFile(PyArrowFile):
 
         An object store is not asked whether it is there: no name is used twice (I2), and the answer would not hold.
         """
-        is_local = local_path(self.location) is not None
-        if is_local and not overwrite and self.exists():
+        if self._far is None and not overwrite and self.exists():
             raise FileExistsError(f"Cannot create file, already exists: {self.location}")
         if has_checksum(self.location):
             return _HeldStream(self._write)
-        return self._created() if is_local else super().create(overwrite=True)
+        return self._far.create(overwrite=True) if self._far is not None else self._created()
+
+    @override
+    def to_input_file(self) -> InputFile:
+        """The same file."""
+        return self
 
     def _write(self, content: bytes) -> None:
         content = with_checksum(self.location, content)
-        if local_path(self.location) is None:
+        if self._far is not None:
             self._files.write_bytes(self.location, content)
         else:
             with self._created() as sink:
@@ -132,26 +149,24 @@ class _MetadataFile(PyArrowFile):
         self._written_bytes = len(content)
 
     def _created(self) -> _DurableStream:
-        make_folder(Path(self._path).parent)
-        return _DurableStream(Path(self._path))
+        make_folder(self._path.parent)
+        return _DurableStream(self._path)
 
 
-class DurableFileIO(PyArrowFileIO):
-    """PyArrowFileIO, except that local files are fsynced on close and their paths are taken as they are."""
+class DurableFileIO(FileIO):
+    """PyIceberg's own, except that local files are fsynced on close and their paths are taken as they are."""
 
-    @staticmethod
-    def parse_location(location: str, properties: dict[str, str] | None = None) -> tuple[str, str, str]:
-        """Scheme, authority and path; PyIceberg's own rule for all that is not local."""
-        local = local_path(location)
-        if local is not None:
-            return "file", "", str(Path(local).absolute())
-        return PyArrowFileIO.parse_location(location, properties or {})
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process makes the same of: clients stay here."""
+        return {"properties": self.properties}
 
-    def new_input(self, location: str) -> PyArrowFile:
+    @override
+    def new_input(self, location: str) -> InputFile:
         """A file to be read from a location."""
         return self._file(location)
 
-    def new_output(self, location: str) -> PyArrowFile:
+    @override
+    def new_output(self, location: str) -> OutputFile:
         """A file to be written at a location; refused where the home is read-only."""
         require_writable(self.properties.items())
         return self._file(location)
@@ -167,14 +182,15 @@ class DurableFileIO(PyArrowFileIO):
         self._files.delete(path)
 
     def _file(self, location: str) -> _MetadataFile:
-        scheme, authority, path = self.parse_location(location, self.properties)
-        buffer_size = int(self.properties.get(BUFFER_SIZE, ONE_MEGABYTE))
-        return _MetadataFile(self._files, location, path, self.fs_by_scheme(scheme, authority), buffer_size)
+        far = self._elsewhere.new_input(location) if local_path(location) is None else None
+        return _MetadataFile(self._files, location, far)
+
+    @cached_property
+    def _elsewhere(self) -> PyArrowFileIO:
+        from keptlog.table.s3_filesystem import PatientFileIO  # noqa: PLC0415  # not on the way of a local path
+
+        return PatientFileIO(self.properties)
 
     @property
     def _files(self) -> TableFiles:
         return TableFiles(tuple(self.properties.items()))
-
-    @override
-    def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
-        return patient(super()._initialize_s3_fs(netloc), self.properties)

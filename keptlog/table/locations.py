@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import Endpoints, RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalog import TellsLocations, metadata_locations
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.logs import Locations
+from keptlog.table.one_at_a_time import is_rest
 from keptlog.table.reach import reaching
-from keptlog.table.rest import session_of
 from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side
 from keptlog.table.topics import metadata_location, topic_names
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.rest import RestCatalog
 
 _SMALL = {"snapshots": "refs"}
 """Of a table's metadata without most of its snapshots: only where it lies is looked at."""
@@ -65,7 +67,7 @@ class LocationLook:
         names = topic_names(self.catalog)
         known = {name: self._asked[name] for name in names if name in self._asked}
         oldest_first = sorted(names, key=lambda name: (known[name].asked_ms or 0) if name in known else -1)
-        at_once = AT_ONCE if isinstance(self.catalog, RestCatalog) else 1
+        at_once = AT_ONCE if is_rest(self.catalog) else 1
         told = side_by_side(lambda name: self._ask(name, known.get(name)), oldest_first, at_once, patience)
         for name, asked in told.items():
             if asked is None:
@@ -86,7 +88,7 @@ class LocationLook:
         """Null if it was deleted just now."""
         try:
             with reaching(f"topic {name} can't be loaded"):
-                moved = self._moved(self.catalog, name, known) if isinstance(self.catalog, RestCatalog) else None
+                moved = self._moved(self.catalog, name, known) if is_rest(self.catalog) else None
                 return moved or _Asked(metadata_location(self.catalog, name))
         except UnknownTopic:
             return None
@@ -100,6 +102,10 @@ class LocationLook:
 
         No credentials are asked for: a catalog may have to fetch them elsewhere.
         """
+        from pyiceberg.catalog.rest import Endpoints  # noqa: PLC0415  # as in is_rest
+
+        from keptlog.table.rest import session_of  # noqa: PLC0415
+
         place = catalog._split_identifier_for_path((NAMESPACE, name))  # noqa: SLF001  # its own rule
         headers: dict[str, Any] = {"X-Iceberg-Access-Delegation": None, "If-None-Match": known.etag if known else None}
         url = catalog.url(Endpoints.load_table, prefixed=True, **place)

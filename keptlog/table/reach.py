@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -28,20 +29,22 @@ from pyiceberg.exceptions import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from requests import Response
-from requests.exceptions import ConnectionError as HttpConnectionError
-from requests.exceptions import ConnectTimeout, HTTPError, ProxyError, RequestException
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
-from urllib3.exceptions import ConnectTimeoutError, MaxRetryError
 
 from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import refusal_of
 from keptlog.storage.refusal import store_refusal_of
 
-OUT_OF_REACH: tuple[type[Exception], ...] = (OSError, SQLAlchemyError, sqlite3.Error, RESTError, RequestException)
-"""A file, a database or a service did not do what was asked, or did not answer."""
+if TYPE_CHECKING:
+    from requests import HTTPError, RequestException, Response
+
+OUT_OF_REACH: tuple[type[Exception], ...] = (OSError, SQLAlchemyError, sqlite3.Error, RESTError)
+"""A file, a database or a service did not do what was asked, or did not answer; those of HTTP are OSErrors.
+
+The client for HTTP is imported when something has failed, and not before: most catalogs need none.
+"""
 
 _REFUSED = (
     AuthorizationExpiredError,
@@ -112,6 +115,8 @@ def todo_about(error: Exception) -> str:
 
 def failure_of(error: Exception) -> FailureKind:
     """What an error means for the change that met it; it is one of ``OUT_OF_REACH``."""
+    from requests.exceptions import HTTPError, RequestException  # noqa: PLC0415  # as said above
+
     if isinstance(error, ToldFailure):
         return error.kind
     if disk_refusal_of(error) or isinstance(error, _REFUSED):
@@ -128,6 +133,8 @@ def failure_of(error: Exception) -> FailureKind:
 
 def _of_answer(error: RESTError | HTTPError) -> FailureKind:
     """Of an answer of HTTP: what begins with 4 was not done; a 5 may come from a proxy, when it was."""
+    from requests.exceptions import HTTPError  # noqa: PLC0415
+
     answer = error if isinstance(error, HTTPError) else error.__cause__
     status = answer.response.status_code if isinstance(answer, HTTPError) and answer.response is not None else 0
     if isinstance(error, TooManyRequestsError) or status in _BUSY:
@@ -137,6 +144,8 @@ def _of_answer(error: RESTError | HTTPError) -> FailureKind:
 
 def is_unsupported(error: BaseException | None) -> bool:
     """Whether a catalog says that it can't do this at all, whoever asks for it and how often."""
+    from requests.exceptions import HTTPError  # noqa: PLC0415
+
     while error is not None and not isinstance(error, HTTPError):
         error = error.__cause__
     if error is None or error.response is None:
@@ -153,6 +162,10 @@ def _type_in(answer: Response) -> str:
 
 
 def _is_without_connection(error: RequestException) -> bool:
+    from requests.exceptions import ConnectionError as HttpConnectionError  # noqa: PLC0415
+    from requests.exceptions import ConnectTimeout, ProxyError  # noqa: PLC0415
+    from urllib3.exceptions import ConnectTimeoutError, MaxRetryError  # noqa: PLC0415
+
     if isinstance(error, ConnectTimeout | ProxyError):
         return True
     cause = error.args[0] if isinstance(error, HttpConnectionError) and error.args else None

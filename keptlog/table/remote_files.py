@@ -145,8 +145,6 @@ def _of_storage(properties: Properties, path: str) -> Properties:
 
 @lru_cache(maxsize=16)
 def _filesystem(properties: Properties, scheme: str, authority: str) -> pafs.FileSystem:
-    from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415  # as above
+    from keptlog.table.s3_filesystem import PatientFileIO  # noqa: PLC0415  # as above
 
-    from keptlog.table.s3_filesystem import patient  # noqa: PLC0415
-
-    return patient(PyArrowFileIO(dict(properties)).fs_by_scheme(scheme, authority), dict(properties))
+    return PatientFileIO(dict(properties)).fs_by_scheme(scheme, authority)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow.fs as pafs
 from pyiceberg.io import S3_RETRY_STRATEGY_IMPL
-from pyiceberg.io.pyarrow import _import_retry_strategy
+from pyiceberg.io.pyarrow import PyArrowFileIO, _import_retry_strategy
+from typing_extensions import override
 
 ATTEMPTS = 6
 """With pauses of up to 1, 2, 4, 8 and 16 s between them, half of that on average: an outage is told after 16 s."""
@@ -28,3 +29,11 @@ def patient(filesystem: pafs.FileSystem, properties: Mapping[str, Any]) -> pafs.
     retries = _import_retry_strategy(chosen) if chosen else None
     retries = retries or pafs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
     return pafs.S3FileSystem(**made_of | {"allow_delayed_open": True, "retry_strategy": retries})
+
+
+class PatientFileIO(PyArrowFileIO):
+    """PyIceberg's file access, with that client."""
+
+    @override
+    def _initialize_s3_fs(self, netloc: str | None) -> pafs.FileSystem:
+        return patient(super()._initialize_s3_fs(netloc), self.properties)

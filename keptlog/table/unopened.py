@@ -7,18 +7,22 @@ libraries takes longer than looking at a thousand topics without it.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keptlog.errors import KeptlogError
+from keptlog.log.config import TopicConfig
 from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
 from keptlog.table.embedded import DELETING, embedded_locations
 from keptlog.table.home_location import why_elsewhere
-from keptlog.table.logs import Locations, ObservedTopic
+from keptlog.table.logs import Locations, ObservedTopic, config_of
 from keptlog.table.side_by_side import Patience
+from keptlog.table.state import partition_count
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
@@ -60,6 +64,18 @@ class UnopenedStore:
         # Where readers have come to stands in files that no commit moves.
         is_known = stored is not None and not stored.has_readers
         return stored.observed(self.broker_settings) if stored and is_known else self._store.observe(topic, known)
+
+    def config(self, topic: str) -> tuple[int, TopicConfig]:
+        """How many partitions a topic has, and its configuration; raises what ``LogStore.describe_topic`` does."""
+        location = (self._embedded or {}).get(topic)
+        stored = self._cache.get(topic, location) if location else None
+        if stored:
+            return partition_count(topic, stored.properties), config_of(topic, stored.properties, self.broker_settings)
+        with contextlib.suppress(KeptlogError):
+            # What is seen is remembered for the next time; a log that is broken is none of this question's.
+            self._store.observe(topic, location)
+        described = self._store.describe_topic(topic)
+        return described.partitions, described.config
 
     @property
     def _store(self) -> LogStore:

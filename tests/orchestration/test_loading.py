@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +26,13 @@ MODULE = "keptlog.dagster.orchestration.definitions"
 
 def paths(repository: dg.RepositoryDefinition) -> set[str]:
     return {key.to_user_string() for key in repository.assets_defs_by_key}
+
+
+def test_a_code_location_imports_what_its_runs_need_when_they_need_it() -> None:
+    large = ("pandas", "pyiceberg.table", "requests", "sqlalchemy")
+    code = f"import sys, {MODULE}; print([name for name in {large} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_topic_that_nobody_has_looked_at_is_read_once(many: World, requests: Requests) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.io import FileIO, InputFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from keptlog.log.holder import Held, HolderKind, Terms
+from keptlog.table.file_io import DurableFileIO
 from keptlog.table.held import held_in
 from keptlog.table.store import LogStore
 from keptlog.table.superseded import SupersededFiles
@@ -71,7 +71,7 @@ def test_a_table_without_tags_is_told_of_without_reading_a_file(
     def reads(_: FileIO, location: str) -> InputFile:
         raise AssertionError(location)
 
-    monkeypatch.setattr(PyArrowFileIO, "new_input", reads)
+    monkeypatch.setattr(DurableFileIO, "new_input", reads)
     [held] = SupersededFiles().of(table)
     assert (held.kind, held.files) == (HolderKind.RETIRED, 3)
 
