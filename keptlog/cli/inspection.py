@@ -18,6 +18,7 @@ from keptlog.cli.output import (
     no_topics,
     print_json,
     print_table,
+    require_topics_here,
 )
 from keptlog.cli.status import unopened_store
 from keptlog.errors import KeptlogError
@@ -46,6 +47,7 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
     Then what holds superseded bytes until when, as far as tables tell; explain and verify look at the storage too.
     """
     store, now_ms = unopened_store(), clock_ms()
+    require_topics_here()
     broker = BrokerConfig.of(store.broker_settings)
     seen = observe(store, names, now_ms=now_ms)
     refuse_unknown(seen.unreadable)
@@ -73,6 +75,7 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 def explain(topic: str, partition: int, *, as_json: bool) -> None:
     """Say why one log is, or is not, cleaned now, and when it will be; and what holds its superseded bytes."""
     name, store, now_ms = str(TopicPartition(topic, partition)), open_home().store, clock_ms()
+    require_topics_here()
     seen = observe(store, [name], now_ms=now_ms)
     require_all(seen.unreadable)
     explanation = explain_assessment(seen.assessments[0])
@@ -117,6 +120,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
 
     told = {Outcome.OK: "ok", Outcome.BROKEN: "BROKEN", Outcome.NOT_LOOKED_AT: "not looked at"}
     home, now_ms = open_home(), clock_ms()
+    require_topics_here()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
     found = verify_named(home.store, named, now_ms)

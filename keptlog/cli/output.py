@@ -14,6 +14,7 @@ import click
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
+from keptlog.settings import home_path
 
 EXIT_FAILED = 1
 """Something was found, or failed."""
@@ -68,11 +69,24 @@ def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
     click.echo("\n".join(lines))
 
 
+def require_topics_here() -> None:
+    """Refuse to look at a home in which no topic was ever created; for commands that look at all topics.
+
+    Raises:
+        InvalidConfig: there is none; it names the home.
+        StorageUnavailable: there was one, and its catalog is lost.
+    """
+    # Importing it looks at PyIceberg's configuration, and this module is imported before any error is told.
+    from keptlog.table.home_folder import require_home  # noqa: PLC0415
+
+    require_home(home_path())
+
+
 def no_topics(unreadable: Mapping[str, KeptlogError]) -> str:
     """What stands in place of an empty table; topics that can't be read are not to be taken for none."""
     if unreadable:
         return "no topic can be read"
-    return "no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact"
+    return f"no topics in home {home_path()}: keptlog topic create TOPIC --config cleanup.policy=compact"
 
 
 def _cell(value: object) -> str:

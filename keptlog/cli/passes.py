@@ -13,10 +13,12 @@ from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
     json_option,
+    no_topics,
     print_json,
     print_table,
     progress_to_stderr,
     quiet_option,
+    require_topics_here,
     run_id_option,
     size,
 )
@@ -52,6 +54,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
     left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
     """
     home, progress = open_home(), progress_to_stderr(quiet=quiet)
+    require_topics_here()
     cleaner = home.cleaner(spark_session)
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms(), requested=bool(names))
     refuse_unknown(planned.failed)
@@ -70,6 +73,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
 def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
     cleaner, progress = open_home().cleaner(spark_session), progress_to_stderr(quiet=quiet)
+    require_topics_here()
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
     done = cleaner.commit(cleaner.stage(planned, [Expire], progress))
@@ -94,7 +98,9 @@ def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None
     than this home does, or of which a live file is missing, is named and left as it is. Deletions of topics that were
     begun are finished.
     """
-    result = open_home().purger.purge(topics, now_ms=clock_ms(), orphan_grace_ms=orphan_grace_ms)
+    purger = open_home().purger
+    require_topics_here()
+    result = purger.purge(topics, now_ms=clock_ms(), orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
     if as_json:
         deletions = {topic: deletion_numbers(deletion) for topic, deletion in result.deletions.items()}
@@ -131,7 +137,7 @@ def purge(topics: Sequence[str], orphan_grace_ms: int, *, as_json: bool) -> None
 def _why_none(result: PurgeResult) -> str:
     if result.idle:
         return "nothing to purge"
-    return "nothing was purged" if result.failed else "no topics yet"
+    return "nothing was purged" if result.failed else no_topics({})
 
 
 def spark_session() -> SparkSession:

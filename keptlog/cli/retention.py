@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option, size
+from keptlog.cli.output import (
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    print_json,
+    print_table,
+    require_topics_here,
+    run_id_option,
+    size,
+)
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
@@ -29,6 +38,7 @@ def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
     Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
     """
     home = open_home()
+    require_topics_here()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
     result = home.retainer.retain(named, run_id or new_id(), now_ms=clock_ms())

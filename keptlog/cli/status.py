@@ -22,6 +22,7 @@ from keptlog.cli.output import (
     no_topics,
     print_json,
     print_table,
+    require_topics_here,
     size,
 )
 from keptlog.log.assessment import Assessment
@@ -48,6 +49,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     looks at the storage too.
     """
     store = unopened_store()
+    require_topics_here()
     seen = observe(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments

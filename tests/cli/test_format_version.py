@@ -108,7 +108,7 @@ def test_commands_over_all_topics_name_it_and_do_the_others(typed: Run, home: Pa
     for command in OF_ALL_TOPICS:
         done = typed(command)
         assert (done.code, done.err) == (1, f"keptlog: users: {LINE}\n"), command
-        assert "no topics yet" not in done.out, command
+        assert "no topics in" not in done.out, command
 
     assert content(home) == before
     assert [row["topic"] for row in typed("topic list", "--json").json] == ["orders"]
