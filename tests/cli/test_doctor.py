@@ -1,4 +1,4 @@
-"""``keptlog doctor``: what it says, and its exit codes."""
+"""``keptlog doctor --catalog``: what it says, and its exit codes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-
-
-def test_alone_it_asks_what_to_look_at(keptlog: Run) -> None:
-    said = keptlog("doctor")
-    assert (said.code, said.out) == (2, "")
-    assert said.err == "keptlog: say what to look at: keptlog doctor --catalog\n"
 
 
 def test_a_home_that_is_not_there_is_not_made(keptlog: Run, home: Path) -> None:

@@ -95,7 +95,7 @@ def test_what_is_no_path_is_refused(
     keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, said: str
 ) -> None:
     monkeypatch.setenv("KEPTLOG_HOME", given)
-    for command in ("status", "topic create users", "doctor --catalog", "notify --dry-run"):
+    for command in ("status", "topic create users", "doctor", "notify --dry-run"):
         refused = keptlog(*command.split())
         assert (refused.code, refused.out) == (2, ""), command
         assert said in refused.err, command
