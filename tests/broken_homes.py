@@ -191,6 +191,14 @@ def _no_java(broken: Patched) -> None:
     broken.set("JAVA_HOME", str(broken.home / "no-java"))
 
 
+def _old_java(broken: Patched) -> None:
+    java = broken.home / "old" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n")
+    java.chmod(0o755)
+    broken.set("JAVA_HOME", str(broken.home / "old"))
+
+
 def _losing_catalog(broken: Patched) -> None:
     broken.set("PYICEBERG_CATALOG__KEPTLOG__PY_CATALOG_IMPL", "tests.catalogs.wrong.FirstRowsLost")
     broken.set("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{broken.home / 'shared.db'}?timeout=30")
@@ -364,6 +372,13 @@ BROKEN_HOMES = (
         "no Spark Connect server has left its address in ",
         lambda broken: broken.set("KEPTLOG_SPARK_MASTER", f"file:{broken.home}/spark-address"),
         mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+    ),
+    BrokenHome(
+        "an old Java",
+        "spark",
+        "is Java 11, and Spark needs 17: install Java 17",
+        _old_java,
+        mend=lambda broken: broken.unset("JAVA_HOME"),
     ),
     BrokenHome(
         "no Java", "spark", "there is no Java where JAVA_HOME=", _no_java, mend=lambda broken: broken.unset("JAVA_HOME")

@@ -136,6 +136,13 @@ class Patient:
     def logs(self) -> list[Log]:
         return [log for each in self.seen for log in each.logs]
 
+    def holdings(self, topic: str) -> Holdings | KeptlogError:
+        """What holds bytes of a topic that are not live, or why that can't be looked at."""
+        try:
+            return look_for_holders(self.store, topic, self.now_ms)
+        except KeptlogError as error:
+            return error
+
     def _require_files(self) -> None:
         """Where none of them is there, that is told once, and not of each topic."""
         if not self.has_warehouse or (self.elsewhere and not self.elsewhere.is_copy):
@@ -310,14 +317,13 @@ def _timestamps(patient: Patient) -> Iterator[Problem]:
 
 def _holders(patient: Patient) -> Iterator[Problem]:
     unseen = []
-    for each in patient.seen:
-        try:
-            holdings = look_for_holders(patient.store, each.topic, patient.now_ms)
-        except KeptlogError as error:
-            unseen.append(f"{each.topic}: {first_line(error)}")
+    found = side_by_side(patient.holdings, [each.topic for each in patient.seen])
+    for topic, held in found.items():
+        if isinstance(held, KeptlogError):
+            unseen.append(f"{topic}: {first_line(held)}")
             continue
-        unseen += [f"{each.topic}: {line}" for line in holdings.unread]
-        yield from map(holder_problem, holdings.late(patient.now_ms))
+        unseen += [f"{topic}: {line}" for line in held.unread]
+        yield from map(holder_problem, held.late(patient.now_ms))
     terms = Terms(0, purge_interval_ms(patient.store.clock_guard.broker_settings))
     yield from map(holder_problem, Holdings("", terms, tuple(patient.here())).late(patient.now_ms))
     if unseen:

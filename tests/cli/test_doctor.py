@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.passes.home_doctor import CHECKS
 from tests.cli.conftest import Run
 
 
@@ -44,3 +45,9 @@ def test_a_catalog_that_loses_updates_is_refused_with_what_was_seen_and_what_fol
     assert "are not there" in broken["seen"]
     assert "keep no topic in this catalog" in broken["follows"]
     assert (told["swept"], told["left"], told["hints"]) == ([], [], [])
+
+
+def test_every_check_is_in_the_docs_in_the_same_words() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
+    for check in CHECKS:
+        assert f"| `{check.name}` | {check.asks.replace('keptlog notify', '`keptlog notify`')} |" in docs

@@ -72,6 +72,15 @@ def test_who_looks_is_told_and_nothing_is_changed(
     assert _content(home.parent) == before
 
 
+def test_people_are_told_of_a_catalog_that_is_lost(keptlog: Run, home: Path) -> None:
+    _topic(home).unlink()
+    told = keptlog("notify", "--dry-run", "--json")
+    assert told.code == 1
+    [condition] = told.json["conditions"]
+    assert condition["condition"] == "catalog"
+    assert "has lost its catalog" in condition["text"]
+
+
 def test_no_second_catalog_is_begun_above_the_files_of_the_first(keptlog: Run, home: Path) -> None:
     _topic(home).unlink()
     refused = keptlog("topic", "create", "orders")
