@@ -19,6 +19,8 @@ from keptlog.settings import home_path
 EXIT_FAILED = 1
 """Something was found, or failed."""
 EXIT_BAD_INPUT = 2
+_NAMED = 3
+"""So many of those that failed of the same are named."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -96,10 +98,17 @@ def _cell(value: object) -> str:
 
 
 def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
-    """One line on stderr for each log that failed, and exit code 1 if there is one."""
+    """One line on stderr for each log that failed, and exit code 1 if there is one.
+
+    What is wrong with all of them, as with a home that was moved, is one line.
+    """
+    by_text: dict[str, list[str]] = {}
     for name, error in failed.items():
-        text = " ".join(str(error).split())
-        click.echo(f"keptlog: {text if text.startswith(f'{name}:') else f'{name}: {text}'}", err=True)
+        by_text.setdefault(" ".join(str(error).split()), []).append(name)
+    for text, names in by_text.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        told = f"{', '.join(names[:_NAMED])}{more}"
+        click.echo(f"keptlog: {text if text.startswith(f'{names[0]}:') else f'{told}: {text}'}", err=True)
     if failed:
         sys.exit(EXIT_FAILED)
 

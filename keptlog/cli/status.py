@@ -71,7 +71,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
                 click.echo(str(holder))
         if assessments:
             click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
-    if store.read_only:
+    if store.read_only and store.read_only not in map(str, failed.values()):
         click.echo(f"keptlog: {store.read_only}", err=True)
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
     tell_late(late)
