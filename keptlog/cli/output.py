@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import KeptlogError
+from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
 from keptlog.settings import home_path
@@ -33,18 +34,20 @@ run_id_option = click.option(
 
 
 def clock_ms() -> int:
-    """Now, or ``KEPTLOG_NOW_MS``: judging a log as of another time is how a deadline is tried out.
+    """Now, or ``KEPTLOG_NOW_MS``, which is then told once on stderr.
 
     Raises:
-        InvalidConfig: the variable is not a number.
+        InvalidConfig: the variable holds no time.
     """
-    given = os.environ.get("KEPTLOG_NOW_MS")
-    if not given:
+    given_ms = given_now_ms(os.environ.get(NOW_MS))
+    if given_ms is None:
         return time.time_ns() // 1_000_000
-    try:
-        return int(given)
-    except ValueError:
-        raise InvalidConfig(f"KEPTLOG_NOW_MS={given!r} is not a whole number of milliseconds since 1970") from None
+    context = click.get_current_context(silent=True)
+    told: set[int] = context.find_root().meta.setdefault(NOW_MS, set()) if context else set()
+    if given_ms not in told:
+        told.add(given_ms)
+        click.echo(f"keptlog: {as_of(given_ms)}", err=True)
+    return given_ms
 
 
 def print_json(value: Any) -> None:

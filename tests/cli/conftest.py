@@ -20,6 +20,9 @@ class Outcome:
     code: int
     out: str
     err: str
+    """Without the line that says which time stands for now."""
+    as_of: str = ""
+    """That line, if there is one."""
 
     @property
     def json(self) -> Any:
@@ -54,7 +57,9 @@ def keptlog(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             main()
         printed = capsys.readouterr()
         code = exit_info.value.code
-        return Outcome(code if isinstance(code, int) else 0, printed.out, printed.err)
+        first, _, rest = printed.err.partition("\n")
+        as_of, err = (first, rest) if first.startswith("keptlog: as of ") else ("", printed.err)
+        return Outcome(code if isinstance(code, int) else 0, printed.out, err, as_of)
 
     return run
 
