@@ -30,7 +30,7 @@ def test_a_setting_that_java_does_not_accept_is_told_and_nothing_is_left(capfd: 
     [
         ([], INSTALL_JAVA),
         (["JAVA_HOME is not set"], INSTALL_JAVA),
-        (["/opt/spark/bin/spark-class: line 71: /opt/java/bin/java: No such file or directory"], INSTALL_JAVA),
+        (["spark-class: line 71: /usr/lib/jvm/none/bin/java: No such file or directory"], INSTALL_JAVA),
         (["Unrecognized option: --add-modules=jdk.incubator.vector", "Error: Could not create"], INSTALL_JAVA),
         (
             [
