@@ -130,6 +130,8 @@ def spark_master(environment: Mapping[str, str] = os.environ) -> str | None:
     path = spark_address_file(environment)
     if path is None:
         return environment.get(SPARK_MASTER) or None
+    if path.is_dir():
+        raise InvalidConfig(f"{SPARK_MASTER}={environment[SPARK_MASTER]} names no file: write file: and its path")
     if not path.exists():
         raise StorageUnavailable(
             f"no Spark Connect server has left its address in {path}, which {SPARK_MASTER} names: "
