@@ -74,14 +74,20 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 @json_option
 def explain(topic: str, partition: int, *, as_json: bool) -> None:
     """Say why one log is, or is not, cleaned now, and when it will be; and what holds its superseded bytes."""
-    name, store, now_ms = str(TopicPartition(topic, partition)), open_home().store, clock_ms()
+    from keptlog.cli.obstacles import exit_if_obstructed, obstacles_of  # noqa: PLC0415  # a plan needs none of it
+
+    home, name, now_ms = open_home(), str(TopicPartition(topic, partition)), clock_ms()
+    store = home.store
     require_topics_here()
     seen = observe(store, [name], now_ms=now_ms)
     require_all(seen.unreadable)
-    explanation = explain_assessment(seen.assessments[0])
+    obstacles, unlisted = obstacles_of(store, seen.assessments[0])
+    explanation = explain_assessment(seen.assessments[0], home.broker, obstacles)
     holders, unseen = _holders(store, topic, partition, now_ms)
     if as_json:
-        print_json(asdict(explanation) | {"holders": holders_json(holders), "holders_not_looked_at": unseen})
+        of_storage = {"holders": holders_json(holders), "holders_not_looked_at": unseen}
+        print_json(asdict(explanation) | of_storage | {"files_not_looked_at": unlisted})
+        exit_if_obstructed(explanation.obstacles, as_json=True)
         return
     click.echo(f"{explanation.topic_partition}: {explanation.verdict}\n")
     print_table([asdict(section) for section in explanation.sections], empty="")
@@ -92,6 +98,9 @@ def explain(topic: str, partition: int, *, as_json: bool) -> None:
     click.echo("\nholds superseded bytes:" if holders or unseen else "\nholds superseded bytes: nothing")
     for line in (*map(str, holders), *(f"not looked at: {what}" for what in unseen)):
         click.echo(f"  {line}")
+    for what in unlisted:
+        click.echo(f"files of the log were not looked at: {what}")
+    exit_if_obstructed(explanation.obstacles)
 
 
 def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[list[Holder], list[str]]:

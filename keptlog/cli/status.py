@@ -25,12 +25,16 @@ from keptlog.cli.output import (
     require_topics_here,
     size,
 )
+from keptlog.errors import LogCorrupt
 from keptlog.log.assessment import Assessment
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
+from keptlog.log.plan import why_off
 from keptlog.log.segment import total_bytes
 from keptlog.passes.names import refuse_unknown
-from keptlog.passes.observer import observe
+from keptlog.passes.observer import Overview, observe
+from keptlog.passes.stored_files import still_wrong, wrong_on_disk
 from keptlog.settings import BROKER_FILE, broker_settings, home_path
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.unopened import UnopenedStore
@@ -46,7 +50,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.
 
     What holds superseded bytes past their deadline, as far as tables tell, is named, and ends in exit code 1; verify
-    looks at the storage too.
+    looks at the storage too. So is a file that is missing, or has another size than its table says, on a disk; of an
+    object store explain and verify say it.
     """
     store = unopened_store()
     require_topics_here()
@@ -54,15 +59,21 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
+    damaged = {} if store.read_only else _damaged(seen)
     metrics = cleaner_metrics(assessments, seen.last_passes, seen.erasures, seen.now_ms).to_dict()
+    broker = BrokerConfig.of(store.broker_settings)
+    off_reason = next((why for each in assessments if (why := why_off(each.log, broker))), None)
     if as_json:
         of_log = metrics_by_log(assessments, seen.last_passes, seen.erasures, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
         unreadable = {name: str(error) for name, error in failed.items()}
         state = {"holders": holders_json(all_holders(seen)), "unreadable": unreadable, "read_only": store.read_only}
-        print_json({"metrics": metrics, "logs": rows} | state)
+        off = {"cleaner_disabled": off_reason, "damaged": {name: str(error) for name, error in damaged.items()}}
+        print_json({"metrics": metrics, "logs": rows} | state | off)
     else:
         print_table([_shown(_status_row(each)) for each in assessments], empty=no_topics(failed))
+        if off_reason:
+            click.echo(off_reason)
         for each in assessments:
             if each.log.uncleanable:
                 click.echo(f"{each.log.topic_partition}: {each.log.uncleanable.told(seen.now_ms)}")
@@ -75,9 +86,20 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         click.echo(f"keptlog: {store.read_only}", err=True)
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
     tell_late(late)
-    exit_if_failed(failed)
+    exit_if_failed({**failed, **damaged})
     if store.read_only or late:
         sys.exit(EXIT_FAILED)
+
+
+def _damaged(seen: Overview) -> dict[str, LogCorrupt]:
+    """Topic-partition to what is wrong with its files, where they lie on a disk."""
+    found: dict[str, LogCorrupt] = {}
+    for name, wrong in wrong_on_disk(seen.logs).items():
+        now = unopened_store().observe(name.topic).logs[name.partition]
+        if still := still_wrong(wrong, now):
+            more = f"; and {len(still) - 1} more" if len(still) > 1 else ""
+            found[str(name)] = LogCorrupt(still[0] + more)
+    return found
 
 
 def unopened_store() -> UnopenedStore:
