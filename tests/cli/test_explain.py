@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
-from keptlog.passes import stored_files
 from keptlog.passes.stored_files import room_text
 from tests.cli.conftest import Run
 
@@ -72,8 +72,8 @@ def test_a_cleaner_that_is_switched_off_is_said_to_be(keptlog: Run, due: Path, h
 def test_a_disk_without_room_for_the_clean_is_said_with_what_is_needed(
     keptlog: Run, due: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = stored_files.shutil.disk_usage(due.parent)
-    monkeypatch.setattr(stored_files.shutil, "disk_usage", lambda _folder: real._replace(free=1))
+    real = shutil.disk_usage(due.parent)
+    monkeypatch.setattr("shutil.disk_usage", lambda _folder: real._replace(free=1))
     explained = keptlog("explain", "users", "0")
     assert explained.code == 1
     assert f"users-0: the disk of {due.parent} has 1 bytes left, and a clean may write up to" in explained.err
