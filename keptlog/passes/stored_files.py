@@ -57,7 +57,7 @@ def no_room(log: Log, sections: Sections) -> str | None:
     file = _on_disk(judged[0].path) if judged else None
     if file is None:
         return None
-    needed_bytes, folder = total_bytes(judged), file.parent
+    needed_bytes, folder = total_bytes(judged), Path(file).parent
     with suppress(OSError):
         free_bytes = shutil.disk_usage(folder).free
         if free_bytes < needed_bytes:
@@ -71,16 +71,16 @@ def room_text(name: str, folder: str, free_bytes: int, needed_bytes: int) -> str
     return f"{name}: {disk}, and a clean may write up to {needed_bytes}: make room"
 
 
-def _on_disk(path: str) -> Path | None:
-    """The file on a disk of this machine; null if the path leads elsewhere."""
+def _on_disk(path: str) -> str | None:
+    """The path on a disk of this machine; null if it leads elsewhere."""
     if path.startswith("file:"):
-        return Path(path.removeprefix("file:").removeprefix("//"))
-    return None if "://" in path else Path(path)
+        return path.removeprefix("file:").removeprefix("//")
+    return None if "://" in path else path
 
 
 def _plain(path: str) -> str:
     """Without its scheme: what a listing calls a file may have another one, or none."""
-    return str(_on_disk(path) or path.partition("://")[2])
+    return _on_disk(path) or path.partition("://")[2]
 
 
 def _size_on_disk(path: str) -> int | None:
