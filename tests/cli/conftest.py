@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keptlog.cli import main
+from tests.as_of import apart
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ def keptlog(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             main()
         printed = capsys.readouterr()
         code = exit_info.value.code
-        first, _, rest = printed.err.partition("\n")
-        as_of, err = (first, rest) if first.startswith("keptlog: as of ") else ("", printed.err)
+        as_of, err = apart(printed.err)
         return Outcome(code if isinstance(code, int) else 0, printed.out, err, as_of)
 
     return run

@@ -15,6 +15,7 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.table.cache import FOLDER
+from tests.as_of import apart
 from tests.cli.conftest import Outcome, Run
 
 VERSION = "keptlog.format-version"
@@ -139,7 +140,7 @@ def test_a_status_from_memory_refuses_it_too_and_imports_no_catalog(typed: Run, 
 
     done = subprocess.run([sys.executable, "-c", code, "status"], capture_output=True, text=True, check=False)
 
-    assert (done.returncode, done.stderr) == (1, f"keptlog: users: {LINE}\n")
+    assert (done.returncode, apart(done.stderr)[1]) == (1, f"keptlog: users: {LINE}\n")
     assert done.stdout.endswith("\n[]\n")
     assert "orders-0" in done.stdout
 
