@@ -11,6 +11,7 @@ SAID = "keptlog: as of 2027-01-15T08:00:00.000Z, as KEPTLOG_NOW_MS says"
 
 
 def test_each_command_says_as_of_when_it_judges(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
     assert keptlog("status").as_of == ""
     monkeypatch.setenv("KEPTLOG_NOW_MS", "1800000000000")
     for command in COMMANDS:
@@ -23,6 +24,7 @@ def test_each_command_says_as_of_when_it_judges(keptlog: Run, monkeypatch: pytes
 def test_a_time_that_can_not_be_meant_stops_a_command_before_it_does_anything(
     keptlog: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
     monkeypatch.setenv("KEPTLOG_NOW_MS", "1800000000")
     for command in COMMANDS:
         outcome = keptlog(*command)
