@@ -13,7 +13,8 @@
     |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
     `- InvariantViolated             a bug: the verified result breaks a guarantee; nothing was committed
 
-Every message says what happened, where, with which value, and what to do. ``action`` says the last part to a program.
+Every message says what happened, where, with which value, and what to do. ``action`` and ``command`` say the last part
+to a program.
 
 ``UnsupportedFormat`` is no ``LogCorrupt``, although who looks at all topics goes past both: data that contradict
 themselves are to be repaired, by somebody who looks at them; here there is nothing to repair, and whoever tried would
@@ -23,7 +24,7 @@ break what is whole. It is no ``InvalidConfig`` either, because no other argumen
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class Action(StrEnum):
@@ -40,6 +41,13 @@ class KeptlogError(Exception):
     """Base of all errors that keptlog raises on purpose."""
 
     action: ClassVar[Action] = Action.REPORT_BUG
+    command: str | None = None
+    """The command that mends it, where one does; the message says so in words."""
+
+    def mended_by(self, command: str) -> Self:
+        """The same error, saying which command mends it."""
+        self.command = command
+        return self
 
 
 class InvalidConfig(KeptlogError, ValueError):

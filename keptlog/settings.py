@@ -29,11 +29,17 @@ _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
 _FILE = "file:"
 _SECRET_OF_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """As Spark itself tells which settings it does not show, by their names or values."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""How an address such as ``s3://bucket/home`` begins, once it was taken for a path."""
 _SPARK_SETTING = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(\S.*)")
 
 
 def home_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the home is: ``KEPTLOG_HOME``, or ``.keptlog`` in the working directory."""
+    """Where the home is: ``KEPTLOG_HOME``, or ``.keptlog`` in the working directory.
+
+    Raises:
+        InvalidConfig: it is no path on this machine.
+    """
     return home_folder(Path(environment.get("KEPTLOG_HOME") or DEFAULT_HOME))
 
 
@@ -42,9 +48,26 @@ def home_folder(path: Path) -> Path:
 
     Other programs take ``a/../b`` for ``b`` when they write a path, and then one file has two names. Symbolic links
     stay as they are given: who keeps a home behind a link may turn it elsewhere.
+
+    Raises:
+        InvalidConfig: it is no path on this machine.
     """
+    if path.parts and _ADDRESS.fullmatch(path.parts[0]):
+        scheme, rest = path.parts[0], "/".join(path.parts[1:])
+        address, todo = f"{scheme}//{rest}", f"give the path alone: /{rest}"
+        if scheme == "file:":
+            address = f"{scheme}///{rest}"
+        else:
+            todo = "give a folder, and configure a catalog for topics in object storage (docs/lake.md)"
+        raise InvalidConfig(f"home {address} is an address, and a home is a folder of this machine: {todo}")
+    try:
+        expanded = path.expanduser()
+    except RuntimeError:
+        raise InvalidConfig(
+            f"home {path} begins with the home folder of a user whom this machine does not know: give the whole path"
+        ) from None
     folder = Path("/")
-    for part in path.expanduser().absolute().parts[1:]:
+    for part in expanded.absolute().parts[1:]:
         folder = folder.resolve().parent if part == ".." else folder / part
     return folder
 
@@ -107,6 +130,8 @@ def spark_master(environment: Mapping[str, str] = os.environ) -> str | None:
     path = spark_address_file(environment)
     if path is None:
         return environment.get(SPARK_MASTER) or None
+    if path.is_dir():
+        raise InvalidConfig(f"{SPARK_MASTER}={environment[SPARK_MASTER]} names no file: write file: and its path")
     if not path.exists():
         raise StorageUnavailable(
             f"no Spark Connect server has left its address in {path}, which {SPARK_MASTER} names: "

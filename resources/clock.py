@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import time
 
 import dagster as dg
 from pydantic import Field
+
+from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
+
+_logger = logging.getLogger(__name__)
 
 
 class ClockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -18,8 +24,17 @@ class ClockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The time now."""
         if self.now_ms is not None:
             return self.now_ms
-        fixed = os.environ.get("KEPTLOG_NOW_MS")
-        return int(fixed) if fixed else time.time_ns() // 1_000_000
+        given_ms = given_now_ms(os.environ.get(NOW_MS))
+        if given_ms is None:
+            return time.time_ns() // 1_000_000
+        _warn(given_ms)
+        return given_ms
+
+
+@functools.cache
+def _warn(given_ms: int) -> None:
+    """Once in a process: each tick reads the clock."""
+    _logger.warning("logs are judged %s", as_of(given_ms))
 
 
 def pause(seconds: float) -> None:

@@ -72,7 +72,7 @@ def why_spark_is_down(spark: LazyPySparkResource, home: Path) -> str | None:
     """Why the Spark server that runs use can't be reached; null if it answers, or if each run starts its own Spark."""
     try:
         require_server(_with_home(spark, home).settings().get("spark.remote"))
-    except StorageUnavailable as error:
+    except (StorageUnavailable, InvalidConfig) as error:
         return str(error)
     return None
 

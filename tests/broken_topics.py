@@ -33,11 +33,11 @@ def _file(location: str) -> Path:
     return Path(location.removeprefix("file://"))
 
 
-def _cut_in_half(path: Path) -> None:
+def cut_in_half(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def _metadata_file(store: LogStore, topic: str) -> Path:
+def metadata_file(store: LogStore, topic: str) -> Path:
     return _file(store.metadata_locations()[topic])
 
 
@@ -47,7 +47,7 @@ def _manifest_list(store: LogStore, topic: str) -> Path:
     return _file(snapshot.manifest_list)
 
 
-def _manifest(store: LogStore, topic: str) -> Path:
+def first_manifest(store: LogStore, topic: str) -> Path:
     table = load_topic_table(store._catalog, topic)
     snapshot = table.current_snapshot()
     assert snapshot
@@ -69,23 +69,23 @@ def _foreign_table(store: LogStore, topic: str) -> None:
 
 
 def _not_json(store: LogStore, topic: str) -> None:
-    _metadata_file(store, topic).write_bytes(b'{"format-version": 2}')
+    metadata_file(store, topic).write_bytes(b'{"format-version": 2}')
 
 
 def _other_bytes(store: LogStore, topic: str) -> None:
-    _metadata_file(store, topic).write_bytes(b"\xff\xfe\x00garbage")
+    metadata_file(store, topic).write_bytes(b"\xff\xfe\x00garbage")
 
 
 BREAKAGES = (
-    Breakage("the metadata file is cut off", lambda s, t: _cut_in_half(_metadata_file(s, t)), ".metadata.json"),
-    Breakage("the metadata file is of nothing", lambda s, t: _metadata_file(s, t).write_bytes(b""), ".metadata.json"),
+    Breakage("the metadata file is cut off", lambda s, t: cut_in_half(metadata_file(s, t)), ".metadata.json"),
+    Breakage("the metadata file is of nothing", lambda s, t: metadata_file(s, t).write_bytes(b""), ".metadata.json"),
     Breakage("the metadata file is of other bytes", _other_bytes, ".metadata.json"),
     Breakage("the metadata file lacks fields", _not_json, ".metadata.json"),
-    Breakage("the metadata file is gone", lambda s, t: _metadata_file(s, t).unlink(), ".metadata.json"),
-    Breakage("the manifest list is cut off", lambda s, t: _cut_in_half(_manifest_list(s, t)), "snap-"),
+    Breakage("the metadata file is gone", lambda s, t: metadata_file(s, t).unlink(), ".metadata.json"),
+    Breakage("the manifest list is cut off", lambda s, t: cut_in_half(_manifest_list(s, t)), "snap-"),
     Breakage("the manifest list is gone", lambda s, t: _manifest_list(s, t).unlink(), "snap-"),
-    Breakage("a manifest is cut off", lambda s, t: _cut_in_half(_manifest(s, t)), "-m0.avro"),
-    Breakage("a manifest is gone", lambda s, t: _manifest(s, t).unlink(), "-m0.avro"),
+    Breakage("a manifest is cut off", lambda s, t: cut_in_half(first_manifest(s, t)), "-m0.avro"),
+    Breakage("a manifest is gone", lambda s, t: first_manifest(s, t).unlink(), "-m0.avro"),
     Breakage("it is a foreign table", _foreign_table, "keptlog did not create it"),
     Breakage("a foreign setting", _with_property("kafka.compression.codec.of.mine", "x"), "of.mine"),
     Breakage("a foreign value of a setting", _with_property("kafka.cleanup.policy", "shred"), "shred"),

@@ -112,7 +112,7 @@ def cli(context: click.Context, log_level: str) -> None:
     \b
     KEPTLOG_HOME            the folder that holds topics and catalog (default ./.keptlog)
     KEPTLOG_SPARK_MASTER    where Spark runs (default local[*]), or file: and the file that says it
-    KEPTLOG_NOW_MS          judge as of this time instead of now, in ms since 1970
+    KEPTLOG_NOW_MS          judge as of this time instead of now, in ms since 1970; each command says so
     KEPTLOG_LOG_LEVEL       as --log-level
 
     \b

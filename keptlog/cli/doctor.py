@@ -1,80 +1,122 @@
-"""``keptlog doctor``: is what keptlog rests on as it must be."""
+"""``keptlog doctor``: what is wrong with a home, why, and what to do next.
+
+It is asked when nothing else works. So little is imported before it is known that it can be: a configuration of
+PyIceberg's that can't be read is a problem, and no command that can't be started.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 import click
 
-from keptlog.cli.output import (
-    EXIT_FAILED,
-    clock_ms,
-    json_option,
-    print_json,
-    print_table,
-    progress_to_stderr,
-    quiet_option,
-)
+from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json, progress_to_stderr, quiet_option
 from keptlog.errors import InvalidConfig
-from keptlog.home import new_id
-from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate
+from keptlog.log.counted import counted
+from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
+from keptlog.progress import Progress
 from keptlog.settings import home_path
-from keptlog.table.catalog import open_catalog
-from keptlog.table.catalog_probe import Answer
-
-_ANSWERS = {Answer.KEPT: "kept", Answer.BROKEN: "BROKEN", Answer.NOT_LOOKED_AT: "not looked at"}
 
 
-@click.command(short_help="Try whether the catalog keeps what keptlog rests on.")
-@click.option("--catalog", "is_catalog", is_flag=True, help="Look at the configured catalog, or the home's.")
+@click.command(short_help="Say what is wrong with the home, why, and what to do next.")
+@click.option(
+    "--catalog", "is_catalog", is_flag=True, help="Probe the catalog alone, the configured one or the home's."
+)
+@click.option("--no-probes", is_flag=True, help="Do not probe a configured catalog: nothing at all is written.")
 @quiet_option
 @json_option
-def doctor(*, is_catalog: bool, quiet: bool, as_json: bool) -> None:
-    """Try whether the catalog keeps what keptlog rests on; exit 1 if it does not, or if that can't be looked at.
+def doctor(*, is_catalog: bool, no_probes: bool, quiet: bool, as_json: bool) -> None:
+    """Look at the whole home: settings, disk, catalog, topics, their files, clocks, Spark and sensors.
 
-    It makes tables of its own, in namespaces keptlog_doctor_..., lets ten writers commit at once, loses answers on
-    purpose, and takes everything away again. No topic is touched. It takes some seconds, over a network a minute.
+    Each problem has its cause and the next step: a command, or what only a person can do. Exit code 1 if there is one,
+    or if something could not be looked at. No topic is touched. keptlog verify reads every record besides.
+
+    A configured catalog is probed: does it keep what keptlog rests on? Tables are made in namespaces
+    keptlog_doctor_..., ten writers commit at once, answers are lost on purpose, and everything is taken away again. It
+    takes some seconds, over a network a minute.
     """
-    if not is_catalog:
-        raise InvalidConfig("say what to look at: keptlog doctor --catalog")
-    home = home_path(os.environ)
+    home, now_ms = home_path(os.environ), clock_ms()
     progress = progress_to_stderr(quiet=quiet or as_json)
-    found = CatalogDoctor(lambda: open_catalog(home), new_id, time.sleep, progress).examine(clock_ms())
+    if is_catalog:
+        _probe(home, now_ms, progress, as_json=as_json)
+        return
+    check_ups = _check_ups(home, now_ms, progress, is_probed=not no_probes)
     if as_json:
-        print_json(_as_json(found))
+        print_json(_as_json(home, check_ups))
     else:
-        _tell(found)
+        _tell(home, check_ups)
+    if diagnosis_of(check_ups) is not Diagnosis.FINE:
+        sys.exit(EXIT_FAILED)
+
+
+def _probe(home: Path, now_ms: int, progress: Progress, *, as_json: bool) -> None:
+    from keptlog.cli.catalog_doctor import certificate_json, tell_certificate  # noqa: PLC0415  # see above
+    from keptlog.cli.patient import catalog_doctor  # noqa: PLC0415
+    from keptlog.table.catalog_probe import Answer  # noqa: PLC0415
+
+    found = catalog_doctor(home, progress).examine(now_ms)
+    if as_json:
+        print_json(certificate_json(found))
+    else:
+        tell_certificate(found)
     if found.answer is not Answer.KEPT:
         sys.exit(EXIT_FAILED)
 
 
-def _as_json(found: Certificate) -> dict[str, object]:
-    probes = [
+def _check_ups(home: Path, now_ms: int, progress: Progress, *, is_probed: bool) -> list[CheckUp]:
+    try:
+        from keptlog.cli.patient import patient  # noqa: PLC0415  # see above
+        from keptlog.passes.home_doctor import examine  # noqa: PLC0415
+    except InvalidConfig as error:
+        cause, todo = "it says something that can't be read", "correct it there, or take it out"
+        told = Problem("PyIceberg's configuration", str(error), cause, todo)
+        rest = "the configuration can't be read that says where the catalog is"
+        return [
+            CheckUp("settings", "every file and variable of settings can be read", (told,)),
+            CheckUp("home", "all else", not_looked_at=(rest,)),
+        ]
+    return examine(patient(home, now_ms, progress, is_probed=is_probed))
+
+
+def _as_json(home: Path, check_ups: Sequence[CheckUp]) -> dict[str, object]:
+    checks = [
         {
-            "name": each.probe.name,
-            "promise": each.probe.promise,
-            "answer": each.answer,
-            "seen": each.seen,
-            "follows": each.probe.follows if each.answer is Answer.BROKEN else None,
+            "name": each.name,
+            "asks": each.asks,
+            "diagnosis": each.diagnosis,
+            "problems": [_row(found) for found in each.problems],
+            "hints": [_row(hint) for hint in each.hints],
+            "not_looked_at": list(each.not_looked_at),
         }
-        for each in found.results
+        for each in check_ups
     ]
-    rest = {"hints": list(found.hints), "swept": list(found.swept), "left": list(found.left)}
-    return {"catalog": found.catalog, "answer": found.answer, "verdict": found.verdict, "probes": probes, **rest}
+    return {"home": str(home), "diagnosis": diagnosis_of(check_ups), "checks": checks}
 
 
-def _tell(found: Certificate) -> None:
-    rows = [{"probe": each.probe.name, "result": _ANSWERS[each.answer], "seen": each.seen} for each in found.results]
-    print_table(rows, empty="")
-    for each in found.results:
-        if each.answer is Answer.BROKEN:
-            click.echo(f"{each.probe.name}: it should be that {each.probe.promise}; {each.probe.follows}")
-    for hint in found.hints:
-        click.echo(f"hint: {hint}")
-    for name in found.swept:
-        click.echo(f"taken away: namespace {name}, which a doctor that was killed had left")
-    for line in found.left:
-        click.echo(f"left: {line}")
-    click.echo(f"{found.catalog}: {found.verdict}")
+def _row(found: Problem) -> dict[str, object]:
+    return {name: value for name, value in asdict(found).items() if name != "is_hint"}
+
+
+def _tell(home: Path, check_ups: Sequence[CheckUp]) -> None:
+    problems = [found for each in check_ups for found in each.problems]
+    for found in problems:
+        click.echo(f"{found.what if found.subject in found.what else f'{found.subject}: {found.what}'}")
+        click.echo(f"  cause: {found.cause}")
+        click.echo(f"  next:  {found.todo}")
+        if found.command:
+            click.echo(f"  run:   {found.command}")
+        click.echo()
+    for why in dict.fromkeys(why for each in check_ups for why in each.not_looked_at):
+        names = [each.name for each in check_ups if why in each.not_looked_at]
+        click.echo(f"not looked at: {', '.join(names)}: {why}")
+    for each in check_ups:
+        for hint in each.hints:
+            click.echo(f"hint: {hint.what}: {hint.todo}")
+    fine = [each.name for each in check_ups if each.diagnosis is Diagnosis.FINE]
+    if fine:
+        click.echo(f"fine: {', '.join(fine)}")
+    click.echo(f"{home}: {counted(len(problems), 'problem')}")

@@ -21,6 +21,7 @@ from keptlog.cli.output import (
     no_topics,
     print_json,
     print_table,
+    require_topics_here,
 )
 from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
@@ -54,6 +55,7 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
     Then what holds superseded bytes until when, as far as tables tell; explain and verify look at the storage too.
     """
     store, now_ms = unopened_store(), clock_ms()
+    require_topics_here()
     broker = BrokerConfig.of(store.broker_settings)
     seen = observe(store, names, now_ms=now_ms)
     refuse_unknown(seen.unreadable)
@@ -86,8 +88,12 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
     keptlog explain users-0
     keptlog explain users 0
     """
+    from keptlog.cli.obstacles import exit_if_obstructed, obstacles_of  # noqa: PLC0415  # a plan needs none of it
+
     name = topic if partition is None else str(TopicPartition(topic, partition))
-    store, now_ms = open_home().store, clock_ms()
+    home, now_ms = open_home(), clock_ms()
+    store = home.store
+    require_topics_here()
     seen = observe(store, [name], now_ms=now_ms)
     require_all(seen.unreadable)
     if len(seen.assessments) > 1:
@@ -95,11 +101,14 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
         logs = counted(len(seen.assessments), "log")
         raise InvalidConfig(f"{topic} has {logs}: name one of {topic}-0 to {last}")
     (assessment,) = seen.assessments
-    explanation, log = explain_assessment(assessment), assessment.log.topic_partition
+    obstacles, unlisted = obstacles_of(store, assessment)
+    explanation, log = explain_assessment(assessment, home.broker, obstacles), assessment.log.topic_partition
     holders, unseen = _holders(store, log.topic, log.partition, now_ms)
     if as_json:
         answer = asdict(explanation) | {"trigger": assessment.trigger, "due_ms": assessment.due_ms}
-        print_json(answer | {"holders": holders_json(holders), "holders_not_looked_at": unseen})
+        of_storage = {"holders": holders_json(holders), "holders_not_looked_at": unseen}
+        print_json(answer | of_storage | {"files_not_looked_at": unlisted})
+        exit_if_obstructed(explanation.obstacles, as_json=True)
         return
     click.echo(f"{explanation.topic_partition}: {explanation.verdict}\n")
     print_table([_shown(section) for section in explanation.sections], empty="")
@@ -110,6 +119,9 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
     click.echo("\nholds superseded bytes:" if holders or unseen else "\nholds superseded bytes: nothing")
     for line in (*map(str, holders), *(f"not looked at: {what}" for what in unseen)):
         click.echo(f"  {line}")
+    for what in unlisted:
+        click.echo(f"files of the log were not looked at: {what}")
+    exit_if_obstructed(explanation.obstacles)
 
 
 def _step(step: CleanStep | Retain) -> dict[str, object]:
@@ -159,6 +171,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
 
     told = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
     home, now_ms = open_home(), clock_ms()
+    require_topics_here()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
     found = verify_named(home.store, named, now_ms)

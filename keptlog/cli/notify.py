@@ -156,12 +156,12 @@ def _look(home: Path, limits: Thresholds, now_ms: int) -> Sighting:
     else:
         if not (seen.locations or seen.unreadable):
             click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
-        sighting = home_sighting(home, seen, limits, lambda: _stopped(home, seen))
+        sighting = home_sighting(home, seen, limits, lambda: brokers_asked(home, seen))
     spark = spark_evidence(_why_spark_is_down(home))
     return sighting.with_evidence(spark).with_evidence(tick_evidence(home, now_ms, limits))
 
 
-def _stopped(home: Path, seen: Overview) -> Evidence:
+def brokers_asked(home: Path, seen: Overview) -> Evidence:
     """What ingests have stopped at, asked of the brokers; nothing where none can be asked."""
     try:
         # They take long to import, and confluent_kafka may not be there.

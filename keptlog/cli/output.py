@@ -13,9 +13,11 @@ from typing import Any
 import click
 
 from keptlog.cli.colour import Wrong, wrong
-from keptlog.errors import Action, InvalidConfig, KeptlogError
+from keptlog.errors import Action, KeptlogError
+from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
+from keptlog.settings import home_path
 
 EXIT_FAILED = 1
 """Something was found, or failed."""
@@ -24,6 +26,8 @@ EXIT_STOPPED = 130
 """By Ctrl-C, or by somebody who was asked."""
 SCHEMA_VERSION = 1
 """Of what ``--json`` prints: another number once a field goes or changes its meaning; new fields change nothing."""
+_NAMED = 3
+"""So many of those that failed of the same are named."""
 _has_answered: ContextVar[bool] = ContextVar("has_answered", default=False)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
@@ -37,18 +41,20 @@ run_id_option = click.option(
 
 
 def clock_ms() -> int:
-    """Now, or ``KEPTLOG_NOW_MS``: judging a log as of another time is how a deadline is tried out.
+    """Now, or ``KEPTLOG_NOW_MS``, which is then told once on stderr.
 
     Raises:
-        InvalidConfig: the variable is not a number.
+        InvalidConfig: the variable holds no time.
     """
-    given = os.environ.get("KEPTLOG_NOW_MS")
-    if not given:
+    given_ms = given_now_ms(os.environ.get(NOW_MS))
+    if given_ms is None:
         return time.time_ns() // 1_000_000
-    try:
-        return int(given)
-    except ValueError:
-        raise InvalidConfig(f"KEPTLOG_NOW_MS={given!r} is not a whole number of milliseconds since 1970") from None
+    context = click.get_current_context(silent=True)
+    told: set[int] = context.find_root().meta.setdefault(NOW_MS, set()) if context else set()
+    if given_ms not in told:
+        told.add(given_ms)
+        click.echo(f"keptlog: {as_of(given_ms)}", err=True)
+    return given_ms
 
 
 def print_json(answer: Mapping[str, Any], failed: Mapping[str, KeptlogError] | None = None) -> None:
@@ -120,11 +126,24 @@ def as_columns(row: Mapping[str, object]) -> dict[str, object]:
     return {name.replace("_", " ").replace("topic partition", "topic-partition"): row[name] for name in row}
 
 
+def require_topics_here() -> None:
+    """Refuse to look at a home in which no topic was ever created; for commands that look at all topics.
+
+    Raises:
+        InvalidConfig: there is none; it names the home.
+        StorageUnavailable: there was one, and its catalog is lost.
+    """
+    # Importing it looks at PyIceberg's configuration, and this module is imported before any error is told.
+    from keptlog.table.home_folder import require_home  # noqa: PLC0415
+
+    require_home(home_path())
+
+
 def no_topics(unreadable: Mapping[str, KeptlogError]) -> str:
     """What stands in place of an empty table; topics that can't be read are not to be taken for none."""
     if unreadable:
         return "no topic can be read"
-    return "no topics yet: keptlog topic create TOPIC --config cleanup.policy=compact"
+    return f"no topics in home {home_path()}: keptlog topic create TOPIC --config cleanup.policy=compact"
 
 
 def _cell(value: object) -> str:
@@ -139,10 +158,17 @@ def tell_wrong(line: str) -> None:
 
 
 def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
-    """One line on stderr for each log that failed, and exit code 1 if there is one."""
+    """One line on stderr for each log that failed, and exit code 1 if there is one.
+
+    What is wrong with all of them, as with a home that was moved, is one line.
+    """
+    by_text: dict[str, list[str]] = {}
     for name, error in failed.items():
-        text = " ".join(str(error).split())
-        tell_wrong(text if text.startswith(f"{name}:") else f"{name}: {text}")
+        by_text.setdefault(" ".join(str(error).split()), []).append(name)
+    for text, names in by_text.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        told = f"{', '.join(names[:_NAMED])}{more}"
+        tell_wrong(text if text.startswith(f"{names[0]}:") else f"{told}: {text}")
     if failed:
         sys.exit(EXIT_FAILED)
 

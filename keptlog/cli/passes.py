@@ -15,10 +15,12 @@ from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
     json_option,
+    no_topics,
     print_json,
     print_table,
     progress_to_stderr,
     quiet_option,
+    require_topics_here,
     run_id_option,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest, tell_previews
@@ -54,6 +56,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
     left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
     """
     home, progress = open_home(), progress_to_stderr(quiet=quiet)
+    require_topics_here()
     cleaner = home.cleaner(spark_session)
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms(), requested=bool(names))
     refuse_unknown(planned.failed)
@@ -72,6 +75,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
 def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
     cleaner, progress = open_home().cleaner(spark_session), progress_to_stderr(quiet=quiet)
+    require_topics_here()
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
     done = cleaner.commit(cleaner.stage(planned, [Expire], progress))
@@ -101,6 +105,7 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
     On a terminal it says what it would delete, and asks.
     """
     purger, now_ms = open_home().purger, clock_ms()
+    require_topics_here()
     if dry_run or is_asked(yes=yes):
         previews = purger.preview(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
         tell_previews(previews, is_answer=dry_run, as_json=as_json)
@@ -147,7 +152,7 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
 def _why_none(result: PurgeResult) -> str:
     if result.idle:
         return "nothing to purge"
-    return "nothing was purged" if result.failed else "no topics yet"
+    return "nothing was purged" if result.failed else no_topics({})
 
 
 def spark_session() -> SparkSession:

@@ -9,7 +9,16 @@ import click
 
 from keptlog.cli.arguments import log_words_argument, logs_argument
 from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
-from keptlog.cli.output import as_columns, clock_ms, exit_if_failed, json_option, print_json, print_table, run_id_option
+from keptlog.cli.output import (
+    as_columns,
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    print_json,
+    print_table,
+    require_topics_here,
+    run_id_option,
+)
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
@@ -34,6 +43,7 @@ def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
     Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
     """
     home = open_home()
+    require_topics_here()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
     result = home.retainer.retain(named, run_id or new_id(), now_ms=clock_ms())

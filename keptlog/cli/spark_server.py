@@ -68,12 +68,7 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
     remote = remote_of(port, str(session_id or uuid.uuid4()))
     for starts in itertools.count(1):
         with connect_server(port, token, time.sleep, settings) as process:
-            # In a process of its own: a client that exits takes leave of its server, and waits for one that is gone.
-            warming = multiprocessing.get_context("spawn").Process(target=_warm_up, args=(remote,))
-            warming.start()
-            warming.join()
-            if warming.exitcode:
-                raise StorageUnavailable("the server could not be warmed up: see what it wrote above")
+            _warm(remote)
             if starts == 1 and address_file:
                 address_file.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(address_file, f"{remote};token={token}\n".encode(), _OWNER_ALONE)
@@ -83,6 +78,29 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
                 click.echo(f"export {TOKEN}='{token}'")
             ended = process.wait()
         click.echo(f"keptlog: Spark's Connect server ended with {ended}; it is started again", err=True)
+
+
+def _warm(remote: str) -> None:
+    """Warm the server up, in a process of its own: a client that exits takes leave of its server, and waits for it.
+
+    Raises:
+        StorageUnavailable: it failed.
+    """
+    warming = multiprocessing.get_context("spawn").Process(target=_warm_up, args=(remote,))
+    # Ctrl-C is for this process. What it starts ignores it from its first moment on, and is ended here.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        warming.start()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        warming.join()
+    except BaseException:
+        warming.kill()
+        warming.join()
+        raise
+    if warming.exitcode:
+        raise StorageUnavailable("the server could not be warmed up: see what it wrote above")
 
 
 def _warm_up(remote: str) -> None:

@@ -24,13 +24,18 @@ from keptlog.cli.output import (
     no_topics,
     print_json,
     print_table,
+    require_topics_here,
 )
+from keptlog.errors import LogCorrupt
 from keptlog.log.assessment import Assessment
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
+from keptlog.log.plan import why_off
 from keptlog.log.segment import total_bytes
 from keptlog.log.units import duration, glance, size
 from keptlog.passes.names import refuse_unknown
-from keptlog.passes.observer import observe
+from keptlog.passes.observer import Overview, observe
+from keptlog.passes.stored_files import still_wrong, wrong_on_disk
 from keptlog.settings import BROKER_FILE, broker_settings, home_path
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.unopened import UnopenedStore
@@ -46,21 +51,29 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.
 
     What holds superseded bytes past their deadline, as far as tables tell, is named, and ends in exit code 1; verify
-    looks at the storage too.
+    looks at the storage too. So is a file that is missing, or has another size than its table says, on a disk; of an
+    object store explain and verify say it.
     """
     store = unopened_store()
+    require_topics_here()
     seen = observe(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
+    damaged = {} if store.read_only else _damaged(seen)
     metrics = cleaner_metrics(assessments, seen.last_passes, seen.erasures, seen.now_ms).to_dict()
+    broker = BrokerConfig.of(store.broker_settings)
+    off_reason = next((why for each in assessments if (why := why_off(each.log, broker))), None)
     if as_json:
         of_log = metrics_by_log(assessments, seen.last_passes, seen.erasures, seen.now_ms)
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
         state = {"holders": holders_json(all_holders(seen)), "read_only": store.read_only}
-        print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state, failed)
+        off = {"cleaner_disabled": off_reason, "damaged": {name: str(error) for name, error in damaged.items()}}
+        print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off, failed)
     else:
         print_table([_shown(_status_row(each), each, seen.now_ms) for each in assessments], empty=no_topics(failed))
+        if off_reason:
+            click.echo(off_reason)
         for each in assessments:
             if each.log.uncleanable:
                 click.echo(f"{wrong(str(each.log.topic_partition))}: {each.log.uncleanable.told(seen.now_ms)}")
@@ -69,13 +82,24 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
                 click.echo(str(holder))
         if assessments:
             click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
-    if store.read_only:
+    if store.read_only and store.read_only not in map(str, failed.values()):
         click.echo(f"keptlog: {store.read_only}", err=True)
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
     tell_late(late)
-    exit_if_failed(failed)
+    exit_if_failed({**failed, **damaged})
     if store.read_only or late:
         sys.exit(EXIT_FAILED)
+
+
+def _damaged(seen: Overview) -> dict[str, LogCorrupt]:
+    """Topic-partition to what is wrong with its files, where they lie on a disk."""
+    found: dict[str, LogCorrupt] = {}
+    for name, seen_wrong in wrong_on_disk(seen.logs).items():
+        now = unopened_store().observe(name.topic).logs[name.partition]
+        if still := still_wrong(seen_wrong, now):
+            more = f"; and {len(still) - 1} more" if len(still) > 1 else ""
+            found[str(name)] = LogCorrupt(still[0] + more)
+    return found
 
 
 def unopened_store() -> UnopenedStore:

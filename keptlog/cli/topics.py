@@ -12,7 +12,16 @@ import click
 from keptlog.cli.apply import apply, export
 from keptlog.cli.arguments import config_option, topic_name_argument
 from keptlog.cli.groups import HelpfulGroup
-from keptlog.cli.output import as_columns, clock_ms, exit_if_failed, json_option, no_topics, print_json, print_table
+from keptlog.cli.output import (
+    as_columns,
+    clock_ms,
+    exit_if_failed,
+    json_option,
+    no_topics,
+    print_json,
+    print_table,
+    require_topics_here,
+)
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
@@ -58,6 +67,7 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
 def list_topics(*, as_json: bool) -> None:
     """List all topics."""
     store = unopened_store()
+    require_topics_here()
     rows: list[dict[str, object]] = []
     unreadable: dict[str, KeptlogError] = {}
     for name in store.topics():

@@ -26,7 +26,8 @@ import pyarrow as pa
 from keptlog.errors import InvariantViolated, KeptlogError, first_line
 from keptlog.kernels.wanted_keys import FOUND_SCHEMA, KeyFinder, as_binary, hits_of
 from keptlog.log.search import FileFindings, FileKind, SearchedFile
-from keptlog.storage.damage import MENDING, decoded
+from keptlog.log.stored_files import MENDING
+from keptlog.storage.damage import decoded
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import opened_segment

@@ -18,6 +18,7 @@ from keptlog.log.offset_map import MapCapacity, MapOverflow, keys_in, slot_bytes
 from keptlog.log.setting import Origin, Resolved, Setting, Value, unknown_name
 from keptlog.log.strategy import Strategy
 
+CLEANER_ENABLED = "log.cleaner.enable=true is in the broker settings"
 CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
 
 PURGE_INTERVAL = "keptlog.purge.interval.ms"

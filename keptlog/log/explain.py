@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keptlog.log.active import why_active
 from keptlog.log.assessment import Assessment, Trigger
+from keptlog.log.broker import CLEANER_DISABLED, CLEANER_ENABLED, BrokerConfig
 from keptlog.log.counted import counted
-from keptlog.log.plan import why_left_alone
+from keptlog.log.plan import why_left_alone, why_off
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.units import duration, in_words, moment, next_moment
@@ -34,10 +36,12 @@ class Explanation:
     rules: tuple[str, ...]
     """Each rule with the values it compared."""
     due: str
+    obstacles: tuple[str, ...] = ()
+    """What a clean would fail of, a sentence each: files that are missing or damaged, a disk without room."""
 
 
-def explain(assessment: Assessment) -> Explanation:
-    """Put an assessment into words."""
+def explain(assessment: Assessment, broker: BrokerConfig | None = None, obstacles: tuple[str, ...] = ()) -> Explanation:
+    """Put an assessment into words; ``obstacles`` are what was seen in storage."""
     sections = assessment.sections
     summaries = (
         summary("clean", sections.clean),
@@ -45,9 +49,13 @@ def explain(assessment: Assessment) -> Explanation:
         summary("uncleanable", sections.uncleanable),
         summary("active", sections.active),
     )
-    return Explanation(
-        str(assessment.log.topic_partition), verdict_on(assessment), summaries, _rules(assessment), _due(assessment)
-    )
+    is_off = why_off(assessment.log, broker) is not None
+    verdict = f"left alone: {CLEANER_DISABLED}" if is_off else verdict_on(assessment)
+    due = f"when {CLEANER_ENABLED}" if is_off else _due(assessment)
+    if obstacles and assessment.trigger and not is_off:
+        due += ", but a clean would fail"
+    name = str(assessment.log.topic_partition)
+    return Explanation(name, verdict, summaries, _rules(assessment), due, obstacles)
 
 
 def summary(name: str, segments: tuple[Segment, ...]) -> SectionSummary:
@@ -99,6 +107,8 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
         f"{_set('delete.retention.ms', config.delete_retention_ms)}: the earliest delete horizon "
         + (f"passes {next_moment(horizon_ms, now_ms)}" if horizon_ms is not None else "is none"),
     ]
+    if active := why_active(assessment):
+        rules.append(active)
     if config.strategy.has_versions:
         rules.append(f"compaction.strategy={config.strategy}: the latest record of a key has the highest version")
     if config.has_retention:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from keptlog.log.assessment import Assessment, Trigger
-from keptlog.log.broker import BrokerConfig
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.retention import retention_of, why_unsettled
@@ -156,6 +156,12 @@ def make_retention_plan(logs: Iterable[Log], now_ms: int) -> RetentionPlan:
         if log.topic_partition not in retained
     }
     return Plan(now_ms, tuple(steps), left_alone)
+
+
+def why_off(log: Log, broker: BrokerConfig | None) -> str | None:
+    """Why nothing is cleaned or retained of a log, whatever it is like; null if the broker settings allow it."""
+    is_off = broker is not None and not broker.log_cleaner_enable and log.config.is_compacted
+    return CLEANER_DISABLED if is_off else None
 
 
 def why_left_alone(assessment: Assessment) -> str:

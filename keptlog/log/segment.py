@@ -86,7 +86,7 @@ class Log:
                     f"{self.topic_partition}: segment {later.path} begins at offset {later.base_offset}, inside of "
                     f"{earlier.path} which ends at {earlier.last_offset}: another program wrote one of "
                     f"them; keptlog repair {self.topic_partition.topic} takes it out again"
-                )
+                ).mended_by(f"keptlog repair {self.topic_partition.topic}")
 
 
 def total_bytes(segments: Iterable[Segment]) -> int:

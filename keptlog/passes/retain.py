@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
-from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.plan import RetentionPlan, make_retention_plan
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.plan import RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
 
@@ -52,8 +52,8 @@ def retention_plan(
     for log in logs:
         if is_busy(log):
             left_alone[str(log.topic_partition)] = BEING_CLEANED
-        elif log.config.is_compacted and not broker.log_cleaner_enable:
-            left_alone[str(log.topic_partition)] = CLEANER_DISABLED
+        elif off := why_off(log, broker):
+            left_alone[str(log.topic_partition)] = off
         else:
             retained.append(log)
     plan = make_retention_plan(retained, now_ms)

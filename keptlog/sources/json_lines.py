@@ -56,14 +56,16 @@ def object_of(line: bytes) -> dict[str, Any]:
         parsed = loads(line.decode())
     except UnicodeDecodeError as error:
         raise InvalidRecord(
-            f"not UTF-8 at byte {error.start}: put such bytes into key_base64 or value_base64"
+            f"not UTF-8 at byte {error.start}: if it is text in another encoding, write it as UTF-8 (iconv -f LATIN1 "
+            "-t UTF-8 FILE); put bytes that are no text into key_base64 or value_base64"
         ) from None
     except json.JSONDecodeError as error:
         raise InvalidRecord(why_no_json(line.decode(), error)) from None
     except RecursionError:
         raise InvalidRecord("not a record: nested too deeply") from None
     except ValueError as error:  # a number of thousands of digits, NaN, a field that is there twice
-        raise InvalidRecord(f"not JSON: {error}") from None
+        why = "a number has thousands of digits" if "int_max_str_digits" in str(error) else str(error)
+        raise InvalidRecord(f"not JSON: {why}") from None
     if not isinstance(parsed, dict):
         todo = ": write its elements as lines (jq -c '.[]' FILE)" if isinstance(parsed, list) else ""
         raise InvalidRecord(f"a record is a JSON object, not {kind_of(parsed)}{todo}")

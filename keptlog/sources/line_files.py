@@ -2,7 +2,7 @@
 
 gzip, by its first bytes and not by its name      unpacked
 a byte order mark before UTF-8                    put aside
-UTF-16, Parquet, other compressions               refused, with what to do
+UTF-16, zeros, Parquet, other compressions        refused, with what to do
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def lines_of(raw: BinaryIO) -> Iterator[bytes]:
         if head.startswith(beginning):
             raise InvalidRecord(why)
     if b"\0" in head[:2]:
-        raise InvalidRecord(_UTF_16)
+        raise InvalidRecord(_UTF_16 if head[:2].strip(b"\0") else "it begins with zeros, and so is no text")
     for number, line in enumerate(buffered):
         yield line if number else line.removeprefix(_BOM)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -66,7 +67,7 @@ class ParquetRows:
         try:
             file = _opened(self.path)
         except (pa.ArrowException, OSError) as error:
-            raise InvalidRecord(f"it is no Parquet file ({_line(error)})") from None
+            raise InvalidRecord(f"it is no Parquet file ({_why_none(self.path) or _line(error)})") from None
         with file:
             total_rows = max(file.metadata.num_rows, 1)
             place.share = lambda: place.number / total_rows
@@ -80,6 +81,24 @@ class ParquetRows:
                     place.number = rows_before + bad.index + 1
                     raise InvalidRecord(f"{bad.why}")
                 rows_before += raw.num_rows
+
+
+def _why_none(path: str) -> str | None:
+    """What the first and the last bytes of a file say that can't be opened; null if they are those of Parquet."""
+    if not Path(path).is_file():
+        return None
+    with Path(path).open("rb") as file:
+        head = file.read(4)
+        file.seek(-min(4, Path(path).stat().st_size), 2)
+        tail = file.read(4)
+    if not head:
+        return "it is empty"
+    if head == tail == b"PAR1":
+        return None
+    if head == b"PAR1":
+        return "its end is missing"
+    looks = ", but with what JSON lines begin with: say --format jsonl" if head[:1] in b"{[" else ""
+    return f"it does not begin with PAR1{looks}"
 
 
 def _opened(path: str) -> pq.ParquetFile:

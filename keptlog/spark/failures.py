@@ -31,6 +31,7 @@ _LOST = re.compile(
 )
 _JAVA_SAID = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
 """The second line of what Py4J tells."""
+_CAUSED_BY = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
 _OUT_OF_MEMORY = re.compile(r"memory|oom", re.IGNORECASE)
 """What a container's watchdog says of a lost executor that used more than it was given: that may be the log."""
 _NO_CONNECTION = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError", "EOFError")
@@ -70,6 +71,12 @@ def in_one_line(error: BaseException) -> str:
     """What an error says; of one that came from Java what was said there, without the name of its class."""
     found = _JAVA_SAID.search(str(error))
     return found.group(1).strip() if found else first_line(error)
+
+
+def with_cause(error: BaseException) -> str:
+    """The same, with what Java says it came of."""
+    told, causes = in_one_line(error), _CAUSED_BY.findall(str(error))
+    return told if not causes or causes[-1].strip() in told else f"{told.rstrip('.')}: {causes[-1].strip()}"
 
 
 def _of_a_task(reason: str, doing: str) -> KeptlogError:

@@ -14,11 +14,17 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark import SparkContext
+from pyspark.find_spark_home import _find_spark_home
+
+from keptlog.spark.java import Java, end, launched
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """What PySpark gives to ``spark-submit`` beside its own; by default that it is Python who asks."""
+_GATEWAY, _GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+"""They lead to a Java that runs already: in a driver that spark-submit has started, and here once it is started."""
 _LISTENS_AT = "SPARK_LOCAL_IP"
 _BIND_ADDRESS = "spark.driver.bindAddress"
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "=": r"\=", ":": r"\:", " ": r"\ "})
@@ -36,20 +42,46 @@ def settings_file(settings: Mapping[str, str]) -> Iterator[list[str]]:
         yield ["--properties-file", file.name, "--load-spark-defaults"]
 
 
-def start_java(settings: Mapping[str, str]) -> None:
-    """Start the Java of this process, unless it runs already.
+@contextmanager
+def java_for(settings: Mapping[str, str]) -> Iterator[None]:
+    """Around the making of a session: the Java of this process is started, unless it runs already.
+
+    What it writes meanwhile is shown only if a session comes; if none does, the error says why.
 
     Raises:
-        PySparkException: it can't be started.
+        InvalidConfig: it can't be started.
     """
+    if _GATEWAY in os.environ or SparkContext._gateway:  # noqa: SLF001  # nothing else tells
+        yield
+        return
+    words = _started(settings).words
+    try:
+        yield
+    except BaseException:
+        words.drop()
+        raise
+    words.pass_on()
+
+
+def _started(settings: Mapping[str, str]) -> Java:
+    """A new Java, and the one from which PySpark takes sessions from now on."""
     is_local = settings.get("spark.master", "").startswith("local")
+    variables = dict(os.environ)
+    if is_local and _BIND_ADDRESS in settings:
+        variables[_LISTENS_AT] = variables.get(_LISTENS_AT) or settings[_BIND_ADDRESS]
     with settings_file(settings) as arguments:
-        given = {_ARGUMENTS: f"{shlex.join(arguments)} {os.environ.get(_ARGUMENTS) or 'pyspark-shell'}"}
-        if is_local and _BIND_ADDRESS in settings:
-            given[_LISTENS_AT] = os.environ.get(_LISTENS_AT) or settings[_BIND_ADDRESS]
-        with _environment(given):
-            # Whatever it is asked, it is started for the answer; a session takes the one that runs.
+        own = shlex.split(os.environ.get(_ARGUMENTS) or "pyspark-shell")
+        java = launched([str(Path(_find_spark_home(), "bin", "spark-submit")), *arguments, *own], variables)
+    try:
+        with _environment({_GATEWAY: str(java.port), _GATEWAY_SECRET: java.secret}):
+            # Whatever it is asked, it is remembered for the answer.
             SparkContext.getSystemProperty("java.version")
+        # Where PySpark has it, for who waits until it is gone.
+        SparkContext._gateway.proc = java.process  # type: ignore[union-attr]  # noqa: SLF001
+    except BaseException:
+        end(java.process)
+        raise
+    return java
 
 
 @contextmanager

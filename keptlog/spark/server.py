@@ -20,10 +20,12 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
 import pyspark
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.spark.java import Words, why_none
 from keptlog.spark.launch import settings_file
 from keptlog.spark.session import use_this_python
 
@@ -57,12 +59,15 @@ def connect_server(
     use_this_python(settings)
     with settings_file(_with_own(settings, port)) as arguments:
         command = [str(_SUBMIT), *arguments, "--class", _SERVER, "spark-internal"]
-        process = subprocess.Popen(command, env={**os.environ, TOKEN: token}, stdout=subprocess.DEVNULL)
+        variables = {**os.environ, TOKEN: token}
+        process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
-            _wait_until_it_answers(process, host, port, sleep)
+            words = Words(cast("IO[bytes]", process.stderr))
+            _wait_until_it_answers(process, words, (host, port), sleep)
         except BaseException:
             _end(process)
             raise
+        words.pass_on()
     try:
         yield process
     finally:
@@ -80,13 +85,13 @@ def _with_own(settings: Mapping[str, str], port: int) -> dict[str, str]:
 
 
 def _wait_until_it_answers(
-    process: subprocess.Popen[bytes], host: str, port: int, sleep: Callable[[float], None]
+    process: subprocess.Popen[bytes], words: Words, address: tuple[str, int], sleep: Callable[[float], None]
 ) -> None:
     for _ in range(round(_START_SECONDS / _PAUSE_SECONDS)):
         if process.poll() is not None:
-            raise InvalidConfig(f"Spark's Connect server ended with {process.returncode}: see what it wrote above")
-        if _answers(host, port):
-            _logger.info("Spark's Connect server, process %d, answers at port %d", process.pid, port)
+            raise InvalidConfig(why_none(words.last()))
+        if _answers(*address):
+            _logger.info("Spark's Connect server, process %d, answers at port %d", process.pid, address[1])
             return
         sleep(_PAUSE_SECONDS)
     raise StorageUnavailable(f"Spark's Connect server does not answer after {_START_SECONDS} s; try again")

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.spark.connect import require_greeting, require_server, set_patience, why_refused, without_secrets
-from keptlog.spark.failures import grpc_status, in_one_line
-from keptlog.spark.launch import start_java
+from keptlog.spark.failures import grpc_status, with_cause
+from keptlog.spark.java import INSTALL_JAVA
+from keptlog.spark.launch import java_for
+from keptlog.spark.master import require_form, require_way_there
 from keptlog.spark.waiting import is_given_up, patience_seconds
 
 _logger = logging.getLogger(__name__)
@@ -83,12 +85,14 @@ def session_settings(master: str | None = None, extra: Mapping[str, str] | None 
     ``master`` wins over one among ``extra``; ``local[*]`` if there is none.
 
     Raises:
-        InvalidConfig: workers are given less memory than they need, or a time is none.
+        InvalidConfig: the master is no address of Spark's, workers are given less memory than they need, or a time is
+            none.
     """
     given = dict(extra or {})
     patience_seconds(given)
     masters = [given.pop(name, None) for name in ("spark.remote", "spark.master")]
     master = next((each for each in (master, *masters) if each), "local[*]")
+    require_form(master)
     if master.startswith("sc://"):
         return {"spark.remote": master, **given}
     _require_room(given)
@@ -120,7 +124,7 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
     """The running session, or a new one; ``master`` and ``extra`` as ``session_settings`` takes them.
 
     Raises:
-        InvalidConfig: Java is missing or too old, or a setting is refused.
+        InvalidConfig: Java is missing or too old, or the master or a setting is refused.
         StorageUnavailable: the master can't be reached, or a Connect server wants another token.
     """
     settings = session_settings(master, extra)
@@ -129,9 +133,9 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
     _forget_dead_session()
     if remote and SparkSession.getActiveSession() is None:
         require_greeting(remote)
-    with starting(settings):
-        if not remote:
-            start_java(settings)
+    if SparkSession.getActiveSession() is None:
+        require_way_there(settings.get("spark.master", ""), os.environ)
+    with starting(settings), nullcontext() if remote else java_for(settings):
         builder: Any = SparkSession.builder
         for name, value in settings.items():
             builder = builder.config(name, value)
@@ -160,6 +164,8 @@ def _forget_dead_session() -> None:
             session.stop()
 
 
+_STOPPED = "stopped SparkContext"
+"""So it ends where no master of a cluster has answered as one."""
 _NO_CONTEXT = ("JVM_ATTRIBUTE_NOT_SUPPORTED", "NOT_IMPLEMENTED", "ATTRIBUTE_NOT_SUPPORTED")
 
 
@@ -179,11 +185,13 @@ def starting(settings: Mapping[str, str]) -> Iterator[None]:
         raise
     except Exception as error:
         if isinstance(error, PySparkException) and error.getCondition() == "JAVA_GATEWAY_EXITED":
-            raise InvalidConfig(
-                "Spark could not start Java: install Java 17 or newer, for example with "
-                "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
-            ) from error
-        reason = why_refused(error, settings.get("spark.remote")) or (grpc_status(error) or ("", in_one_line(error)))[1]
+            raise InvalidConfig(INSTALL_JAVA) from error
+        reason = why_refused(error, settings.get("spark.remote")) or (grpc_status(error) or ("", with_cause(error)))[1]
+        cluster = settings.get("spark.master", "")
+        if _STOPPED in reason and cluster.startswith("spark://"):
+            reason = (
+                f"whoever listens at {cluster} takes no application: see that it is a Spark master, and of this version"
+            )
         raise StorageUnavailable(f"no Spark session could be started: {without_secrets(reason, settings)}") from error
     session = SparkSession.getActiveSession()
     if session and not before:

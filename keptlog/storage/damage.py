@@ -13,16 +13,16 @@ from typing import TypeVar
 import pyarrow as pa
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.stored_files import damaged_text
 
 PIECE_BYTES = 8 * 2**20
 """Of a file that is read through, as much at once."""
-MENDING = "put the file back from a copy of the storage"
 T = TypeVar("T")
 
 
 def damaged(path: str, what: str) -> LogCorrupt:
     """The error of a file that is not as it was written; ``what`` says how that shows, and has the file as subject."""
-    return LogCorrupt(f"{path} {what}: it is damaged; {MENDING}")
+    return LogCorrupt(damaged_text(path, what))
 
 
 def decoded(source: pa.NativeFile, path: str, decode: Callable[[], T]) -> T:

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.stored_files import MENDING
 from keptlog.log.strategy import Strategy
-from keptlog.storage.damage import MENDING, damaged, decoded
+from keptlog.storage.damage import damaged, decoded
 from keptlog.storage.files import Files
 
 WATERMARKS_SCHEMA = pa.schema([("key", pa.binary()), ("version", pa.int64()), ("expires_ms", pa.int64())])

@@ -32,13 +32,14 @@ from sqlalchemy.orm import Session
 from sqlalchemy.schema import CreateTable
 from typing_extensions import override
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.configuration import catalog_settings, kind_of
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
+from keptlog.table.home_folder import RESTORE, require_catalog_not_lost, require_folder
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.reach import connecting, one_line, reaching, tell_connections
@@ -87,10 +88,17 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever put into it; somebody may be just about to."""
+        """Whether nothing was ever put into it; somebody may be just about to.
+
+        Raises:
+            StorageUnavailable: something was, and it is lost.
+        """
         if self._database.exists() and not self._has_tables:
             self._has_tables = inspect(self.engine).has_table(IcebergTables.__tablename__)
-        return not self._database.exists() or not self._has_tables
+        if self._database.exists() and self._has_tables:
+            return False
+        require_catalog_not_lost(self._home)
+        return True
 
     @override
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
@@ -207,7 +215,7 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
     ``now_ms`` is the clock of its commits, by default PyIceberg's own.
 
     Raises:
-        InvalidConfig: the configured catalog's settings are wrong.
+        InvalidConfig: the configured catalog's settings are wrong, or the home is no folder.
         StorageUnavailable: it can't be opened.
     """
     configured = catalog_settings()
@@ -215,9 +223,15 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
         return _configured(configured, now_ms)
     home = home_folder(home)
     with reaching(f"home {home} can't be opened"):
-        if home.exists() and not home.is_dir():
-            raise NotADirectoryError(f"{home} is not a folder")
-        return EmbeddedCatalog(home, now_ms)
+        require_folder(home)
+        try:
+            return EmbeddedCatalog(home, now_ms)
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # its subclasses are about a lock, or a disk
+                raise
+            raise StorageUnavailable(
+                f"home {home} can't be opened: its catalog {home / DATABASE} is damaged ({error}); {RESTORE}"
+            ) from None
 
 
 def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:

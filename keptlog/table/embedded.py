@@ -34,7 +34,7 @@ def embedded_locations(
     That is so where there is no embedded catalog yet, where another one may be configured, and where it can't be read.
     """
     database = home_folder(home) / DATABASE
-    if not database.is_file() or _may_be_configured(environment):
+    if not database.is_file() or may_be_configured(environment):
         return None
     query = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
     try:
@@ -54,7 +54,7 @@ def unfinished_deletion(topic: str) -> UnknownTopic:
     )
 
 
-def _may_be_configured(environment: Mapping[str, str]) -> bool:
+def may_be_configured(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether there is anything of PyIceberg's configuration, whatever it says."""
     folders = [Path.home(), Path.cwd()]
     return any(name.upper().startswith("PYICEBERG_") for name in environment) or any(

@@ -39,27 +39,49 @@ class _Origin:
     locations: tuple[Path, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A home that does not lie where it was made."""
+
+    home: Path
+    made_at: Path
+    is_copy: bool
+    """Whether the home that was made is still there; else it was moved."""
+
+    def __str__(self) -> str:
+        """Why nothing may be changed through it, in one line, with what to do."""
+        if self.is_copy:
+            return (
+                f"home {self.home} is a copy of the home at {self.made_at}, and its catalog names the files there: "
+                f"nothing may be changed through it; use KEPTLOG_HOME={self.made_at}"
+            )
+        return (
+            f"home {self.home} was moved from {self.made_at}, and its catalog names all files by their paths there: "
+            f"nothing may be changed; move it back, or make {self.made_at} a link to it"
+        )
+
+
 def why_elsewhere(home: Path) -> str | None:
     """Why nothing may be changed through this home; null if it lies where it was made, or if there is nothing yet.
 
     Raises:
         sqlite3.Error: its catalog can't be read.
     """
+    found = elsewhere(home)
+    return str(found) if found else None
+
+
+def elsewhere(home: Path) -> Elsewhere | None:
+    """Where this home was made, if that is not where it lies.
+
+    Raises:
+        sqlite3.Error: its catalog can't be read.
+    """
     origin = _origin(home / DATABASE)
-    if origin is None:
-        return None
-    for made_at in origin.locations:
+    for made_at in origin.locations if origin else ():
         if not _is_same(made_at, home):
             there = _origin(made_at / DATABASE)
-            if there and there.home_id == origin.home_id:
-                return (
-                    f"home {home} is a copy of the home at {made_at}, and its catalog names the files there: "
-                    f"nothing may be changed through it; use KEPTLOG_HOME={made_at}"
-                )
-            return (
-                f"home {home} was moved from {made_at}, and its catalog names all files by their paths there: "
-                f"nothing may be changed; move it back, or make {made_at} a link to it"
-            )
+            return Elsewhere(home, made_at, bool(origin and there and there.home_id == origin.home_id))
     return None
 
 

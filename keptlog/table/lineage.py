@@ -145,7 +145,7 @@ def require_own(table: Table) -> None:
         raise LogCorrupt(
             f"topic {lineage.topic} was changed by somebody else, and nothing is written to it: {lineage.told()}; "
             f"keptlog repair {lineage.topic} --dry-run shows what can be done about it"
-        )
+        ).mended_by(f"keptlog repair {lineage.topic}")
 
 
 def is_ours(snapshot: Snapshot) -> bool:

@@ -160,7 +160,8 @@ def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mappin
         foreign = sorted(config.keys() - known_settings(config).keys())
         options = "".join(f" --delete-config {name}" for name in foreign)
         remedy = f"; another program has set it: keptlog topic alter {topic}{options}" if foreign else ""
-        raise InvalidConfig(f"topic {topic}: {error}{remedy}") from error
+        told = InvalidConfig(f"topic {topic}: {error}{remedy}")
+        raise (told.mended_by(f"keptlog topic alter {topic}{options}") if foreign else told) from error
 
 
 @lru_cache(maxsize=64)
@@ -198,7 +199,7 @@ def logs_from(
             raise LogCorrupt(
                 f"topic {topic} has {counted(partitions, 'partition')}, but file {of_partition[0].path} is in "
                 f"partition {partition}: another program wrote it; keptlog repair {topic} takes it out again"
-            )
+            ).mended_by(f"keptlog repair {topic}")
     names = (TopicPartition(topic, number) for number in range(partitions))
     return [_log(name, properties, segments.get(name.partition, ()), config) for name in names]
 
@@ -212,7 +213,7 @@ def _log(
             f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
             f"ends at {state.log_end_offset}: another program appended it; keptlog repair {topic_partition.topic} "
             "takes it out again"
-        )
+        ).mended_by(f"keptlog repair {topic_partition.topic}")
     return Log(
         topic_partition=topic_partition,
         config=config,

@@ -13,22 +13,17 @@ from collections.abc import Collection, Iterable
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log
-from keptlog.storage.damage import MENDING
+from keptlog.log.stored_files import missing, segment_name, watermarks_name
 from keptlog.table.files import TableFiles
 
 
 def lost_file(files: TableFiles, logs: Iterable[Log], paths: Collection[str]) -> LogCorrupt | None:
     """The error of the first of these paths that the logs, as they are now, still have, and the storage does not."""
     for log in logs:
-        held = {
-            each.path: f"segment {each.path} (offsets {each.base_offset} to {each.last_offset})"
-            for each in log.segments
-        }
+        held = {segment.path: segment_name(segment) for segment in log.segments}
         if log.watermarks_path:
-            held[log.watermarks_path] = f"file {log.watermarks_path} with its watermarks"
+            held[log.watermarks_path] = watermarks_name(log.watermarks_path)
         for path, what in held.items():
             if path in paths and not files.exists(path):
-                return LogCorrupt(
-                    f"{log.topic_partition}: {what} is missing from storage though the table lists it; {MENDING}"
-                )
+                return LogCorrupt(missing(log, what))
     return None

@@ -21,7 +21,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
-from keptlog.storage.damage import MENDING
+from keptlog.log.stored_files import MENDING
 from keptlog.table.reach import OUT_OF_REACH, one_line
 
 Seen = TypeVar("Seen")

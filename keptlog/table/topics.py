@@ -228,7 +228,7 @@ class TopicCreation:
                 properties=properties | {PARTITIONS: str(self.partitions), FORMAT_VERSION: str(CURRENT)},
             )
         except TableAlreadyExistsError:
-            raise InvalidConfig(f"topic {name!r} exists already: alter it, or choose another name") from None
+            raise self._exists() from None
         if name != name.lower() and not isinstance(catalog, SqlCatalog):
             self._require_name_kept(catalog, files, table)
         if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
@@ -236,14 +236,18 @@ class TopicCreation:
         return table
 
     def _require_free_name(self, catalog: Catalog) -> None:
-        """No topic has this name in capitals or small letters: some file systems take both for one folder.
+        """No topic has this name, in capitals or small letters: some file systems take both for one folder.
+
+        The catalog would find the same name itself, but only after the table's metadata was written.
 
         Raises:
             InvalidConfig: with the other topic.
         """
         folded = self.name.lower()
         for other in metadata_locations(catalog) if isinstance(catalog, SqlCatalog) else topic_names(catalog):
-            if other != self.name and other.lower() == folded:
+            if other == self.name:
+                raise self._exists()
+            if other.lower() == folded:
                 raise InvalidConfig(
                     f"topic {self.name!r} differs from topic {other!r} only in capitals, and some file systems take "
                     "both for one folder: choose another name"
@@ -251,6 +255,9 @@ class TopicCreation:
         for other in being_deleted(catalog):
             if other.lower() == folded:
                 raise InvalidConfig(str(unfinished_deletion(other)))
+
+    def _exists(self) -> InvalidConfig:
+        return InvalidConfig(f"topic {self.name!r} exists already: alter it, or choose another name")
 
     def _require_name_kept(self, catalog: Catalog, files: TableFiles, table: Table) -> None:
         """Take a topic back that the catalog has under another name: nobody would find it in a list (Glue, Hive).

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keptlog.cli import main
+from tests.as_of import apart
 from tests.cli.answer_forms import check_answer, command_of
 
 
@@ -21,6 +22,9 @@ class Outcome:
     code: int
     out: str
     err: str
+    """Without the line that says which time stands for now."""
+    as_of: str = ""
+    """That line, if there is one."""
 
     @property
     def json(self) -> Any:
@@ -57,7 +61,8 @@ def keptlog(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         if "--json" in arguments and printed.out and command_of(arguments):
             check_answer(arguments, printed.out, json.loads(printed.out))
         code = exit_info.value.code
-        return Outcome(code if isinstance(code, int) else 0, printed.out, printed.err)
+        as_of, err = apart(printed.err)
+        return Outcome(code if isinstance(code, int) else 0, printed.out, err, as_of)
 
     return run
 

@@ -1,4 +1,4 @@
-"""``keptlog doctor``: what it says, and its exit codes."""
+"""``keptlog doctor --catalog``: what it says, and its exit codes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.passes.home_doctor import CHECKS
 from tests.cli.conftest import Run
-
-
-def test_alone_it_asks_what_to_look_at(keptlog: Run) -> None:
-    said = keptlog("doctor")
-    assert (said.code, said.out) == (2, "")
-    assert said.err == "keptlog: say what to look at: keptlog doctor --catalog\n"
 
 
 def test_a_home_that_is_not_there_is_not_made(keptlog: Run, home: Path) -> None:
@@ -50,3 +45,9 @@ def test_a_catalog_that_loses_updates_is_refused_with_what_was_seen_and_what_fol
     assert "are not there" in broken["seen"]
     assert "keep no topic in this catalog" in broken["follows"]
     assert (told["swept"], told["left"], told["hints"]) == ([], [], [])
+
+
+def test_every_check_is_in_the_docs_in_the_same_words() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
+    for check in CHECKS:
+        assert f"| `{check.name}` | {check.asks.replace('keptlog notify', '`keptlog notify`')} |" in docs

@@ -51,3 +51,19 @@ def test_a_command_that_changes_something_refuses_a_copy_in_one_line(
     assert outcome.code == 2
     assert "use KEPTLOG_HOME=" in outcome.err
     assert len(outcome.err.splitlines()) == 1
+
+
+def test_a_home_that_was_moved_is_one_line_however_many_topics_it_has(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("customers", "orders", "stock", "users", "visits"):
+        open_home().store.create_topic(topic, 1, COMPACTED)
+    home.rename(tmp_path / "moved")
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "moved"))
+    for command in (["status"], ["topic", "list"], ["plan"], ["verify"]):
+        outcome = keptlog(*command)
+        assert outcome.code == 1
+        [line] = outcome.err.splitlines()
+        assert line.startswith(
+            f"keptlog: customers, orders, stock and 2 more: home {tmp_path / 'moved'} was moved from "
+        )

@@ -197,5 +197,6 @@ def test_a_name_that_means_nothing_is_bad_input_and_starts_no_spark(keptlog: Run
 
 
 def test_nothing_due_is_fine(keptlog: Run) -> None:
+    assert keptlog("topic", "create", "users").code == 0
     assert keptlog("clean").code == 0
     assert keptlog("purge").code == 0

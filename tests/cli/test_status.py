@@ -153,7 +153,7 @@ def test_a_home_of_which_no_topic_can_be_read_is_not_said_to_have_none(keptlog: 
     told = keptlog("status")
 
     assert told.code == 1
-    assert "no topics yet" not in told.out
+    assert "no topics in" not in told.out
     assert "orders: topic orders: property log.p0.last-pass='nonsense' is no record of a clean" in told.err
 
 

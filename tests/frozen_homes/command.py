@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 from keptlog.cli import main
+from tests.as_of import apart
 
 
 @dataclass(frozen=True)
@@ -42,4 +43,4 @@ def keptlog(home: Path, now_ms: int, *arguments: str) -> Outcome:
             main()
         except SystemExit as exited:
             code = exited.code
-    return Outcome(code if isinstance(code, int) else 0, out.getvalue(), err.getvalue())
+    return Outcome(code if isinstance(code, int) else 0, out.getvalue(), apart(err.getvalue())[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -139,29 +138,6 @@ def test_what_retention_took_meanwhile_stops_unless_it_may_be_lost(store: LogSto
     assert "10 to 29" in str(run_import(store, there, "2").failed["t-0"])
     assert not run_import(store, there, "3", skip_lost=True).failed
     assert records_of(store, "t") == some_records(0, 10) + some_records(30, 10)
-
-
-@pytest.mark.parametrize(
-    ("first_dirty", "stops"), [(None, True), (15, True), (10, False)], ids=["not noted", "beyond", "up to the position"]
-)
-def test_a_newer_copy_that_was_cleaned_beyond_the_position_stops_if_it_is_too_new(
-    store: LogStore, there: Path, first_dirty: int | None, stops: bool
-) -> None:
-    """The first copy is two days old; how long its broker keeps tombstones no directory says."""
-    file = write_log(there, "t-0", [some_batch(0)])
-    two_days_ago = time.time() - 2 * 86_400
-    os.utime(file, (two_days_ago, two_days_ago))
-    assert run_import(store, there, "1").warnings == ()
-    write_log(there, "t-0", [some_batch(0), some_batch(12, 8)])
-    if first_dirty is not None:
-        (there / "cleaner-offset-checkpoint").write_text(f"0\n1\nt 0 {first_dirty}\n")
-    result = run_import(store, there, "2")
-    assert [*result.failed] == (["t-0"] if stops else [])
-    told = "delete.retention.ms=86400000, as it is here and may be at its source"
-    assert [told in str(error) for error in result.failed.values()] == [True] * stops
-    assert len(records_of(store, "t")) == (10 if stops else 18)
-    reconciled = run_import(store, there, "3", reconcile=True)
-    assert [each.reconciled for each in reconciled.committed] == [0] * stops
 
 
 def test_partitions_of_one_topic_come_from_several_brokers_directories(store: LogStore, tmp_path: Path) -> None:

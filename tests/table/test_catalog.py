@@ -40,9 +40,9 @@ def test_a_home_may_have_any_name(tmp_path: Path) -> None:
     assert len(list((home / "warehouse").rglob("*.parquet"))) == 1
 
 
-def test_a_home_that_is_a_file_is_unavailable_with_one_line(tmp_path: Path) -> None:
+def test_a_home_that_is_a_file_is_refused_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
-    with pytest.raises(StorageUnavailable, match="is not a folder") as caught:
+    with pytest.raises(InvalidConfig, match="is a file, and a home is a folder") as caught:
         open_catalog(tmp_path / "home")
     assert "\n" not in str(caught.value)
 

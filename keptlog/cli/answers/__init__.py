@@ -69,7 +69,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "repair": (proofs.RepairForm, proofs.NothingToRepairForm),
     "restore": (topics.RestoredToFileForm, topics.RestoredToBrokerForm),
     "notify": (proofs.NotifiedForm, proofs.NotifyPreviewForm, proofs.NotifyTrialForm, proofs.NotifyLeftAloneForm),
-    "doctor": (proofs.CatalogDoctorForm,),
+    "doctor": (proofs.HomeDoctorForm, proofs.CatalogDoctorForm),
     "spark-pack": (proofs.SparkPackForm,),
 }
 """Command to the forms of its answer; by default the first, with ``--dry-run`` or the like another."""

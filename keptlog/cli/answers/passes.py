@@ -77,6 +77,9 @@ class ExplanationForm(TypedDict):
     """When the clock alone makes it due; null: only new records can."""
     holders: list[HolderRowForm]
     holders_not_looked_at: list[str]
+    obstacles: list[str]
+    """What a clean would fail of."""
+    files_not_looked_at: list[str]
 
 
 class CheckForm(TypedDict):
@@ -136,6 +139,9 @@ class StatusForm(TypedDict):
     holders: list[HolderRowForm]
     read_only: str | None
     """Why nothing may be changed in this home."""
+    cleaner_disabled: str | None
+    damaged: dict[str, str]
+    """What is wrong with files on the disk, by topic-partition."""
 
 
 class CountsForm(TypedDict):

@@ -271,6 +271,35 @@ class CatalogDoctorForm(TypedDict):
     left: list[str]
 
 
+class ProblemForm(TypedDict):
+    """What is wrong, why, and what to do next."""
+
+    subject: str
+    what: str
+    cause: str
+    todo: str
+    command: str | None
+
+
+class CheckUpForm(TypedDict):
+    """One part of a home, looked at."""
+
+    name: str
+    asks: str
+    diagnosis: str
+    problems: list[ProblemForm]
+    hints: list[ProblemForm]
+    not_looked_at: list[str]
+
+
+class HomeDoctorForm(TypedDict):
+    """`doctor`."""
+
+    home: str
+    diagnosis: str
+    checks: list[CheckUpForm]
+
+
 class SparkPackForm(TypedDict):
     """`spark-pack`."""
 

@@ -1,0 +1,205 @@
+"""The rules by which ``keptlog doctor`` judges what was seen of a home: pure, one function a question.
+
+What a sighting shows is not judged again here. ``conditions`` is the one place that says what people are to be told of
+a log, and a condition becomes a problem as it is, with its cause and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from keptlog.errors import Action, KeptlogError
+from keptlog.log.conditions import Condition, Level, Matter
+from keptlog.log.counted import counted
+from keptlog.log.holder import Holder, HolderKind
+from keptlog.log.iso_time import iso_time
+from keptlog.log.problem import Problem
+from keptlog.log.segment import Log, total_bytes
+
+_MINUTE_MS = 60_000
+_CLOCKS_DIFFER_MS = _MINUTE_MS
+"""Iceberg's own patience with clocks."""
+_AHEAD_MS = 60 * _MINUTE_MS
+"""So far ahead of its clock Kafka's broker takes a record, by default."""
+_LEAST_FREE_BYTES = 2**26
+_LEAST_FREE_FILES = 1000
+_MENDS_BY_PURGE = {
+    HolderKind.RETIRED,
+    HolderKind.STAGED,
+    HolderKind.ORPHAN,
+    HolderKind.WATERMARKS,
+    HolderKind.JOURNAL,
+    HolderKind.OBJECT_VERSION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSeen:
+    """The disk that a home lies on."""
+
+    place: str
+    is_read_only: bool
+    free_bytes: int
+    free_files: int | None
+    """How many files it may still get; null where it does not count them."""
+
+
+def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
+    """A topic that can't be read, or must not be written to."""
+    todo = _TODO_BY_ACTION.get(error.action, "do what it says")
+    if error.command:
+        return Problem(topic, str(error), "another program has changed it", f"run {error.command}", error.command)
+    return Problem(topic, str(error), _CAUSE_BY_ACTION.get(error.action, "it says so itself"), todo)
+
+
+_CAUSE_BY_ACTION = {
+    Action.RETRY: "its storage does not answer, is not mounted, or a file was deleted there",
+    Action.FIX_DATA: "the file was cut off, written over or deleted by something else than keptlog",
+    Action.FIX_CONFIG: "a setting was changed by another program",
+    Action.UPGRADE: "a newer keptlog has written to it",
+}
+_TODO_BY_ACTION = {
+    Action.RETRY: "mount the storage, or put the files back from a copy of it",
+    Action.FIX_DATA: "put the file back from a copy of the storage",
+    Action.UPGRADE: "upgrade keptlog here to the version that wrote it",
+}
+
+
+def file_problems(topic: str, missing: Iterable[str], of_other_length: Iterable[tuple[str, int, int]]) -> list[Problem]:
+    """Live files that are not in storage, or are not as long as they were written."""
+    put_back = "put it back from a copy of the storage; no command can make it anew"
+    told = [
+        Problem(topic, f"live file {path} is missing from storage", "something else than keptlog deleted it", put_back)
+        for path in missing
+    ]
+    return told + [
+        Problem(
+            topic,
+            f"live file {path} has {counted(length, 'byte')}, and was written with {written}",
+            "it was cut off, by a copy that did not finish or a disk that was full, or written over",
+            put_back,
+        )
+        for path, written, length in of_other_length
+    ]
+
+
+def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
+    """A disk that nothing can be written to, or that has no room for a clean of the largest log."""
+    if disk.is_read_only:
+        return [
+            Problem(
+                disk.place,
+                f"{disk.place} can't be written to, so nothing is appended, cleaned or remembered",
+                "its disk is mounted read-only, as after an error, or this user may not write there",
+                "see what the kernel says of the disk (dmesg), and mount it for writing, or give this user the right",
+            )
+        ]
+    needed = max([_LEAST_FREE_BYTES, *(total_bytes(log.segments) for log in logs)])
+    is_full = disk.free_bytes < needed
+    if not is_full and (disk.free_files is None or disk.free_files >= _LEAST_FREE_FILES):
+        return []
+    left = counted(disk.free_bytes, "byte") if is_full else counted(disk.free_files or 0, "file")
+    needs = f"a clean of the largest log may write {counted(needed, 'byte')}"
+    wants = needs if is_full else "each commit writes four or more"
+    return [
+        Problem(
+            disk.place,
+            f"the disk of {disk.place} has room for {left}, and {wants}",
+            "it is full of something else, or replaced files wait for a purge",
+            "run keptlog purge, and make room besides",
+            "keptlog purge",
+        )
+    ]
+
+
+def clock_problems(newest_ms: int, now_ms: int, max_jump_ms: int) -> list[Problem]:
+    """A clock that differs from those of earlier commits."""
+    times = f"the newest commit is of {iso_time(newest_ms)}, and this clock shows {iso_time(now_ms)}"
+    if newest_ms - now_ms > _CLOCKS_DIFFER_MS:
+        todo = "set the clock right (timedatectl status); until it has passed that time, nothing seems to grow older"
+        return [Problem("clock", times, "this clock is slow, or one of an earlier writer was fast", todo)]
+    if newest_ms and now_ms - newest_ms > max_jump_ms:
+        todo = (
+            "see whether the clock is right; if it is, the home lay idle: append something, or raise "
+            "keptlog.clock.max.jump.ms, and purges and cleans delete again"
+        )
+        return [Problem("clock", times, "the clock is far ahead, or nothing was committed for long", todo)]
+    return []
+
+
+def timestamp_problems(logs: Iterable[Log], now_ms: int) -> Iterator[Problem]:
+    """Records that are dated so far ahead that a broker would refuse them."""
+    for log in logs:
+        latest_ms = max((each.largest_timestamp_ms for each in log.segments), default=0)
+        if latest_ms - now_ms > _AHEAD_MS:
+            name = str(log.topic_partition)
+            yield Problem(
+                name,
+                f"{name} has records that are dated up to {iso_time(latest_ms)}, which is still to come",
+                "the clock of a producer is fast, or its timestamps are not in ms",
+                f"mend the producer; keptlog topic alter {log.topic_partition.topic} --config "
+                "message.timestamp.type=LogAppendTime dates what is appended from now on by this clock. What is there "
+                "counts as young until then: retention.ms and the lags do not reach it",
+            )
+
+
+def holder_problem(holder: Holder) -> Problem:
+    """What keeps superseded bytes past their deadline."""
+    told, _, _ = str(holder).rpartition(f": {holder.remedy}")
+    is_purged = holder.kind in _MENDS_BY_PURGE
+    command = f"keptlog purge {holder.topic}".strip() if is_purged else None
+    if holder.kind is HolderKind.SPARK:
+        command = f"rm -r {holder.name}"
+    return Problem(
+        holder.topic or holder.name,
+        told or str(holder),
+        "no purge has come since" if is_purged else "whoever made it has not taken it away",
+        holder.remedy,
+        command,
+    )
+
+
+def condition_problems(conditions: Iterable[Condition]) -> Iterator[Problem]:
+    """What people are told of, but for what is asked of each topic and of the catalog anyhow."""
+    for each in conditions:
+        if each.level > Level.OPEN and each.matter in _NEXT:
+            cause, todo, command = _NEXT[each.matter]
+            runs = command.format(subject=each.subject) if command else None
+            yield Problem(each.subject, each.text, cause, todo.format(subject=each.subject), runs)
+
+
+_NEXT: dict[Matter, tuple[str, str, str | None]] = {
+    Matter.DEADLINE: (
+        "no clean has come since it was due: sensors or cron do not run, or the cleans fail",
+        "clean it now; keptlog explain says which rule it goes by",
+        "keptlog clean {subject}",
+    ),
+    Matter.UNCLEANABLE: (
+        "what the mark says; it is cleared by the next clean that succeeds",
+        "mend what it says, then clean it by name",
+        "keptlog clean {subject}",
+    ),
+    Matter.CHECK: (
+        "a file was damaged, or another program wrote to the topic",
+        "put the file back, or repair the topic, then verify again: what passes is forgotten",
+        "keptlog verify {subject}",
+    ),
+    Matter.INGEST: ("its source has lost records, or is another one now", "it is a choice: the text names both", None),
+    Matter.BROKER: ("the cluster is down, or is called otherwise now", "see that it can be reached from here", None),
+    Matter.ERASURE: (
+        "what it waits for was not run: a clean, a purge or its verification",
+        "run what it needs now; keptlog erasure list says for what it waits",
+        "keptlog erasure list",
+    ),
+    Matter.SPARK: (
+        "the server has ended, or its address is an old one",
+        "start it again, or unset KEPTLOG_SPARK_MASTER",
+        "keptlog spark-server",
+    ),
+    Matter.SENSORS: (
+        "Dagster's daemon does not run, or the sensors are switched off",
+        "start the daemon (dagster-daemon run), and switch the sensors on in its UI",
+        None,
+    ),
+}

@@ -1,0 +1,44 @@
+"""The time that stands for now, where somebody gives one: ``KEPTLOG_NOW_MS``.
+
+Judging logs as of another time is how a deadline is tried out. A time that was meant otherwise, in seconds say, would
+be taken for one at which everything is fine, or everything late. So only what can have been meant is taken.
+"""
+
+from __future__ import annotations
+
+import re
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.iso_time import has_date, iso_time
+
+NOW_MS = "KEPTLOG_NOW_MS"
+_FIRST_MS = 10**10
+"""April 1970, long before there were logs. The seconds of today are fewer."""
+_MEANT = "write the milliseconds since 1970, as 1800000000000, or unset it"
+
+
+def given_now_ms(text: str | None) -> int | None:
+    """The time that the variable holds, in ms since 1970; null if it is unset or empty, and the wall clock is meant.
+
+    Raises:
+        InvalidConfig: it is no such number, or no time that can have been meant.
+    """
+    if not text:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,30}", text):
+        raise InvalidConfig(f"{NOW_MS}={text!r} is not a whole number of milliseconds since 1970: {_MEANT}")
+    time_ms = int(text)
+    if time_ms < 0:
+        raise InvalidConfig(f"{NOW_MS}={text} is before 1970: {_MEANT}")
+    if time_ms < _FIRST_MS:
+        raise InvalidConfig(f"{NOW_MS}={text} would be {iso_time(time_ms)}, are these seconds? {_MEANT.capitalize()}")
+    if not has_date(time_ms):
+        raise InvalidConfig(
+            f"{NOW_MS}={text} is after the year 9999, is it finer than milliseconds? {_MEANT.capitalize()}"
+        )
+    return time_ms
+
+
+def as_of(time_ms: int) -> str:
+    """What people are told wherever the variable acts."""
+    return f"as of {iso_time(time_ms)}, as {NOW_MS} says"

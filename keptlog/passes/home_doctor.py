@@ -1,0 +1,374 @@
+"""``keptlog doctor``: all that can be wrong with a home, looked at once, with the cause and the next step of each.
+
+Checks are a list (``CHECKS``), from what all else rests on to what is seen of single topics. Each asks one thing of a
+``Patient``, which looks when it is asked first, and only once. It looks at tables and storage themselves: what the home
+remembers of topics would hide a file that is gone.
+
+A check that can't look says why, and no other suffers: of 300 topics, one that can't be read costs only itself. Nothing
+is changed, but that a configured catalog may be probed, in namespaces made for that (``catalog_doctor``).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic, first_line
+from keptlog.log.broker import BrokerConfig, purge_interval_ms
+from keptlog.log.conditions import Sighting
+from keptlog.log.examination import (
+    DiskSeen,
+    clock_problems,
+    condition_problems,
+    disk_problems,
+    file_problems,
+    holder_problem,
+    timestamp_problems,
+    unreadable_problem,
+)
+from keptlog.log.holder import Held, Holdings, Terms
+from keptlog.log.problem import CheckUp, Problem
+from keptlog.log.segment import Log
+from keptlog.passes.catalog_doctor import Certificate
+from keptlog.passes.holders import look_for_holders
+from keptlog.passes.observer import Overview, observe
+from keptlog.table.catalog_probe import Answer
+from keptlog.table.embedded import DATABASE, unfinished_deletion
+from keptlog.table.format import CURRENT
+from keptlog.table.home_folder import is_made, require_home
+from keptlog.table.home_location import Elsewhere, elsewhere
+from keptlog.table.side_by_side import side_by_side
+from keptlog.table.store import LogStore
+from keptlog.table.topic_exam import TopicExam, examined
+
+_NOT_OPENED = "the home can't be opened"
+_UNREAD_SETTINGS = "its settings can't be read"
+_NO_FILES = "the files of the topics are not where the catalog says"
+
+
+class _NotLookedAt(Exception):
+    """What a check needs can't be had; why is told by the check that asks for it, or by this."""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A home, and the ways to look at it. Each way raises a KeptlogError where it can't."""
+
+    home: Path
+    now_ms: int
+    settings: Mapping[str, Callable[[], object]]
+    """What reads each kind of settings, by the place where they stand."""
+    open_store: Callable[[], LogStore]
+    sighting: Callable[[Overview], Sighting]
+    """What people would be told of."""
+    try_spark: Callable[[], object]
+    here: Callable[[], Iterable[Held]]
+    """What lies on this machine."""
+    probe: Callable[[], Certificate] | None = None
+    """Probes the catalog; null if that is not wanted."""
+
+    @cached_property
+    def unread_settings(self) -> Mapping[str, KeptlogError]:
+        """By the place where they stand, why settings can't be read."""
+        found: dict[str, KeptlogError] = {}
+        for place, read in self.settings.items():
+            try:
+                read()
+            except KeptlogError as error:
+                found[place] = error
+        return found
+
+    @cached_property
+    def store(self) -> LogStore:
+        """The opened home."""
+        try:
+            require_home(self.home)
+            return self.open_store()
+        except KeptlogError as error:
+            raise _NotLookedAt(_NOT_OPENED) from error
+
+    @cached_property
+    def topics(self) -> list[str]:
+        try:
+            return self.store.topics()
+        except KeptlogError as error:
+            raise _NotLookedAt("the catalog can't be asked for its topics") from error
+
+    @cached_property
+    def elsewhere(self) -> Elsewhere | None:
+        """Where the home was made, if that is not where it lies."""
+        try:
+            return elsewhere(self.home) if is_made(self.home / DATABASE) else None
+        except sqlite3.Error:  # whoever opens it says why
+            return None
+
+    @property
+    def has_warehouse(self) -> bool:
+        """Whether the folder is there in which all files of the topics lie."""
+        return not is_made(self.home / DATABASE) or not self.topics or (self.home / "warehouse").is_dir()
+
+    @cached_property
+    def overview(self) -> Overview:
+        self._require_files()
+        try:
+            return observe(self.store, now_ms=self.now_ms)
+        except KeptlogError as error:
+            raise _NotLookedAt("the catalog can't be asked for its topics") from error
+
+    @cached_property
+    def exams(self) -> Mapping[str, TopicExam | KeptlogError]:
+        """Each topic, or why it can't be looked at."""
+        self._require_files()
+        found = side_by_side(self._exam, self.topics)
+        # A topic that was deleted just now is simply not there.
+        return {topic: seen for topic, seen in found.items() if not isinstance(seen, UnknownTopic)}
+
+    @property
+    def seen(self) -> list[TopicExam]:
+        """The topics that can be looked at."""
+        return [each for each in self.exams.values() if isinstance(each, TopicExam)]
+
+    @property
+    def logs(self) -> list[Log]:
+        return [log for each in self.seen for log in each.logs]
+
+    def holdings(self, topic: str) -> Holdings | KeptlogError:
+        """What holds bytes of a topic that are not live, or why that can't be looked at."""
+        try:
+            return look_for_holders(self.store, topic, self.now_ms)
+        except KeptlogError as error:
+            return error
+
+    def _require_files(self) -> None:
+        """Where none of them is there, that is told once, and not of each topic."""
+        if not self.has_warehouse or (self.elsewhere and not self.elsewhere.is_copy):
+            raise _NotLookedAt(_NO_FILES)
+
+    def _exam(self, topic: str) -> TopicExam | KeptlogError:
+        try:
+            return examined(self.store, topic)
+        except KeptlogError as error:
+            return error
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """One question, and how it is answered."""
+
+    name: str
+    asks: str
+    look: Callable[[Patient], Iterable[Problem]]
+
+
+def examine(patient: Patient) -> list[CheckUp]:
+    """Ask everything, one after the other."""
+    checks = [check for check in CHECKS if check.look is not _promises or patient.probe]
+    return [_asked(check, patient) for check in checks]
+
+
+def _asked(check: _Check, patient: Patient) -> CheckUp:
+    told: list[Problem] = []
+    try:
+        told.extend(check.look(patient))
+    except _NotLookedAt as why:
+        return CheckUp(check.name, check.asks, tuple(told), (str(why),))
+    except (KeptlogError, OSError) as error:
+        return CheckUp(check.name, check.asks, tuple(told), (first_line(error),))
+    return CheckUp(check.name, check.asks, tuple(told))
+
+
+def _settings(patient: Patient) -> Iterator[Problem]:
+    for place, error in patient.unread_settings.items():
+        cause = "it says something that keptlog does not take"
+        yield Problem(place, str(error), cause, "correct it there, or take it out", error.command)
+
+
+def _home(patient: Patient) -> Iterator[Problem]:
+    home = patient.home
+    if patient.elsewhere:
+        yield _elsewhere_problem(patient.elsewhere)
+    try:
+        _ = patient.store
+    except _NotLookedAt as why:
+        error = why.__cause__
+        if str(error) in map(str, patient.unread_settings.values()):
+            raise _NotLookedAt(_UNREAD_SETTINGS) from error
+        cause = "the path is another one than you mean, its disk is not mounted, or somebody deleted or damaged it"
+        yield Problem(str(home), str(error), cause, "set KEPTLOG_HOME, mount the disk, or put back what is missing")
+
+
+def _elsewhere_problem(found: Elsewhere) -> Problem:
+    home = found.home
+    if found.is_copy:
+        todo = f"work with the home at {found.made_at}; a backup is only there to be copied back to that path"
+        return Problem(str(home), str(found), "the folder was copied", todo, f"export KEPTLOG_HOME={found.made_at}")
+    link = None if found.made_at.exists() else f"ln -s {home} {found.made_at}"
+    todo = f"let {found.made_at} lead here again: move it back, or make that a link"
+    return Problem(str(home), str(found), "the folder was moved, or its disk is mounted elsewhere", todo, link)
+
+
+def _disk(patient: Patient) -> Iterator[Problem]:
+    if not patient.home.is_dir():
+        raise _NotLookedAt(_NOT_OPENED)
+    status = os.statvfs(patient.home)
+    is_read_only = bool(status.f_flag & os.ST_RDONLY) or not os.access(patient.home, os.W_OK)
+    files = status.f_favail if status.f_files else None
+    disk = DiskSeen(str(patient.home), is_read_only, status.f_bavail * status.f_frsize, files)
+    try:
+        logs = patient.logs
+    except _NotLookedAt:
+        logs = []
+    yield from disk_problems(disk, logs)
+
+
+def _catalog(patient: Patient) -> Iterator[Problem]:
+    try:
+        _ = patient.topics
+        unfinished = patient.store.being_deleted()
+    except _NotLookedAt as why:
+        if why.__cause__ is None or str(why) == _NOT_OPENED:
+            raise
+        yield _catalog_problem(why.__cause__)
+        return
+    except KeptlogError as error:
+        yield _catalog_problem(error)
+        return
+    if not patient.has_warehouse and not patient.elsewhere:
+        cause = "its disk is not mounted, or somebody deleted it"
+        todo = "mount it, or put it back from a backup of this home"
+        yield Problem(
+            "warehouse", f"{patient.home}/warehouse, where all files of the topics lie, is not there", cause, todo
+        )
+    for topic in unfinished:
+        command = f"keptlog topic delete {topic} --yes"
+        cause = "a deletion was killed, or the storage refused some of its files"
+        yield Problem(topic, str(unfinished_deletion(topic)), cause, "run it again", command)
+
+
+def _catalog_problem(error: BaseException) -> Problem:
+    cause = "it is down, or its address or credentials are wrong"
+    return Problem("catalog", first_line(error), cause, "see that it answers from this machine; keptlog status asks it")
+
+
+def _promises(patient: Patient) -> Iterator[Problem]:
+    if patient.probe is None:  # then it is not asked at all
+        return
+    found = patient.probe()
+    for each in found.results:
+        if each.answer is Answer.BROKEN:
+            what = f"{each.probe.name}: it should be that {each.probe.promise}, and {each.seen}"
+            yield Problem(found.catalog, what, "this catalog works otherwise", each.probe.follows)
+    unseen = [f"{each.probe.name} ({each.seen})" for each in found.results if each.answer is Answer.NOT_LOOKED_AT]
+    if unseen:
+        raise _NotLookedAt("; ".join(unseen))
+
+
+def _topics(patient: Patient) -> Iterator[Problem]:
+    errors = {topic: seen for topic, seen in patient.exams.items() if isinstance(seen, KeptlogError)}
+    outages = [error for error in errors.values() if isinstance(error, StorageUnavailable)]
+    if 1 < len(outages) == len(patient.exams):
+        # The storage of all topics is gone: one problem, and not one for each.
+        yield unreadable_problem("all topics", outages[0])
+        return
+    for topic, error in errors.items():
+        yield unreadable_problem(topic, error)
+
+
+def _formats(patient: Patient) -> Iterator[Problem]:
+    for each in patient.seen:
+        if each.format == CURRENT:
+            continue
+        what = f"topic {each.topic} is stored in format {each.format}, and this keptlog writes {CURRENT}"
+        if each.format.is_newer:
+            cause, todo = (
+                "a newer keptlog writes to it",
+                "upgrade keptlog here too; until then it reads over what is new",
+            )
+        else:
+            cause, todo = "an older keptlog made it", "nothing: the next commit that makes a snapshot raises it"
+        yield Problem(each.topic, what, cause, todo, is_hint=True)
+
+
+def _files(patient: Patient) -> Iterator[Problem]:
+    for each in patient.seen:
+        yield from file_problems(each.topic, each.missing, each.of_other_length)
+
+
+def _history(patient: Patient) -> Iterator[Problem]:
+    for each in patient.seen:
+        if each.ahead:
+            cause = "the catalog was put back from a backup, or another home writes to the same storage"
+            yield Problem(each.topic, each.ahead, cause, "work with the home that went on; purge nothing with this one")
+
+
+def _clock(patient: Patient) -> Iterator[Problem]:
+    newest_ms = max((each.newest_change_ms for each in patient.seen), default=0)
+    broker = BrokerConfig.of(patient.store.clock_guard.broker_settings)
+    yield from clock_problems(newest_ms, patient.now_ms, broker.keptlog_clock_max_jump_ms)
+
+
+def _timestamps(patient: Patient) -> Iterator[Problem]:
+    yield from timestamp_problems(patient.logs, patient.now_ms)
+
+
+def _holders(patient: Patient) -> Iterator[Problem]:
+    unseen = []
+    found = side_by_side(patient.holdings, [each.topic for each in patient.seen])
+    for topic, held in found.items():
+        if isinstance(held, KeptlogError):
+            unseen.append(f"{topic}: {first_line(held)}")
+            continue
+        unseen += [f"{topic}: {line}" for line in held.unread]
+        yield from map(holder_problem, held.late(patient.now_ms))
+    terms = Terms(0, purge_interval_ms(patient.store.clock_guard.broker_settings))
+    yield from map(holder_problem, Holdings("", terms, tuple(patient.here())).late(patient.now_ms))
+    if unseen:
+        raise _NotLookedAt("; ".join(unseen))
+
+
+def _conditions(patient: Patient) -> Iterator[Problem]:
+    yield from condition_problems(patient.sighting(patient.overview).conditions)
+
+
+def _cleaner(patient: Patient) -> Iterator[Problem]:
+    broker = BrokerConfig.of(patient.store.clock_guard.broker_settings)
+    if not broker.log_cleaner_enable:
+        what = "log.cleaner.enable=false: no log is cleaned unless it is named"
+        yield Problem(
+            "log.cleaner.enable", what, "somebody has switched it off", "take it out to switch it on", is_hint=True
+        )
+
+
+def _spark(patient: Patient) -> Iterator[Problem]:
+    try:
+        patient.try_spark()
+    except KeptlogError as error:
+        if str(error) in map(str, patient.unread_settings.values()):
+            raise _NotLookedAt(_UNREAD_SETTINGS) from error
+        cause = "Spark, Java or a library of the workers is missing, or another version than here"
+        yield Problem("spark", str(error), cause, "do what it says; keptlog plan, verify and purge need no Spark")
+
+
+CHECKS: Sequence[_Check] = (
+    _Check("settings", "every file and variable of settings can be read", _settings),
+    _Check("home", "the home is there, lies where it was made, and has its catalog", _home),
+    _Check("disk", "the home's disk can be written to, and has room for a clean", _disk),
+    _Check("catalog", "the catalog answers, its storage is there, and no deletion was left half done", _catalog),
+    _Check("promises", "a configured catalog loses no update, and does what keptlog rests on", _promises),
+    _Check("topics", "every topic can be read, and nobody but keptlog has changed it", _topics),
+    _Check("formats", "every topic is stored in the format of this keptlog", _formats),
+    _Check("files", "every live file is in storage, with the length that it was written with", _files),
+    _Check("history", "the storage knows no more of a topic than the catalog does", _history),
+    _Check("clock", "the clock agrees with those of earlier commits", _clock),
+    _Check("timestamps", "no record is dated ahead of the clock", _timestamps),
+    _Check("holders", "what was superseded is gone by its deadline", _holders),
+    _Check(
+        "conditions", "nothing is late, uncleanable, stopped, broken or silent: what keptlog notify tells", _conditions
+    ),
+    _Check("cleaner", "the cleaner is switched on", _cleaner),
+    _Check("spark", "what Spark needs is here, and its server is of the same versions", _spark),
+)

@@ -1,0 +1,155 @@
+"""Spark's Java, from its start until it can be asked: what it writes meanwhile, and its end where it is not wanted.
+
+PySpark can start it too, but then lets go of it. Whoever pressed Ctrl-C meanwhile left a Java that nobody ended: the
+folder in which it was to leave its address was gone. And what is wrong with its settings is told by Java in a stack
+trace, and by PySpark as if there were no Java.
+
+    this process  ──── stdin ───>  spark-submit, which becomes Java, which ends when its stdin does
+                  <─── stderr ───  held back until there is a session, then passed on line by line
+
+It is in a process group of its own, so that Ctrl-C on a terminal reaches this process alone, which then decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from keptlog.errors import InvalidConfig
+
+_logger = logging.getLogger(__name__)
+
+INSTALL_JAVA = (
+    "Spark could not start Java: install Java 17 or newer, for example with "
+    "apt-get install openjdk-17-jre-headless, and let JAVA_HOME or PATH lead to it"
+)
+_LOOK_SECONDS = 0.05
+_LAST_WORDS_SECONDS = 5
+_LINES = 500
+_NOISE = re.compile(r"WARNING: Using incubator modules|\s*$")
+_NO_JAVA = re.compile(
+    r"JAVA_HOME is not set|java: (command )?not found|(env|java): .*No such file"
+    r"|UnsupportedClassVersionError|Unrecognized option"
+)
+"""None at all, or one that is too old for what Spark asks of it. A shell writes the path before."""
+_THROWN = re.compile(r'Exception in thread "main" (?:[\w$]+\.)+[\w$]+: (.+)')
+_STACK = re.compile(r"\s+at |Caused by: |\s*\.\.\. \d+ more")
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that can be asked; ``port`` and ``secret`` lead to it."""
+
+    process: subprocess.Popen[bytes]
+    words: Words
+    port: int
+    secret: str
+
+
+class Words:
+    """What a process writes, line by line, until it ends; held back at first."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self.held: deque[str] = deque(maxlen=_LINES)
+        self._source = source
+        self._lock = threading.Lock()
+        self._is_held = True
+        self._reading = threading.Thread(target=self._read, name="what Java writes", daemon=True)
+        self._reading.start()
+
+    def pass_on(self) -> None:
+        """From now on they go to stderr, and so do those that were kept back."""
+        with self._lock:
+            for line in self.held:
+                _tell(line)
+            self.held.clear()
+            self._is_held = False
+
+    def drop(self) -> None:
+        """As ``pass_on``, but for what was kept back: what it is about is told otherwise."""
+        self.held.clear()
+        self.pass_on()
+
+    def last(self) -> list[str]:
+        """Those that were kept back, of a process that has ended."""
+        self._reading.join(_LAST_WORDS_SECONDS)
+        return list(self.held)
+
+    def _read(self) -> None:
+        for raw in self._source:
+            line = raw.decode(errors="replace").rstrip()
+            with self._lock:
+                if not self._is_held:
+                    _tell(line)
+                    continue
+                self.held.append(line)
+            _logger.info("Java, before there is a session: %s", line)
+
+
+def _tell(line: str) -> None:
+    if not _NOISE.match(line):
+        # Whoever has closed stderr wants to hear nothing.
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{line}\n")
+
+
+def launched(command: Sequence[str], environment: Mapping[str, str]) -> Java:
+    """Start Java by ``spark-submit`` and its arguments, and wait until it can be asked. If that fails, none is left.
+
+    Raises:
+        InvalidConfig: there is no Java, or it does not accept its settings.
+    """
+    with tempfile.TemporaryDirectory(prefix="keptlog-java-") as folder:
+        address = Path(folder) / "address"
+        # The two variables are those by which PySpark starts it.
+        told = {**environment, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=told, process_group=0)
+        try:
+            words = Words(cast("IO[bytes]", process.stderr))
+            _wait_for(address, process, words)
+            return Java(process, words, *_address(address.read_bytes()))
+        except BaseException:
+            end(process)
+            raise
+
+
+def _wait_for(address: Path, process: subprocess.Popen[bytes], words: Words) -> None:
+    while not address.exists():
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LOOK_SECONDS)
+            raise InvalidConfig(why_none(words.last()))
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a Java that nobody needs, and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def why_none(lines: Sequence[str]) -> str:
+    """What people are told of a Java that ended before it could be asked, by what it wrote."""
+    said = [line.strip() for line in lines if not _NOISE.match(line) and not _STACK.match(line)]
+    if not said or any(_NO_JAVA.search(line) for line in said):
+        return INSTALL_JAVA
+    thrown = next((found.group(1) for line in said if (found := _THROWN.match(line))), said[0])
+    mend = "mend KEPTLOG_SPARK_MASTER, or spark.properties in the home"
+    return f"Spark could not be started with its settings: {thrown}; {mend}"
+
+
+def _address(stored: bytes) -> tuple[int, str]:
+    """Port and secret, as PySpark's gateway writes them: a number, the length of a text, the text."""
+    port, length = int.from_bytes(stored[:4]), int.from_bytes(stored[4:8])
+    return port, stored[8 : 8 + length].decode()

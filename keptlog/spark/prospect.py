@@ -1,0 +1,66 @@
+"""Whether a Spark could be had, for whoever has nothing to do for it: ``keptlog doctor``.
+
+Where each process starts its own Spark, it is looked whether there is a Java for it, and none is started. A Connect
+server is asked: it answers, is of this version, and its workers have what keptlog needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+
+import pyspark
+
+from keptlog.errors import InvalidConfig
+from keptlog.spark.connect import place_of
+from keptlog.spark.readiness import make_ready
+from keptlog.spark.session import session_settings, start_session
+
+_LEAST_JAVA = 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_PATIENCE_SECONDS = 20
+
+
+def require_spark(master: str | None, extra: Mapping[str, str]) -> None:
+    """See that Spark can be had; ``master`` and ``extra`` as ``session_settings`` takes them.
+
+    Raises:
+        InvalidConfig: Java is missing or too old, a setting is refused, or a server is of another version.
+        StorageUnavailable: nobody answers.
+    """
+    remote = session_settings(master, extra).get("spark.remote")
+    if remote is None:
+        require_java(os.environ)
+        return
+    session = start_session(master, extra)
+    there, here = session.version, pyspark.__version__
+    if there.split(".")[:2] != here.split(".")[:2]:
+        raise InvalidConfig(
+            f"the Spark Connect server at {place_of(remote)} is of version {there}, and PySpark here of {here}: "
+            f"pip install 'pyspark=={'.'.join(there.split('.')[:2])}.*' here, or start a server of this version"
+        )
+    make_ready(session)
+
+
+def require_java(environment: Mapping[str, str]) -> None:
+    """See that there is a Java that Spark starts with.
+
+    Raises:
+        InvalidConfig: there is none, or it is too old.
+    """
+    home = environment.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else environment.get("PATH"))
+    where = f"JAVA_HOME={home}" if home else "PATH"
+    install = "install Java 17 or newer, for example with apt-get install openjdk-17-jre-headless"
+    if java is None:
+        raise InvalidConfig(f"there is no Java where {where} leads to, and Spark needs one: {install}")
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InvalidConfig(f"{java} does not run ({type(error).__name__}): {install}") from None
+    found = _VERSION.search(told.stderr + told.stdout)
+    if found and int(found.group(1)) < _LEAST_JAVA:
+        raise InvalidConfig(f"{java} is Java {found.group(1)}, and Spark needs {_LEAST_JAVA}: {install}")

@@ -1,0 +1,102 @@
+"""What lies in the folder of a home with an embedded catalog: whether a catalog was made there, and is still there.
+
+A folder without a catalog looks like a home in which no topic was created yet, and may be one that was lost:
+
+    /data/home                            nothing there: a wrong path, or a disk that is not mounted
+    /data/home/server.properties          no catalog: it was never made, or the home was emptied
+    /data/home/warehouse/keptlog/users    files of a topic and no catalog: it was certainly made, and is lost
+
+The last is no home without topics for anybody: whoever took it for one would clean nothing and say that all is well,
+or would begin a second catalog above the files of the first. The others are, for who makes topics there; a command that
+looks at what is there says what it has found instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.log.counted import counted
+from keptlog.table.configuration import catalog_settings
+from keptlog.table.embedded import DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, may_be_configured
+
+RESTORE = "put it back from a backup of this home, or set KEPTLOG_HOME to the home that you mean"
+_SHOWN = 3
+
+
+def topics_with_files(home: Path) -> list[str]:
+    """The topics whose metadata lies where an embedded catalog puts it, sorted, whatever a catalog says."""
+    folder = home / "warehouse" / NAMESPACE
+    with suppress(OSError):
+        return sorted(each.name for each in folder.iterdir() if any((each / "metadata").glob("*.metadata.json")))
+    return []
+
+
+def require_folder(home: Path) -> None:
+    """Refuse a home that is there and no folder.
+
+    Raises:
+        InvalidConfig: naming it.
+    """
+    if home.exists() and not home.is_dir():
+        raise InvalidConfig(f"home {home} is a file, and a home is a folder: set KEPTLOG_HOME to the one that you mean")
+
+
+def require_catalog_not_lost(home: Path) -> None:
+    """Of a home in which no catalog is: refuse to take it for one without topics, if there are files of topics.
+
+    Raises:
+        StorageUnavailable: naming the file and the topics.
+    """
+    topics = topics_with_files(home)
+    if topics:
+        more = f" and {len(topics) - _SHOWN} more" if len(topics) > _SHOWN else ""
+        is_what = "is empty" if (home / DATABASE).exists() else "is not there"
+        raise StorageUnavailable(
+            f"home {home} has lost its catalog: {home / DATABASE} {is_what}, and the files of "
+            f"{counted(len(topics), 'topic')} are ({', '.join(topics[:_SHOWN])}{more}): {RESTORE}; nothing was changed"
+        )
+
+
+def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse to look at a home in which no topic was ever created: it may be the wrong one.
+
+    Where another catalog is configured, topics are elsewhere, and nothing is asked.
+
+    Raises:
+        InvalidConfig: saying where it was looked for.
+        StorageUnavailable: topics were created, and the catalog is lost.
+    """
+    if is_made(home / DATABASE) or (may_be_configured(environment) and catalog_settings()):
+        return
+    require_folder(home)
+    require_catalog_not_lost(home)
+    which = "" if environment.get("KEPTLOG_HOME") else ", where it is by default"
+    if not home.exists():
+        seen = f"there is no home at {home}{which}"
+    else:
+        named = f"home {home}{which}," if which else f"home {home}"
+        what = "has no catalog" if any(home.iterdir()) else "is an empty folder"
+        seen = f"{named} {what}: no topic was ever created there, or it was emptied, or its disk is not mounted"
+    raise InvalidConfig(
+        f"{seen}; set KEPTLOG_HOME to the home that you mean, or make one there: "
+        "keptlog topic create TOPIC --config cleanup.policy=compact"
+    )
+
+
+def is_made(database: Path) -> bool:
+    """Whether there is a catalog; one that can't be read is one, and whoever opens it says why."""
+    if not database.is_file():
+        return False
+    query = "select 1 from sqlite_master where name = 'iceberg_tables'"
+    try:
+        with closing(
+            sqlite3.connect(f"{database.as_uri()}?mode=ro", timeout=LOCK_WAIT_SECONDS, uri=True)
+        ) as connection:
+            return bool(connection.execute(query).fetchall())
+    except sqlite3.Error:
+        return True

@@ -1,0 +1,92 @@
+"""A close look at one topic for ``keptlog doctor``: its table and the list of its storage, nothing from memory.
+
+The table names its live files, with their lengths; the storage lists what is there. Where they differ, a file was lost,
+cut off or written over. Whether the bytes inside are as they were written is ``verify``'s to say, which reads them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.segment import Log
+from keptlog.storage.files import StoredFile
+from keptlog.table.ahead import spared_references
+from keptlog.table.format import FormatVersion, format_of
+from keptlog.table.forward_in_time import newest_change_ms
+from keptlog.table.reach import reaching
+from keptlog.table.references import Manifests, comparable_forms
+from keptlog.table.store import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class TopicExam:
+    """What was seen of a topic that can be read."""
+
+    topic: str
+    logs: tuple[Log, ...]
+    format: FormatVersion
+    newest_change_ms: int
+    """The time of its newest commit, by the clock of whoever made it."""
+    missing: tuple[str, ...]
+    """Live files that are not in storage."""
+    of_other_length: tuple[tuple[str, int, int], ...]
+    """Live files with the length that the table tells, and the one that they have, in bytes."""
+    ahead: str | None
+    """Why the storage is taken to know more than the catalog; null if it does not."""
+
+
+def examined(store: LogStore, topic: str) -> TopicExam:
+    """Look closely at a topic.
+
+    Raises:
+        KeptlogError: it can't be read, and why; LogCorrupt if its state and its snapshot don't belong together.
+    """
+    location = store.load_table(topic).location()
+    with reaching(f"files of topic {topic} can't be listed"):
+        # Listed first: what is committed meanwhile is no sign of another catalog.
+        stored = list(store.files.list(location))
+        table, logs = store.load_table(topic), store.logs(topic)
+        missing, of_other_length = _compared(store, logs, stored)
+        if missing or of_other_length:
+            # A clean and a purge may have come between the two: what counts is what the table names now.
+            missing, of_other_length = _compared(store, logs := store.logs(topic), stored)
+        return TopicExam(
+            topic,
+            tuple(logs),
+            format_of(topic, table.properties),
+            newest_change_ms(table.metadata),
+            tuple(missing),
+            tuple(of_other_length),
+            _why_ahead(table, [each.path for each in stored]),
+        )
+
+
+def _compared(
+    store: LogStore, logs: Sequence[Log], stored: Sequence[StoredFile]
+) -> tuple[list[str], list[tuple[str, int, int]]]:
+    """The live files that are not there, and those of another length."""
+    forms = comparable_forms(each.path for each in stored)
+    lengths = {forms[each.path]: each.size_bytes for each in stored}
+    live: dict[str, int | None] = {each.path: each.size_bytes for log in logs for each in log.segments}
+    live |= {log.watermarks_path: None for log in logs if log.watermarks_path}
+    there = {path: lengths.get(form) for path, form in comparable_forms(live).items()}
+    # What was written after the list was made, or lies elsewhere, is asked for by its name.
+    missing = store.files.missing([path for path, length in there.items() if length is None])
+    cut = [
+        (path, told, length)
+        for path, told in live.items()
+        if told is not None and (length := there[path]) is not None and length != told
+    ]
+    return missing, cut
+
+
+def _why_ahead(table: Table, stored: Sequence[str]) -> str | None:
+    try:
+        spared_references(table, stored, Manifests(table.name()[-1], table.io))
+    except LogCorrupt as error:
+        return str(error)
+    return None

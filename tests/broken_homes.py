@@ -1,0 +1,387 @@
+"""Ways in which a home can be broken: what is done to it, what doctor says, and what makes it whole again.
+
+Where a command mends it, doctor names it, and the test runs just that. Else ``mend`` is what a person does.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff
+from keptlog.notify.ticks import leave_tick
+from keptlog.table.mark import Failure
+from keptlog.table.store import LogStore
+from tests.broken_topics import cut_in_half, first_manifest, metadata_file
+from tests.table.foreign import insert, roll_back, table_of
+from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id
+
+LOG = f"{TOPIC}-0"
+DAY_MS = 24 * 3_600_000
+
+
+@dataclass
+class Patched:
+    """A home that is there at the beginning of each row as it was made: a topic of two commits, and another one."""
+
+    home: Path
+    monkeypatch: pytest.MonkeyPatch
+
+    @property
+    def whole(self) -> Path:
+        return self.home.with_name("whole")
+
+    def make(self) -> None:
+        """The home from which all rows begin."""
+        store = open_home(self.home).store
+        store.create_topic(TOPIC, 1, COMPACTED)
+        store.create_topic("orders", 2, COMPACTED)
+        append_each(store, [("a", "1"), ("b", "1")], [("a", "2")])
+        shutil.copytree(self.home, self.whole)
+
+    def put_back(self) -> None:
+        """What a backup of the whole folder is for."""
+        if self.home.is_dir() and not self.home.is_symlink():
+            shutil.rmtree(self.home)
+        else:
+            self.home.unlink(missing_ok=True)
+        shutil.copytree(self.whole, self.home)
+
+    @property
+    def store(self) -> LogStore:
+        return open_home(self.home).store
+
+    def set(self, name: str, value: str) -> None:
+        self.monkeypatch.setenv(name, value)
+
+    def unset(self, name: str) -> None:
+        self.monkeypatch.delenv(name)
+
+    def write(self, name: str, text: str) -> None:
+        (self.home / name).write_text(text)
+
+    def segment(self) -> Path:
+        return min((self.home / "warehouse").rglob("*.parquet"))
+
+
+Act = Callable[[Patched], object]
+
+
+@dataclass(frozen=True)
+class BrokenHome:
+    """One way."""
+
+    id: str
+    check: str
+    """Which of doctor's checks finds it."""
+    said: str
+    do: Act
+    command: str | None = None
+    """The command that doctor names."""
+    mend: Act | None = None
+    """What a person does; null: the command is run."""
+
+
+def _away(broken: Patched) -> None:
+    shutil.rmtree(broken.home)
+
+
+def _as_file(broken: Patched) -> None:
+    shutil.rmtree(broken.home)
+    broken.home.write_text("no folder")
+
+
+def _empty(broken: Patched) -> None:
+    shutil.rmtree(broken.home)
+    broken.home.mkdir()
+
+
+def _moved(broken: Patched) -> None:
+    broken.home.rename(broken.home.with_name("moved"))
+    broken.set("KEPTLOG_HOME", str(broken.home.with_name("moved")))
+
+
+def _copied(broken: Patched) -> None:
+    shutil.copytree(broken.home, broken.home.with_name("copy"))
+    broken.set("KEPTLOG_HOME", str(broken.home.with_name("copy")))
+
+
+def _restored_catalog(broken: Patched) -> None:
+    append_each(broken.store, [("c", "1")], [("d", "1")])
+    shutil.copy(broken.whole / "catalog.db", broken.home / "catalog.db")
+
+
+def _foreign_setting(broken: Patched) -> None:
+    table_of(broken.home).transaction().set_properties({"kafka.of.mine": "x"}).commit_transaction()
+
+
+def _newer_format(broken: Patched) -> None:
+    table_of(broken.home).transaction().set_properties({"keptlog.format-version": "2.0"}).commit_transaction()
+
+
+def _unfinished_deletion(broken: Patched) -> None:
+    catalog = broken.store._catalog
+    catalog.create_namespace_if_not_exists("keptlog_deleting")
+    catalog.rename_table(("keptlog", "orders"), ("keptlog_deleting", "orders"))
+
+
+def _dated_ahead(broken: Patched) -> None:
+    broken.store.alter_topic(TOPIC, {"message.timestamp.after.max.ms": str(10**15)})
+    ahead_ms = time.time_ns() // 1_000_000 + 400 * DAY_MS
+    broken.store.append(TOPIC, [NewRecord(b"z", b"1", ahead_ms, 0)], new_id(), ahead_ms)
+
+
+def _tagged(broken: Patched) -> None:
+    first = table_of(broken.home).metadata.snapshots[0].snapshot_id
+    table_of(broken.home).manage_snapshots().create_tag(first, "audit").commit()
+    _superseded(broken)
+    _purge(broken)
+
+
+def _superseded(broken: Patched) -> None:
+    clean(broken.store)
+    broken.set("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + 3 * DAY_MS))
+
+
+def _drop_tag(broken: Patched) -> None:
+    table_of(broken.home).manage_snapshots().remove_tag("audit").commit()
+    _purge(broken)
+
+
+def _purge(broken: Patched) -> None:
+    open_home(broken.home).purger.purge([TOPIC], now_ms=time.time_ns() // 1_000_000 + 3 * DAY_MS)
+
+
+def _late(broken: Patched) -> None:
+    broken.store.alter_topic(TOPIC, {"max.compaction.lag.ms": "1000"})
+
+
+def _marked(broken: Patched) -> None:
+    log = broken.store.logs(TOPIC)[0]
+    failure = Failure(TopicPartition(TOPIC, 0), "a column is foreign", log.checkpoint, topic_id=log.topic_id)
+    backoff = Backoff(1000, 1000)
+    for _ in range(3):
+        broken.store.mark_uncleanable(TOPIC, [failure], time.time_ns() // 1_000_000, backoff)
+
+
+def _verified_broken(broken: Patched) -> None:
+    whole = broken.segment().read_bytes()
+    broken.segment().write_bytes(whole[: len(whole) // 2])
+    open_home().verify(TOPIC)
+    broken.segment().write_bytes(whole)
+
+
+def _silent(broken: Patched) -> None:
+    leave_tick(broken.home, "", time.time_ns() // 1_000_000 - DAY_MS, 30_000)
+
+
+def _ticking(broken: Patched) -> None:
+    leave_tick(broken.home, "", time.time_ns() // 1_000_000, 30_000)
+
+
+def _no_java(broken: Patched) -> None:
+    broken.set("JAVA_HOME", str(broken.home / "no-java"))
+
+
+def _old_java(broken: Patched) -> None:
+    java = broken.home / "old" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n")
+    java.chmod(0o755)
+    broken.set("JAVA_HOME", str(broken.home / "old"))
+
+
+def _losing_catalog(broken: Patched) -> None:
+    broken.set("PYICEBERG_CATALOG__KEPTLOG__PY_CATALOG_IMPL", "tests.catalogs.wrong.FirstRowsLost")
+    broken.set("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{broken.home / 'shared.db'}?timeout=30")
+    broken.set("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{broken.home / 'lake'}")
+
+
+def _another_catalog(broken: Patched) -> None:
+    for name in ("PY_CATALOG_IMPL", "URI", "WAREHOUSE"):
+        broken.unset(f"PYICEBERG_CATALOG__KEPTLOG__{name}")
+
+
+def _yaml(broken: Patched) -> None:
+    Path(".pyiceberg.yaml").write_text("catalog: {keptlog: [")
+
+
+def _segment_away(broken: Patched) -> None:
+    broken.segment().unlink()
+
+
+BROKEN_HOMES = (
+    BrokenHome("it is not there", "home", "there is no home at ", _away, mend=Patched.put_back),
+    BrokenHome("it is a file", "home", "is a file, and a home is a folder", _as_file, mend=Patched.put_back),
+    BrokenHome("its disk is not mounted", "home", "is an empty folder", _empty, mend=Patched.put_back),
+    BrokenHome(
+        "its catalog is gone",
+        "home",
+        "has lost its catalog",
+        lambda broken: (broken.home / "catalog.db").unlink(),
+        mend=Patched.put_back,
+    ),
+    BrokenHome(
+        "its catalog is damaged",
+        "home",
+        "is damaged (file is not a database)",
+        lambda broken: (broken.home / "catalog.db").write_bytes(b"no database" * 500),
+        mend=Patched.put_back,
+    ),
+    BrokenHome(
+        "its warehouse is gone",
+        "catalog",
+        "/warehouse, where all files of the topics lie, is not there",
+        lambda broken: shutil.rmtree(broken.home / "warehouse"),
+        mend=Patched.put_back,
+    ),
+    BrokenHome("it was moved", "home", "was moved from ", _moved, "ln -s "),
+    BrokenHome("it is a copy", "home", "is a copy of the home at ", _copied, "export KEPTLOG_HOME="),
+    BrokenHome(
+        "a broker setting that there is not",
+        "settings",
+        "did you mean log.cleaner.threads?",
+        lambda broken: broken.write("server.properties", "log.cleaner.thread=2\n"),
+        mend=lambda broken: broken.write("server.properties", "log.cleaner.threads=2\n"),
+    ),
+    BrokenHome(
+        "a line of Spark's settings",
+        "settings",
+        "spark.properties line 1 is not spark.name=value",
+        lambda broken: broken.write("spark.properties", "executors 3\n"),
+        mend=lambda broken: broken.write("spark.properties", ""),
+    ),
+    BrokenHome(
+        "a way to tell people",
+        "settings",
+        "KEPTLOG_NOTIFY_",
+        lambda broken: broken.set("KEPTLOG_NOTIFY_SLAK_URL", "http://127.0.0.1/x"),
+        mend=lambda broken: broken.unset("KEPTLOG_NOTIFY_SLAK_URL"),
+    ),
+    BrokenHome(
+        "PyIceberg's configuration is no YAML",
+        "settings",
+        ".pyiceberg.yaml line 1 can't be read as YAML",
+        _yaml,
+        mend=lambda _: Path(".pyiceberg.yaml").unlink(),
+    ),
+    BrokenHome(
+        "a metadata file is cut off",
+        "topics",
+        ".metadata.json",
+        lambda broken: cut_in_half(metadata_file(broken.store, TOPIC)),
+        mend=Patched.put_back,
+    ),
+    BrokenHome(
+        "a manifest is gone",
+        "topics",
+        "-m0.avro",
+        lambda broken: first_manifest(broken.store, TOPIC).unlink(),
+        mend=Patched.put_back,
+    ),
+    BrokenHome("a segment is gone", "files", "is missing from storage", _segment_away, mend=Patched.put_back),
+    BrokenHome(
+        "a segment is cut off",
+        "files",
+        "bytes, and was written with ",
+        lambda broken: cut_in_half(broken.segment()),
+        mend=Patched.put_back,
+    ),
+    BrokenHome(
+        "another program wrote to a topic",
+        "topics",
+        "another program changed it",
+        lambda broken: insert(broken.home, 3),
+        f"keptlog repair {TOPIC}",
+    ),
+    BrokenHome(
+        "a topic was rolled back",
+        "topics",
+        "it was rolled back from snapshot ",
+        lambda broken: roll_back(broken.home, table_of(broken.home).metadata.snapshots[0].snapshot_id),
+        f"keptlog repair {TOPIC}",
+    ),
+    BrokenHome(
+        "another program's setting",
+        "topics",
+        "another program has set it",
+        _foreign_setting,
+        f"keptlog topic alter {TOPIC} --delete-config of.mine",
+    ),
+    BrokenHome("a newer format", "topics", "upgrade keptlog", _newer_format, mend=Patched.put_back),
+    BrokenHome(
+        "a catalog of yesterday",
+        "history",
+        "the storage knows more than this catalog",
+        _restored_catalog,
+        mend=Patched.put_back,
+    ),
+    BrokenHome(
+        "a deletion that was killed",
+        "catalog",
+        "its deletion was begun and is not finished",
+        _unfinished_deletion,
+        "keptlog topic delete orders --yes",
+    ),
+    BrokenHome(
+        "a clock that is slow",
+        "clock",
+        "the newest commit is of ",
+        lambda broken: broken.set("KEPTLOG_NOW_MS", "1700000000000"),
+        mend=lambda broken: broken.unset("KEPTLOG_NOW_MS"),
+    ),
+    BrokenHome("records dated ahead", "timestamps", "which is still to come", _dated_ahead, mend=Patched.put_back),
+    BrokenHome("a tag that holds a value", "holders", "tag audit of ", _tagged, mend=_drop_tag),
+    BrokenHome("no purge has come", "holders", "older snapshots of ", _superseded, f"keptlog purge {TOPIC}"),
+    BrokenHome(
+        "a log past its deadline",
+        "conditions",
+        "were to be compacted by ",
+        _late,
+        f"keptlog clean {LOG}",
+        mend=lambda broken: clean(broken.store),
+    ),
+    BrokenHome(
+        "a log that can't be cleaned",
+        "conditions",
+        f"{LOG} is uncleanable",
+        _marked,
+        f"keptlog clean {LOG}",
+        mend=lambda broken: clean(broken.store),
+    ),
+    BrokenHome("what verify has found", "conditions", "verify found ", _verified_broken, f"keptlog verify {LOG}"),
+    BrokenHome("sensors that are off", "conditions", "did not tick for ", _silent, mend=_ticking),
+    BrokenHome(
+        "a Spark server that is gone",
+        "spark",
+        "no Spark Connect server answers at 127.0.0.1:1",
+        lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "sc://127.0.0.1:1"),
+        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+    ),
+    BrokenHome(
+        "a Spark server that was never started",
+        "settings",
+        "no Spark Connect server has left its address in ",
+        lambda broken: broken.set("KEPTLOG_SPARK_MASTER", f"file:{broken.home}/spark-address"),
+        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+    ),
+    BrokenHome(
+        "an old Java",
+        "spark",
+        "is Java 11, and Spark needs 17: install Java 17",
+        _old_java,
+        mend=lambda broken: broken.unset("JAVA_HOME"),
+    ),
+    BrokenHome(
+        "no Java", "spark", "there is no Java where JAVA_HOME=", _no_java, mend=lambda broken: broken.unset("JAVA_HOME")
+    ),
+    BrokenHome("a catalog that loses updates", "promises", "empty table: ", _losing_catalog, mend=_another_catalog),
+)

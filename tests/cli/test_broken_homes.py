@@ -1,0 +1,150 @@
+"""``keptlog doctor`` on every way in which a home can be broken: the cause, and a command that mends it."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.broken_homes import BROKEN_HOMES, BrokenHome, Patched
+from tests.broken_topics import cut_in_half, metadata_file
+from tests.cli.conftest import Run
+from tests.table.foreign import insert
+from tests.table.stores import COMPACTED, TOPIC
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that is made once, for all rows: its files are named by their whole paths."""
+    home = tmp_path_factory.mktemp("homes") / "home"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        Patched(home, monkeypatch).make()
+    return home
+
+
+@pytest.fixture
+def broken(made: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Patched]:
+    """The home, whole; other Sparks of this machine are not looked at."""
+    del home
+    monkeypatch.setenv("KEPTLOG_HOME", str(made))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
+    patched = Patched(made, monkeypatch)
+    yield patched
+    patched.put_back()
+
+
+def checks_of(keptlog: Run, code: int) -> dict[str, Any]:
+    told = keptlog("doctor", "--json")
+    assert told.code == code, told.out + told.err
+    return {check["name"]: check for check in told.json["checks"]}
+
+
+@pytest.mark.parametrize("row", BROKEN_HOMES, ids=lambda row: row.id)
+def test_doctor_names_the_cause_and_what_mends_it_and_is_content_then(
+    keptlog: Run, broken: Patched, row: BrokenHome
+) -> None:
+    row.do(broken)
+    checks = checks_of(keptlog, 1)
+    assert [name for name, check in checks.items() if check["problems"]] == [row.check]
+    [found] = checks[row.check]["problems"]
+    assert row.said in found["what"]
+    assert found["cause"]
+    assert found["todo"]
+    assert (found["command"] or "").startswith(row.command or "")
+    assert bool(found["command"]) == bool(row.command)
+    if row.mend:
+        row.mend(broken)
+    else:
+        carry_out(keptlog, broken, found["command"])
+    checks_of(keptlog, 0)
+
+
+def test_people_are_told_the_cause_the_next_step_and_the_command_of_each_problem(keptlog: Run, broken: Patched) -> None:
+    insert(broken.home, 3)
+    broken.write("server.properties", "log.cleaner.enable=false\n")
+    told = keptlog("doctor")
+    assert (told.code, told.err) == (1, "")
+    what, cause, todo, command, *rest = told.out.splitlines()
+    assert what.startswith(f"topic {TOPIC} was changed by somebody else, and nothing is written to it: ")
+    assert cause == "  cause: another program has changed it"
+    assert (todo, command) == (f"  next:  run keptlog repair {TOPIC}", f"  run:   keptlog repair {TOPIC}")
+    assert "hint: log.cleaner.enable=false: no log is cleaned unless it is named: take it out to switch it on" in rest
+    assert rest[-1] == f"{broken.home}: 1 problem"
+
+
+def test_one_broken_topic_costs_only_itself(keptlog: Run, broken: Patched) -> None:
+    broken.store.create_topic("users", 1, COMPACTED)
+    cut_in_half(metadata_file(broken.store, "orders"))
+    broken.segment().unlink()
+    checks = checks_of(keptlog, 1)
+    assert [each["subject"] for each in checks["topics"]["problems"]] == ["orders"]
+    assert [each["subject"] for each in checks["files"]["problems"]] == [TOPIC]
+    assert checks["conditions"]["diagnosis"] == "fine"
+
+
+def carry_out(keptlog: Run, broken: Patched, command: str) -> None:
+    """Do what doctor says, to the letter."""
+    first, *rest = shlex.split(command)
+    if first == "keptlog":
+        done = keptlog(*rest)
+        assert done.code == 0, done.out + done.err
+    elif first == "export":
+        broken.set(*rest[0].split("=", 1))
+    else:
+        subprocess.run([first, *rest], check=True)
+
+
+def test_a_whole_home_is_fine_and_nothing_of_it_is_changed(keptlog: Run, broken: Patched) -> None:
+    before = {
+        path: path.read_bytes() for path in broken.home.rglob("*") if path.is_file() and "cache" not in path.parts
+    }
+    told = keptlog("doctor", "--quiet")
+    assert (told.code, told.err) == (0, "")
+    assert told.out.splitlines()[-1] == f"{broken.home}: 0 problems"
+    assert {each["diagnosis"] for each in keptlog("doctor", "--json").json["checks"]} == {"fine"}
+    after = {path: path.read_bytes() for path in broken.home.rglob("*") if path.is_file() and "cache" not in path.parts}
+    assert after == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> Iterator[Path]:
+    """A disk of 80 MiB, which the home is on."""
+    del home
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "none", disk], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs root, to mount a small disk: {error}")
+    monkeypatch.setenv("KEPTLOG_HOME", str(disk / "home"))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
+    yield disk
+    # The catalog's connections are still open.
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def test_a_disk_that_is_full_or_read_only_is_told_before_anything_fails_of_it(
+    keptlog: Run, small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keptlog("topic", "create", "users").code == 0
+    checks_of(keptlog, 0)
+    (small_disk / "filler").write_bytes(bytes(40 * 2**20))
+    [full] = checks_of(keptlog, 1)["disk"]["problems"]
+    assert "has room for " in full["what"]
+    assert full["command"] == "keptlog purge"
+    (small_disk / "filler").unlink()
+    checks_of(keptlog, 0)
+    # The same disk once more, read-only: SQLite keeps files open, and then it can't be remounted as it is.
+    again = tmp_path / "again"
+    again.mkdir()
+    subprocess.run(["mount", "--bind", small_disk, again], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", again], check=True)
+    monkeypatch.setenv("KEPTLOG_HOME", str(again / "home"))
+    [read_only] = checks_of(keptlog, 1)["disk"]["problems"]
+    assert "can't be written to" in read_only["what"]
+    assert read_only["command"] is None
+    subprocess.run(["umount", "--lazy", again], check=True)

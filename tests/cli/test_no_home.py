@@ -1,0 +1,137 @@
+"""A home that is not there, or has lost its catalog: whoever looks is told so, and nothing is made in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from tests.cli.conftest import Run
+
+LOOKING = ["status", "topic list", "plan", "verify", "clean", "expire", "retain", "purge", "explain users 0"]
+NOT_THERE, LOST = 2, 1
+
+
+def _nothing(_home: Path) -> None:
+    pass
+
+
+def _file(home: Path) -> None:
+    home.write_text("no folder")
+
+
+def _settings_alone(home: Path) -> None:
+    home.mkdir()
+    (home / "server.properties").write_text("log.cleaner.threads=2\n")
+
+
+def _topic(home: Path) -> Path:
+    open_home(home).create_topic("users", 1, {"cleanup.policy": "compact"})
+    return home / "catalog.db"
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "said"),
+    [
+        pytest.param(_nothing, NOT_THERE, "there is no home at {home};", id="it is not there"),
+        pytest.param(Path.mkdir, NOT_THERE, "home {home} is an empty folder:", id="its disk is not mounted"),
+        pytest.param(_settings_alone, NOT_THERE, "home {home} has no catalog:", id="it has nothing but settings"),
+        pytest.param(_file, NOT_THERE, "home {home} is a file, and a home is a folder:", id="it is a file"),
+        pytest.param(
+            lambda home: _topic(home).unlink(),
+            LOST,
+            "home {home} has lost its catalog: {home}/catalog.db is not there, and the files of 1 topic are (users):",
+            id="its catalog is gone",
+        ),
+        pytest.param(
+            lambda home: _topic(home).write_bytes(b""),
+            LOST,
+            "home {home} has lost its catalog: {home}/catalog.db is empty,",
+            id="its catalog is empty",
+        ),
+        pytest.param(
+            lambda home: _topic(home).write_bytes(b"no database" * 1000),
+            LOST,
+            "home {home} can't be opened: its catalog {home}/catalog.db is damaged",
+            id="its catalog is damaged",
+        ),
+    ],
+)
+def test_who_looks_is_told_and_nothing_is_changed(
+    keptlog: Run, home: Path, broken: Callable[[Path], object], code: int, said: str
+) -> None:
+    broken(home)
+    before = _content(home.parent)
+    for command in LOOKING if code == LOST else [*LOOKING, "status --json"]:
+        told = keptlog(*command.split())
+        assert (told.code, told.out) == (code, ""), command
+        assert told.err.startswith(f"keptlog: {said.format(home=home)}"), command
+        assert len(told.err.splitlines()) == 1, command
+    assert _content(home.parent) == before
+
+
+def test_people_are_told_of_a_catalog_that_is_lost(keptlog: Run, home: Path) -> None:
+    _topic(home).unlink()
+    told = keptlog("notify", "--dry-run", "--json")
+    assert told.code == 1
+    [condition] = told.json["conditions"]
+    assert condition["condition"] == "catalog"
+    assert "has lost its catalog" in condition["text"]
+
+
+def test_no_second_catalog_is_begun_above_the_files_of_the_first(keptlog: Run, home: Path) -> None:
+    _topic(home).unlink()
+    refused = keptlog("topic", "create", "orders")
+    assert refused.code == 1
+    assert "has lost its catalog" in refused.err
+    assert not (home / "catalog.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            "s3://bucket/home",
+            "home s3://bucket/home is an address, and a home is a folder of this machine:",
+        ),
+        ("file:///data/home", "give the path alone: /data/home"),
+        ("~nobody-is-called-so/home", "begins with the home folder of a user whom this machine does not know"),
+    ],
+)
+def test_what_is_no_path_is_refused(
+    keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, said: str
+) -> None:
+    monkeypatch.setenv("KEPTLOG_HOME", given)
+    for command in ("status", "topic create users", "doctor", "notify --dry-run"):
+        refused = keptlog(*command.split())
+        assert (refused.code, refused.out) == (2, ""), command
+        assert said in refused.err, command
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["~", "what? 100% (a#b&c=d;e)", "[x]*{y} 'so' %2F%20 ü"])
+def test_a_home_may_be_called_anything(
+    keptlog: Run, lines: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / name / "home"))
+    assert keptlog("topic", "create", "users", "--config", "cleanup.policy=compact").code == 0
+    assert keptlog("append", "users", "--file", lines({"key": "a", "value": "1"})).code == 0
+    for command in ("status", "verify", "purge", "topic list"):
+        told = keptlog(*command.split())
+        assert (told.code, told.err) == (0, ""), command
+    [record] = keptlog("read", "users", "--json").json_lines
+    assert record["value"] == "1"
+    assert [each.name for each in tmp_path.iterdir() if each.name != "records.jsonl"] == [name]
+
+
+def test_a_home_below_the_users_own_folder(keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KEPTLOG_HOME", "~/changelogs")
+    assert keptlog("topic", "create", "users").code == 0
+    assert (tmp_path / "changelogs" / "catalog.db").is_file()
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

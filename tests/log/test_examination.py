@@ -1,0 +1,80 @@
+"""The rules by which doctor judges, at their edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnsupportedFormat
+from keptlog.log.conditions import Condition, Level, Matter
+from keptlog.log.examination import (
+    DiskSeen,
+    clock_problems,
+    condition_problems,
+    disk_problems,
+    unreadable_problem,
+)
+from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
+
+NOW_MS = 1_800_000_000_000
+MINUTE_MS = 60_000
+ROOMY = DiskSeen("/home", is_read_only=False, free_bytes=2**30, free_files=10**6)
+
+
+def test_clocks_may_differ_by_a_minute() -> None:
+    assert clock_problems(NOW_MS + MINUTE_MS, NOW_MS, 10**12) == []
+    [slow] = clock_problems(NOW_MS + MINUTE_MS + 1, NOW_MS, 10**12)
+    assert "this clock is slow" in slow.cause
+    assert clock_problems(NOW_MS - 5, NOW_MS, 5) == []
+    [fast] = clock_problems(NOW_MS - 6, NOW_MS, 5)
+    assert "far ahead" in fast.cause
+
+
+def test_a_home_without_commits_says_nothing_of_the_clock() -> None:
+    assert clock_problems(0, NOW_MS, 5) == []
+
+
+def test_a_disk_is_full_of_bytes_or_of_files_or_read_only() -> None:
+    assert disk_problems(ROOMY, []) == []
+    assert disk_problems(replace(ROOMY, free_files=None), []) == []
+    [full] = disk_problems(replace(ROOMY, free_bytes=2**26 - 1), [])
+    assert full.command == "keptlog purge"
+    [many] = disk_problems(replace(ROOMY, free_files=999), [])
+    assert "room for 999 files" in many.what
+    [read_only] = disk_problems(replace(ROOMY, is_read_only=True, free_bytes=0), [])
+    assert read_only.command is None
+
+
+@pytest.mark.parametrize(
+    ("error", "command", "todo"),
+    [
+        (LogCorrupt("changed").mended_by("keptlog repair users"), "keptlog repair users", "run keptlog repair users"),
+        (LogCorrupt("cut off"), None, "put the file back from a copy of the storage"),
+        (UnsupportedFormat("newer"), None, "upgrade keptlog here"),
+        (StorageUnavailable("away"), None, "mount the storage"),
+        (InvalidConfig("odd"), None, "do what it says"),
+    ],
+)
+def test_why_a_topic_is_unreadable_decides_what_is_to_be_done(
+    error: LogCorrupt | UnsupportedFormat | StorageUnavailable | InvalidConfig, command: str | None, todo: str
+) -> None:
+    found = unreadable_problem("users", error)
+    assert (found.what, found.command) == (str(error), command)
+    assert found.todo.startswith(todo)
+
+
+def test_every_matter_that_people_are_told_of_has_a_next_step_but_those_that_are_asked_of_each_topic() -> None:
+    told = [Condition(matter, "users-0", "it is so", level=Level.BROKEN) for matter in Matter]
+    asked_anyhow = {Matter.UNREADABLE, Matter.CATALOG}
+    assert len(list(condition_problems(told))) == len(set(Matter) - asked_anyhow)
+    assert list(condition_problems([replace(each, level=Level.OPEN) for each in told])) == []
+
+
+def test_a_problem_outweighs_what_was_not_looked_at_and_a_hint_is_none() -> None:
+    problem = Problem("users", "it is broken", "somebody", "mend it")
+    fine = CheckUp("a", "", (replace(problem, is_hint=True),))
+    unseen, wrong = CheckUp("b", "", (), ("why",)), CheckUp("c", "", (problem,), ("why",))
+    assert diagnosis_of([fine]) is Diagnosis.FINE
+    assert diagnosis_of([fine, unseen]) is Diagnosis.NOT_LOOKED_AT
+    assert diagnosis_of([fine, unseen, wrong]) is Diagnosis.WRONG

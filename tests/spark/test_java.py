@@ -1,0 +1,77 @@
+"""A Java that does not start says why in one line, and one that nobody waits for any more is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
+from keptlog.spark.java import INSTALL_JAVA, launched, why_none
+
+SUBMIT = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+
+
+def test_a_setting_that_java_does_not_accept_is_told_and_nothing_is_left(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InvalidConfig, match="Spark could not be started with its settings: Invalid maximum heap size"):
+        launched([SUBMIT, "--driver-memory", "1x", "pyspark-shell"], os.environ)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([], INSTALL_JAVA),
+        (["JAVA_HOME is not set"], INSTALL_JAVA),
+        (["spark-class: line 71: /usr/lib/jvm/none/bin/java: No such file or directory"], INSTALL_JAVA),
+        (["Unrecognized option: --add-modules=jdk.incubator.vector", "Error: Could not create"], INSTALL_JAVA),
+        (
+            [
+                "WARNING: Using incubator modules: jdk.incubator.vector",
+                'Exception in thread "main" org.apache.spark.SparkException: Could not parse Master URL: "nonsense"',
+                "\tat org.apache.spark.deploy.SparkSubmit.main(SparkSubmit.scala)",
+                "Caused by: java.lang.Error: x",
+            ],
+            'Spark could not be started with its settings: Could not parse Master URL: "nonsense"; mend '
+            "KEPTLOG_SPARK_MASTER, or spark.properties in the home",
+        ),
+    ],
+)
+def test_what_java_wrote_is_told_without_its_stack(lines: list[str], told: str) -> None:
+    assert why_none(lines) == told
+
+
+def _children(process: int) -> set[str]:
+    return set(Path(f"/proc/{process}/task/{process}/children").read_text().split())
+
+
+def test_ctrl_c_while_java_starts_is_one_line_and_leaves_no_java(tmp_path: Path) -> None:
+    store = open_home(tmp_path).store
+    store.create_topic("users", 1, {"cleanup.policy": "compact"})
+    store.append("users", [NewRecord(b"a", b"1", 1_700_000_000_000, 0)], "first", 1_700_000_000_000)
+    environment = {**os.environ, "KEPTLOG_HOME": str(tmp_path), "KEPTLOG_SPARK_MASTER": "local[1]"}
+    command = [sys.executable, "-m", "keptlog", "clean", "users"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, process_group=0) as process:
+        assert process.stderr
+        assert process.stderr.readline() == "to be cleaned: 1 of 1 log\n"
+        while not (started := _children(process.pid)):
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert rest.strip() == "keptlog: stopped; nothing is lost, uncommitted work will be swept by a purge"
+    assert not any(_is_alive(each) for each in started)
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
