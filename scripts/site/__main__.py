@@ -1,4 +1,4 @@
-"""Makes the site, or says why not: ``python -m scripts.site [ROOT] [OUT]``, without them ``build/docs`` of this checkout."""
+"""Makes the site, or says why not: ``python -m scripts.site [ROOT] [OUT]``, or by itself ``build/docs`` from here."""
 
 from __future__ import annotations
 
