@@ -99,7 +99,5 @@ $(venv): pyproject.toml constraints.txt scripts/bootstrap
 	@touch $@
 
 $(dagster): | $(venv)
-	@mkdir -p $(DAGSTER_HOME)
-	@ln -sf ../dagster.yaml $(DAGSTER_HOME)/dagster.yaml
-	@DAGSTER_HOME=$(DAGSTER_HOME) $(bin)/dagster instance concurrency set log_cleaner 1 >/dev/null
+	@scripts/bootstrap dagster
 	@touch $@
