@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ from sphinx.util.docutils import SphinxDirective
 from keptlog.cli import cli
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BROKER_SETTINGS
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
-from keptlog.log.setting import Setting, as_text
+from keptlog.log.setting import LONG_MAX, Setting, as_text
 
 _KEPT_AS_IT_IS = "\b"
 
@@ -49,19 +50,23 @@ def refused_settings() -> str:
 
 
 def _settings(settings: Iterable[Setting]) -> str:
-    rows = (
-        (f"`{each.name}`", f"`{as_text(each.default)}`" if as_text(each.default) else "", _range(each), each.doc)
-        for each in settings
-    )
-    return _table(("setting", "default", "may be", "what it does"), rows)
+    rows = ((f"`{each.name}`", _default(each), f"{each.doc}{_range(each)}") for each in settings)
+    return _table(("setting", "default", "what it does"), rows)
+
+
+def _default(setting: Setting) -> str:
+    if setting.default in {LONG_MAX, sys.float_info.max}:
+        return "no limit"
+    return f"`{as_text(setting.default)}`" if as_text(setting.default) else "none"
 
 
 def _range(setting: Setting) -> str:
     if setting.choices:
-        return ", ".join(f"`{choice}`" for choice in setting.choices)
+        return f" ({', '.join(f'`{choice}`' for choice in setting.choices)})"
     if setting.minimum is None:
         return ""
-    return f"{setting.minimum} and above" if setting.maximum is None else f"{setting.minimum} to {setting.maximum}"
+    bounds = f"{setting.minimum} and above" if setting.maximum is None else f"{setting.minimum} to {setting.maximum}"
+    return f" ({bounds})"
 
 
 def commands() -> str:
@@ -71,11 +76,10 @@ def commands() -> str:
 
 
 def _command(command: click.Command, context: click.Context, *, level: int) -> Iterator[str]:
-    if level > 2:
-        yield f"{'#' * min(level, 4)} {context.command_path}\n"
+    yield f"{'#' * level} {context.command_path}\n"
     yield f"```text\n{' '.join([context.command_path, *command.collect_usage_pieces(context)])}\n```\n"
     yield _paragraphs(command.help or "") + "\n"
-    options = [each for each in command.get_params(context) if isinstance(each, click.Option) and not each.hidden]
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
     records = [record for each in options if (record := each.get_help_record(context))]
     if records:
         yield _table(("option", ""), ((f"`{names}`", text) for names, text in records)) + "\n"
@@ -83,7 +87,8 @@ def _command(command: click.Command, context: click.Context, *, level: int) -> I
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             if below is not None and not below.hidden:
-                yield from _command(below, click.Context(below, info_name=name, parent=context), level=level + 1)
+                its_level = level if command is cli else level + 1
+                yield from _command(below, click.Context(below, info_name=name, parent=context), level=its_level)
 
 
 def _paragraphs(text: str) -> str:
@@ -120,7 +125,8 @@ class FromCode(SphinxDirective):
     has_content: ClassVar[bool] = False
 
     def run(self) -> list[nodes.Node]:
-        """The text as nodes."""
+        """The text as nodes; made each time, for Sphinx does not see that the code has changed."""
+        self.env.note_reread()
         return self.parse_text_to_nodes(MADE[self.name](), allow_section_headings=True)
 
 

@@ -42,6 +42,7 @@ def test_the_reference_has_every_command_and_every_setting(site: Path) -> None:
     commands = (site / "docs" / "commands.html").read_text(encoding="utf-8")
     assert [name for name in cli.list_commands(None) if f"keptlog {name}" not in commands] == []  # type: ignore[arg-type]
     assert "--bootstrap" in commands
+    assert "--log-level" in commands
     settings = (site / "docs" / "settings.html").read_text(encoding="utf-8")
     assert [each.name for each in (*SETTINGS, *BROKER_SETTINGS) if each.name not in settings] == []
 
