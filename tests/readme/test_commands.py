@@ -1,7 +1,7 @@
 """What README says can be typed can be typed: its commands are run as they stand there, in one home, in their order.
 
-So are those of the pages that show what is printed. Where a broker would be needed, and for the commands of all other
-pages, it is seen to that the command and its options exist.
+Where a broker would be needed, and for the commands of the other pages, it is seen to that the command and its options
+exist; ``test_pages.py`` runs those that show what is printed.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from keptlog.cli import cli, main
+from keptlog.cli import cli
 from tests.readme.page import ROOT, commands, lines, words_of
-from tests.readme.transcript import comparable, lines_of, shell, steps
+from tests.readme.transcript import comparable, shell, steps
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").glob("*.md")))]
 RECORDS = lines("README.md", "Records in, state out")
-IN_THIS_PROCESS = ["docs/tutorial.md", "docs/backup.md"]
 NEEDS_A_BROKER = "--bootstrap"
 BROKER_LOGS = "/var/lib/kafka/data"
 OLD_MS = 1_700_000_000_000
@@ -89,31 +87,6 @@ def test_the_lines_that_bring_records_in_can_be_pasted_behind_them(readme: Paste
 def test_what_restores_to_a_broker_restores_to_a_file_too(readme: Pasted) -> None:
     for form in ("jsonl", "parquet"):
         readme.paste(f"keptlog restore users --to {form} users-restored.{form}")
-
-
-@pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("page", IN_THIS_PROCESS)
-def test_a_page_of_commands_prints_what_it_shows(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A command that stands alone on its line runs in this process, and takes the Spark that other tests have warm."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KEPTLOG_HOME", raising=False)
-    paste = shell(tmp_path)
-    for step in steps(page):
-        printed = ""
-        for line in lines_of(step.commands):
-            if line.startswith("keptlog ") and not set(line) & set("|<>&;$"):
-                monkeypatch.setattr("sys.argv", words_of(line))
-                with pytest.raises(SystemExit) as ended:
-                    main()
-                told = capfd.readouterr()
-                assert not ended.value.code, f"{line}\n{told.err}"
-                printed += told.out
-            else:
-                printed += paste(line)
-        if step.shown is not None:
-            assert comparable(printed) == comparable(step.shown), step.commands
 
 
 @pytest.mark.parametrize("page", PAGES)
