@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +178,7 @@ def _alone_in(home: Path) -> Iterator[None]:
 
 def where_to_look(home: Home, topic: str) -> None:
     """Say how to look at what a demo left."""
-    shown = "" if home.path == home_path() else f"KEPTLOG_HOME={home.path} "
+    shown = "" if home.path == home_path() else f"KEPTLOG_HOME={shlex.quote(str(home.path))} "
     say(f"  {shown}make dev                          then http://localhost:3000: assets, partitions, checks, runs")
     say(f"  {shown}.venv/bin/keptlog explain {topic} 0")
     say(f"  {shown}.venv/bin/keptlog read {topic} --latest")
