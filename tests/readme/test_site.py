@@ -16,7 +16,7 @@ from tests.readme.page import ROOT
 from tests.test_style import tracked
 
 FOREIGN = re.compile(r"""(?:src|<link[^>]*href)=["'](?:https?:)?//[^"']+""")
-VARIABLE = re.compile(r"KEPTLOG_(?!_)[A-Z]+(?:_[A-Z]+)*_?")
+VARIABLE = re.compile(r"(?<![A-Z_])KEPTLOG_(?!_)[A-Z]+(?:_[A-Z]+)*_?")
 
 
 def made(root: Path, out: Path) -> subprocess.CompletedProcess[str]:
