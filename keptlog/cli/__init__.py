@@ -49,6 +49,7 @@ _COMMANDS = {
     "receipt": "keptlog.cli.receipt:receipt",
     "repair": "keptlog.cli.repair:repair",
     "notify": "keptlog.cli.notify:notify",
+    "metrics": "keptlog.cli.metrics:metrics",
     "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
     "spark-pack": "keptlog.cli.spark_pack:spark_pack",
