@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-class Seen(NamedTuple):
+class HomeSeen(NamedTuple):
     """What one look has found."""
 
     sighting: Sighting
@@ -48,7 +48,7 @@ class HomeLook:
     observe: Callable[[int], Overview]
     _scanner: LagScanner | None = field(default=None, init=False)
 
-    def look(self, now_ms: int) -> Seen:
+    def look(self, now_ms: int) -> HomeSeen:
         """All that can be seen now."""
         lags: list[LagScan] = []
 
@@ -66,7 +66,7 @@ class HomeLook:
             sighting = home_sighting(self.home, overview, self.limits, asked)
         sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
         sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
-        return Seen(sighting, overview, lags[0] if lags else None)
+        return HomeSeen(sighting, overview, lags[0] if lags else None)
 
     def asked(self, now_ms: int) -> LagScan | None:
         """What brokers say of the topics that are ingested from them; null where none can be asked."""

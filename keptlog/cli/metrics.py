@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from keptlog.cli.home_look import HomeLook, Seen
+from keptlog.cli.home_look import HomeLook, HomeSeen
 from keptlog.cli.output import EXIT_FAILED, clock_ms
 from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, first_line
@@ -155,7 +155,7 @@ class _Looks:
             seen = self._looking.look(now_ms)
         except KeptlogError as error:
             click.echo(f"keptlog: {first_line(error)}", err=True)
-            seen = Seen(Sighting(now_ms))
+            seen = HomeSeen(Sighting(now_ms))
         look = Look(
             str(self._looking.home),
             seen.sighting,

@@ -114,6 +114,11 @@ def exposition(look: Look, max_series: int = DEFAULT_MAX_SERIES) -> list[Family]
     ]
 
 
+def reference() -> list[Family]:
+    """Every family there is, without a number, with the labels that it has in full detail."""
+    return [family._replace(rows=()) for family in exposition(Look("", Sighting(0), Logs()))]
+
+
 def _one(name: str, meaning: str, number: Number, **labels: str) -> Family:
     return Family(name, meaning, tuple(labels), [(tuple(labels.values()), number)])
 
@@ -166,5 +171,5 @@ def _of_the_cleaner(look: Look, logs: Logs) -> Iterable[Family]:
     for name, (prefix, meaning) in _KAFKAS.items():
         number = getattr(told, name)
         labels = {"logDirectory": look.home} if name in _OF_A_DIRECTORY else {}
-        if number is not None:
-            yield _one(f"{prefix}_{name}", meaning, number, **labels)
+        rows = [] if number is None else [(tuple(labels.values()), number)]
+        yield Family(f"{prefix}_{name}", meaning, tuple(labels), rows)

@@ -261,7 +261,7 @@ TOPIC_GAUGES: tuple[Gauge[TopicFacts], ...] = (
     ),
     Gauge(
         "keptlog_holders_late",
-        "Whatever keeps such bytes past that deadline: older snapshots, tags, branches …",
+        "What keeps such bytes past that deadline (older snapshots, tags, branches …): how many.",
         lambda facts: len(facts.holdings.late(facts.now_ms)) if facts.holdings else None,
         sum,
     ),
