@@ -37,6 +37,7 @@ _COMMANDS = {
     "import": "keptlog.cli.import_logs:import_group",
     "plan": "keptlog.cli.inspection:plan",
     "explain": "keptlog.cli.inspection:explain",
+    "history": "keptlog.cli.history:history",
     "status": "keptlog.cli.status:status",
     "verify": "keptlog.cli.inspection:verify",
     "clean": "keptlog.cli.passes:clean",
