@@ -11,8 +11,6 @@ from keptlog.cli.output import clock_ms, json_option, print_json, print_table, s
 from keptlog.home import open_home
 from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
 from keptlog.log.iso_time import iso_time
-from keptlog.table.history import history_of
-from keptlog.table.reach import reaching
 
 _SHOWN = 20
 
@@ -31,6 +29,10 @@ def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool
     It is remembered for keptlog.history.retention.ms (90 days), also when a purge has expired the snapshots. What
     purges have deleted is told by `keptlog receipt list`.
     """
+    # They import PyIceberg, which the help of all commands does without.
+    from keptlog.table.history import history_of  # noqa: PLC0415
+    from keptlog.table.reach import reaching  # noqa: PLC0415
+
     home = open_home()
     retention_ms = home.broker.keptlog_history_retention_ms
     # Snapshots are made at the machine's time, whatever time logs are judged as of.

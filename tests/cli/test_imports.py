@@ -50,7 +50,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.parametrize("words", ["status", "topic list", "plan", "plan users", "topic --help", "clean --help"])
+_LOOKS = ["status", "topic list", "plan", "plan users", "topic --help", "clean --help", "metrics write -"]
+
+
+@pytest.mark.parametrize("words", _LOOKS)
 def test_who_only_looks_at_what_is_known_imports_no_large_library(home: Path, words: str) -> None:
     assert imported(home, *words.split()) == []
 

@@ -50,7 +50,9 @@ class Elsewhere:
     """Where a container's folders and ports are here."""
 
     folder: Path
-    ports: Mapping[str, str] = field(default_factory=lambda: dict(zip(_PORTS, map(str, free_ports(len(_PORTS))), strict=True)))
+    ports: Mapping[str, str] = field(
+        default_factory=lambda: dict(zip(_PORTS, map(str, free_ports(len(_PORTS))), strict=True))
+    )
 
     def of(self, text: str) -> str:
         """A text of a container, as it has to be here."""
