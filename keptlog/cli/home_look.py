@@ -11,6 +11,7 @@ Each of them may not answer, and costs only itself.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from keptlog.log.conditions import Evidence, Sighting, Thresholds
 from keptlog.passes.observer import Overview
 from keptlog.passes.watch import home_sighting, ingest_evidence, spark_evidence, tick_evidence, without_catalog
 from keptlog.settings import spark_master, spark_settings
+from keptlog.table.home_folder import require_home
 
 if TYPE_CHECKING:
     from keptlog.ingest.lag import LagScan, LagScanner
@@ -59,6 +61,7 @@ class HomeLook:
 
         overview = None
         try:
+            self._require_catalog()
             overview = self.observe(now_ms)
         except StorageUnavailable as error:
             sighting = without_catalog(error, now_ms)
@@ -67,6 +70,11 @@ class HomeLook:
         sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
         sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
         return HomeSeen(sighting, overview, lags[0] if lags else None)
+
+    def _require_catalog(self) -> None:
+        """That a home has lost its catalog is no look at a home without topics; one that is not made yet is."""
+        with contextlib.suppress(InvalidConfig):
+            require_home(self.home)
 
     def asked(self, now_ms: int) -> LagScan | None:
         """What brokers say of the topics that are ingested from them; null where none can be asked."""

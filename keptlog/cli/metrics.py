@@ -156,6 +156,9 @@ class _Looks:
         except KeptlogError as error:
             click.echo(f"keptlog: {first_line(error)}", err=True)
             seen = HomeSeen(Sighting(now_ms))
+        if seen.overview and not (seen.overview.locations or seen.overview.unreadable or seen.overview.behind):
+            home = self._looking.home
+            click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
         look = Look(
             str(self._looking.home),
             seen.sighting,

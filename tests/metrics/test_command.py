@@ -134,10 +134,16 @@ def test_what_could_not_be_looked_at_has_no_number(scene: Scene) -> None:
     assert 'keptlog_conditions{condition="uncleanable"' not in outcome.out
 
 
-def test_a_home_without_topics_is_looked_at_too(scene: Scene) -> None:
+def test_a_home_without_topics_is_looked_at_and_one_that_has_lost_its_catalog_is_not_taken_for_it(scene: Scene) -> None:
     seen = scraped(scene)
     assert (seen.by_name["keptlog_up"], seen.by_name["keptlog_logs"]) == ({labels(): 1}, {labels(): 0})
     assert not scene.home.exists()
+    assert f"there is no topic in {scene.home}" in scene.keptlog("metrics", "write", "-").err
+    scene.topic()
+    (scene.home / "catalog.db").unlink()
+    lost = scene.keptlog("metrics", "write", "-")
+    assert lost.code == 1
+    assert "keptlog_up 0.0" in lost.out
 
 
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(scene: Scene, tmp_path: Path) -> None:
@@ -162,6 +168,7 @@ def test_the_page_lists_every_metric_with_what_it_means() -> None:
 
 
 def test_a_port_that_is_taken_is_one_line(scene: Scene) -> None:
+    scene.topic()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         outcome = scene.keptlog("metrics", "serve", "--port", port)
