@@ -28,7 +28,7 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-kafka demo-lake quick test sim soak soak-lake dev lint fuzz readers bench growth clean java
+.PHONY: help demo demo-kafka demo-lake quick test sim soak soak-lake dev lint fuzz readers bench growth docs clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -75,6 +75,9 @@ lint: $(venv) ## check style, types and layers only
 fuzz: java $(venv) ## compare keptlog with Apache Kafka on random histories; longer: make fuzz N=10000 REAL=100 SEED=1
 	@$(bin)/python -m tests.kafka.fuzz --scripts $(N) --real $(REAL) $(if $(SEED),--seed $(SEED))
 
+docs: $(venv) ## make the site of the docs: build/docs/index.html
+	@$(bin)/python -m scripts.site
+
 readers: java $(venv) ## try other engines on a topic and on a bucket, those too that are fetched for it (1.3 GB, once)
 	@$(bin)/python -m pytest tests/readers --fetched
 
@@ -96,7 +99,5 @@ $(venv): pyproject.toml constraints.txt scripts/bootstrap
 	@touch $@
 
 $(dagster): | $(venv)
-	@mkdir -p $(DAGSTER_HOME)
-	@ln -sf ../dagster.yaml $(DAGSTER_HOME)/dagster.yaml
-	@DAGSTER_HOME=$(DAGSTER_HOME) $(bin)/dagster instance concurrency set log_cleaner 1 >/dev/null
+	@scripts/bootstrap dagster
 	@touch $@

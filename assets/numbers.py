@@ -6,6 +6,7 @@ topic-partition is one event, with a table of its new segments. Kafka's metrics 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _SEGMENTS_TOLD = 100
 """Of a clean: Dagster keeps each of them for good."""
+DATA_VERSION_TAG = "dagster/data_version"
+"""Dagster's name for the tag of an event by which it tells whether what is downstream is out of date."""
 Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]
 
 
@@ -54,6 +57,7 @@ def materializations(
             | _new_segments(outcome.added)
             | kafka_metrics(metrics.get(outcome.step.topic_partition))
             | _row_counts(by_name.get(name), after),
+            tags=_clean_version_tags(by_name.get(name)),
         )
 
 
@@ -72,7 +76,28 @@ def unchanged_materialization(
             "dagster/partition_row_count": record_count([log]),
             **_lag(assessment),
         },
+        tags=_clean_version_tags(assessment),
     )
+
+
+def clean_version(assessment: Assessment) -> str:
+    """The data version of a clean section: the same for as long as readers find the same in it.
+
+    So what is downstream is out of date after a clean, an erasure or retention, and not after a look. It is the log's
+    start, its first dirty offset, and a checksum over the names of the segments, for passes that move neither.
+    """
+    sections = assessment.sections
+    names = "\n".join(segment.path for segment in sections.clean)
+    return f"{assessment.log.log_start_offset}-{sections.first_dirty_offset}-{zlib.crc32(names.encode()):08x}"
+
+
+def version_of_all(versions: Sequence[str]) -> str:
+    """One for several topic-partitions, of one that of its own; a run of several has one for all in Dagster."""
+    return versions[0] if len(versions) == 1 else f"{zlib.crc32(' '.join(sorted(versions)).encode()):08x}"
+
+
+def _clean_version_tags(assessment: Assessment | None) -> dict[str, str]:
+    return {DATA_VERSION_TAG: clean_version(assessment)} if assessment else {}
 
 
 def retention_observation(keys: AssetKeys, step: Retain) -> dg.AssetObservation:
@@ -125,7 +150,7 @@ def dirty_materialization(
         keys.dirty(log.topic_partition.topic),
         partition=str(log.topic_partition),
         metadata=numbers,
-        tags={"dagster/data_version": str(log.log_end_offset)},
+        tags={DATA_VERSION_TAG: str(log.log_end_offset)},
     )
 
 

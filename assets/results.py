@@ -17,7 +17,13 @@ import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.mount import AssetRun
-from keptlog.dagster.assets.numbers import Metadata, materializations, unchanged_materialization
+from keptlog.dagster.assets.numbers import (
+    DATA_VERSION_TAG,
+    Metadata,
+    materializations,
+    unchanged_materialization,
+    version_of_all,
+)
 from keptlog.dagster.assets.report import told_of_topics
 from keptlog.log.assessment import Assessment
 from keptlog.log.metrics import metrics_by_log
@@ -32,12 +38,14 @@ def results(
 ) -> Iterator[dg.MaterializeResult[None]]:
     """The result of a pass for the topic-partitions ``names``; ``after`` are all its logs as the pass left them."""
     last, _ = _told(run, cleaned, after)
+    versions: list[str] = []
     for name, event in last.items():
         if name in names:
             run.context.add_asset_metadata({**event.metadata, "done": event.description or ""}, partition_key=name)
+            versions.append((event.tags or {}).get(DATA_VERSION_TAG, ""))
         else:
             run.context.log_event(event)
-    yield dg.MaterializeResult()
+    yield dg.MaterializeResult(data_version=dg.DataVersion(version_of_all(versions)) if versions else None)
 
 
 def tell_what_landed(run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str]) -> None:

@@ -13,7 +13,6 @@ import argparse
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +21,11 @@ import dagster as dg
 
 from examples.generated_history import generate_repository
 from examples.git_history import commit_count, git_history, git_tree, is_shallow
+from examples.installed import NotInstalled
 from examples.telling import DAY_MS, Telling, chapter, demo_home, say, where_to_look
+from examples.to_the_end import exit_code_of
 from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import InvalidConfig
 from keptlog.home import Home, new_id
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
@@ -100,36 +101,46 @@ def tell(repository: Path, home: Home, instance: dg.DagsterInstance) -> bool:
 def chosen_repository(given: Path | None) -> Iterator[Path]:
     """The repository that was asked for, this clone, or a generated one if this clone has too little to tell."""
     repository = given or Path(__file__).resolve().parent.parent
-    try:
-        if given or (not is_shallow(repository) and commit_count(repository) >= _FEWEST_COMMITS):
-            say(f"the history of {repository} as a changelog: key = path, value = blob, tombstone = deletion")
-            yield repository
-            return
-        reason = "too shallow or too young"
-    except InvalidConfig:
-        reason = "no git repository"
+    reason = None if given else _too_little_to_tell(repository)
+    if reason is None:
+        say(f"the history of {repository} as a changelog: key = path, value = blob, tombstone = deletion")
+        yield repository
+        return
     with tempfile.TemporaryDirectory() as folder:
         say(f"this clone is {reason} for a story: a generated repository takes its place")
         yield generate_repository(Path(folder) / "repository.git")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo; 0 if the proof holds."""
-    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("repository", nargs="?", type=Path, help="a git repository; this clone by default")
-    given = parser.parse_args(arguments).repository
-    started = time.monotonic()
-    warnings.simplefilter("ignore", dg.BetaWarning)  # Dagster's own use of its own beta parameters
+def _too_little_to_tell(clone: Path) -> str | None:
     try:
-        home = demo_home(TOPIC, "demo")
-        with chosen_repository(given) as repository, dg.DagsterInstance.get() as instance:
-            proved = tell(repository, home, instance)
-    except KeptlogError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
+        is_enough = not is_shallow(clone) and commit_count(clone) >= _FEWEST_COMMITS
+    except NotInstalled:
+        raise
+    except InvalidConfig:
+        return "no git repository"
+    return None if is_enough else "too shallow or too young"
+
+
+def run(given: Path | None) -> int:
+    """Tell the story, and say how to look at what stays."""
+    started = time.monotonic()
+    with (
+        chosen_repository(given) as repository,
+        demo_home(TOPIC, "demo") as home,
+        dg.DagsterInstance.get() as instance,
+    ):
+        proved = tell(repository, home, instance)
     chapter(f"Done in {time.monotonic() - started:.0f} s. To look at it:")
     where_to_look(home, TOPIC)
     return 0 if proved else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; 0 if the proof holds, 1 if not, 2 if something is missing on this machine."""
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("repository", nargs="?", type=Path, help="a git repository; this clone by default")
+    given = parser.parse_args(arguments).repository
+    return exit_code_of("demo", "Spark is gone", lambda: run(given))
 
 
 if __name__ == "__main__":

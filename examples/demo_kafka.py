@@ -174,8 +174,12 @@ def run(count: int) -> int:
     started = time.monotonic()
     java(WHAT)
     kafka_jars(say)
-    home = demo_home(TOPIC, "demo-kafka")
-    with dg.DagsterInstance.get() as instance, kafka_broker() as broker, warm_spark():
+    with (
+        demo_home(TOPIC, "demo-kafka") as home,
+        dg.DagsterInstance.get() as instance,
+        kafka_broker() as broker,
+        warm_spark(),
+    ):
         say(f"a Kafka {VERSION} broker and Spark were started in {time.monotonic() - started:.0f} s")
         proved = tell(broker, home, instance, count)
     chapter(f"Done in {time.monotonic() - started:.0f} s; the broker is gone. To look at what stays:")

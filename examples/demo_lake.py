@@ -191,8 +191,7 @@ def run(count: int, *, stay: bool) -> int:
     chapter("1. The lake")
     with whole_lake(say) as lake:
         os.environ.update(lake.environment)
-        home = demo_home(TOPIC, "demo-lake")
-        with dg.DagsterInstance.get() as instance, warm_spark():
+        with demo_home(TOPIC, "demo-lake") as home, dg.DagsterInstance.get() as instance, warm_spark():
             say(f"  started in {time.monotonic() - started:.0f} s")
             proved = tell(lake, home, instance, count)
         if stay:

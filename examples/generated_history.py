@@ -13,6 +13,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from examples.installed import git
+
 _FIRST_COMMIT_S = 1_600_000_000
 _LONGEST_PAUSE_S = 6 * 3600
 _ODD_NAMES = (
@@ -25,10 +27,14 @@ _ODD_NAMES = (
 
 
 def generate_repository(folder: Path, *, commits: int = 400, seed: int = 0) -> Path:
-    """Make a bare repository in ``folder``, which must not exist or be empty; gives the folder back."""
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(folder)], check=True)
+    """Make a bare repository in ``folder``, which must not exist or be empty; gives the folder back.
+
+    Raises:
+        NotInstalled: there is no git.
+    """
+    subprocess.run([git(), "init", "--quiet", "--bare", "--initial-branch=main", str(folder)], check=True)
     stream = _History(random.Random(seed)).stream(commits)
-    subprocess.run(["git", "-C", str(folder), "fast-import", "--quiet"], input=stream, check=True)
+    subprocess.run([git(), "-C", str(folder), "fast-import", "--quiet"], input=stream, check=True)
     return folder
 
 

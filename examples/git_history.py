@@ -33,6 +33,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from examples.installed import git
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
 
@@ -60,7 +61,7 @@ def git_history(repository: Path) -> Iterator[NewRecord]:
     """The changelog of a repository, oldest commit first; streamed, so that its length does not matter.
 
     Raises:
-        InvalidConfig: this is no git repository, or one without a commit.
+        InvalidConfig: this is no git repository, or one without a commit; or there is no git.
     """
     _git(repository, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     with _stream(repository, *_LOG) as log, _blob_sizes(repository) as sizes_of:
@@ -179,7 +180,7 @@ def _git(repository: Path, *arguments: str) -> bytes:
 
 
 def _command(repository: Path, *arguments: str) -> list[str]:
-    return ["git", "--no-pager", "-C", str(repository), *arguments]
+    return [git(), "--no-pager", "-C", str(repository), *arguments]
 
 
 def _environment() -> dict[str, str]:

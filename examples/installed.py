@@ -1,4 +1,4 @@
-"""What the demos need beside Python: Java, and jars that Maven fetches once and that are kept under ``build/``.
+"""What the demos need beside Python: git, Java, and jars that Maven fetches once and that are kept under ``build/``.
 
     POM  --mvn dependency:copy-dependencies-->  build/NAME/jars  --javac-->  build/NAME/classes
 
@@ -81,6 +81,18 @@ class MavenJars:
             lines = (outcome.stdout + outcome.stderr).splitlines()
             said = next((line for line in lines if "ERROR" in line), f"it ended with {outcome.returncode}")
             raise NotInstalled(f"Maven can't get {self.what}: {said}; look at its settings, and try again")
+
+
+def git() -> str:
+    """The program that tells histories.
+
+    Raises:
+        NotInstalled: there is none.
+    """
+    found = shutil.which("git")
+    if found is None:
+        raise NotInstalled("there is no git, and the demo tells the history of a git repository: apt-get install git")
+    return found
 
 
 def java(what: str) -> str:

@@ -10,9 +10,16 @@ before it are deleted.
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
+import shlex
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -48,7 +55,7 @@ class Telling:
 
     def begin(self) -> None:
         """Delete the runs of the telling before, which might have been interrupted."""
-        for run in self.instance.get_runs(dg.RunsFilter(tags={_DEMO_TAG: self.topic})):
+        for run in self.instance.get_runs(dg.RunsFilter(tags=self._tag)):
             self.instance.delete_run(run.run_id)
 
     def show(self) -> None:
@@ -85,7 +92,7 @@ class Telling:
         definitions = build_defs(self._log_store, self._resources)
         started = time.monotonic()
         result = definitions.resolve_job_def(job).execute_in_process(
-            run_config={**run_config, **_QUIET}, tags={**tags, _DEMO_TAG: self.topic}, instance=self.instance
+            run_config={**run_config, **_QUIET}, tags={**tags, **self._tag}, instance=self.instance
         )
         took_s = time.monotonic() - started
         say(f"    run {result.run_id[:8]} of {job} took {took_s:.1f} s")
@@ -109,6 +116,11 @@ class Telling:
         say(f"  data files on the storage: {before:,} bytes before, {self._stored_bytes():,} after")
 
     @property
+    def _tag(self) -> Mapping[str, str]:
+        """Tells runs of this demo from those of one in another home."""
+        return {_DEMO_TAG: f"{self.topic} in {self.home.path}"}
+
+    @property
     def _log_store(self) -> LogStoreResource:
         return LogStoreResource(home=str(self.home.path))
 
@@ -121,31 +133,52 @@ class Telling:
         return sum(file.size_bytes for file in self.home.store.files.list(self.home.store.data_location(self.topic)))
 
 
-def demo_home(topic: str, beside: str) -> Home:
+@contextmanager
+def demo_home(topic: str, beside: str) -> Iterator[Home]:
     """The user's home if it has nothing but this demo's topic in it, else one beside it, whose name ends in ``beside``.
 
-    A demo sets the clock forward, and nobody else's tombstones may expire by that.
+    A demo sets the clock forward, and nobody else's tombstones may expire by that. While one is under way, no other
+    takes its home.
 
     Raises:
-        InvalidConfig: a catalog configured elsewhere holds other topics.
+        InvalidConfig: another demo is under way there, or a catalog configured elsewhere holds other topics.
     """
     home = open_home(home_path())
     if set(home.store.topics()) - {topic}:
         home = open_home(home.path.with_name(f"{home.path.name}-{beside}"))
-    others = set(home.store.topics()) - {topic}
-    if others:
-        raise InvalidConfig(
-            f"the catalog holds other topics ({', '.join(sorted(others)[:3])}) whose tombstones the demo's clock would "
-            "expire: run it with KEPTLOG_HOME on an empty folder and no PyIceberg catalog named keptlog"
-        )
-    if topic in home.store.topics():
-        home.delete_topic(topic)
-    return home
+    with _alone_in(home.path):
+        others = set(home.store.topics()) - {topic}
+        if others:
+            raise InvalidConfig(
+                f"the catalog holds other topics ({', '.join(sorted(others)[:3])}) whose tombstones the demo's clock "
+                "would expire: run it with KEPTLOG_HOME on an empty folder and no PyIceberg catalog named keptlog"
+            )
+        if topic in home.store.topics():
+            home.delete_topic(topic)
+        yield home
+
+
+@contextmanager
+def _alone_in(home: Path) -> Iterator[None]:
+    """The lock lies beside other temporary files: a home has no file of a demo's."""
+    name = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+    descriptor = os.open(Path(tempfile.gettempdir(), f"keptlog-demo-{name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidConfig(
+                f"another demo is under way in {home}: wait until it has ended, or give this one a home of its own: "
+                "make demo KEPTLOG_HOME=/another/folder"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def where_to_look(home: Home, topic: str) -> None:
     """Say how to look at what a demo left."""
-    shown = "" if home.path == home_path() else f"KEPTLOG_HOME={home.path} "
+    shown = "" if home.path == home_path() else f"KEPTLOG_HOME={shlex.quote(str(home.path))} "
     say(f"  {shown}make dev                          then http://localhost:3000: assets, partitions, checks, runs")
     say(f"  {shown}.venv/bin/keptlog explain {topic} 0")
     say(f"  {shown}.venv/bin/keptlog read {topic} --latest")

@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, str] = {
     "botocore": "s3",
     "confluent_kafka": "kafka",
     "google_crc32c": "kafka",
+    "prometheus_client": "metrics",
     "psycopg2": "postgres",
 }
 """Top-level module to the extra in pyproject.toml that brings it."""

@@ -30,6 +30,7 @@ _TOGETHER = {
     "tests/benchmarks/": "spark",
     "tests/scenarios/": "spark",
     "tests/examples/test_demo.py": "spark",
+    "tests/readme/test_pages.py": "spark",
     "tests/shared_dagster/": "shared",
     "tests/ingest/test_kafka_logs.py": "spark",
 }

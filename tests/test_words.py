@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.test_style import OURS, ROOT
 
-LIBRARY = [path for path in OURS if path.relative_to(ROOT).parts[0] not in {"benchmarks", "examples"}]
+LIBRARY = [path for path in OURS if path.relative_to(ROOT).parts[0] not in {"benchmarks", "examples", "scripts"}]
 CONTEXT = (ROOT / "CONTEXT.md").read_text(encoding="utf-8")
 RUN_IS_FOR = {"Task", "Jobs"}
 """``run`` is what is done with a task, by those who keep these protocols; all else has a verb of its own."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
@@ -10,28 +9,19 @@ from pathlib import Path
 
 import click
 
+from keptlog.cli.home_look import HomeLook
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.cli.status import unopened_store
-from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
-from keptlog.log.conditions import Evidence, KnownCondition, Sighting, Thresholds
+from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
+from keptlog.log.conditions import KnownCondition, Sighting, Thresholds
 from keptlog.log.iso_time import iso_time
 from keptlog.notify.adapters import adapters_of
 from keptlog.notify.delivery import Delivery
 from keptlog.notify.messages import trial_message
 from keptlog.notify.settings import PREFIX, notify_settings
-from keptlog.passes.observer import Overview, observe
-from keptlog.passes.watch import (
-    AT_WORK,
-    Watch,
-    home_sighting,
-    ingest_evidence,
-    spark_evidence,
-    tick_evidence,
-    without_catalog,
-)
-from keptlog.settings import home_path, spark_master, spark_settings
-
-_logger = logging.getLogger(__name__)
+from keptlog.passes.observer import observe
+from keptlog.passes.watch import AT_WORK, Watch
+from keptlog.settings import home_path
 
 
 @click.command(short_help="Tell people what is wrong with the logs, and when it is over.")
@@ -149,45 +139,10 @@ def _try(watch: Watch, *, as_json: bool) -> None:
 
 def _look(home: Path, limits: Thresholds, now_ms: int) -> Sighting:
     """All that can be seen without Dagster."""
-    try:
-        seen = observe(unopened_store(), now_ms=now_ms)
-    except StorageUnavailable as error:
-        sighting = without_catalog(error, now_ms)
-    else:
-        if not (seen.locations or seen.unreadable):
-            click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
-        sighting = home_sighting(home, seen, limits, lambda: brokers_asked(home, seen))
-    spark = spark_evidence(_why_spark_is_down(home))
-    return sighting.with_evidence(spark).with_evidence(tick_evidence(home, now_ms, limits))
-
-
-def brokers_asked(home: Path, seen: Overview) -> Evidence:
-    """What ingests have stopped at, asked of the brokers; nothing where none can be asked."""
-    try:
-        # They take long to import, and confluent_kafka may not be there.
-        from keptlog.home import client_settings, open_home  # noqa: PLC0415
-        from keptlog.ingest.lag import LagScanner  # noqa: PLC0415
-
-        scan = LagScanner(open_home(home).store).scan(client_settings(home), seen.now_ms)
-    except (KeptlogError, ModuleNotFoundError) as error:
-        _logger.warning("whether ingests are stopped is not known: %s", first_line(error))
-        return Evidence()
-    return ingest_evidence(scan)
-
-
-def _why_spark_is_down(home: Path) -> str | None:
-    """Why the Spark Connect server that runs use can't be reached; null if none is used, or it answers."""
-    settings = spark_settings(home)
-    try:
-        master = spark_master() or settings.get("spark.remote") or settings.get("spark.master")
-        if not (master or "").startswith("sc://"):
-            return None
-        from keptlog.spark.connect import require_server  # noqa: PLC0415  # it imports PySpark
-
-        require_server(master)
-    except (StorageUnavailable, InvalidConfig) as error:
-        return str(error)
-    return None
+    seen = HomeLook(home, limits, lambda at_ms: observe(unopened_store(), now_ms=at_ms)).look(now_ms)
+    if seen.overview and not (seen.overview.locations or seen.overview.unreadable):
+        click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
+    return seen.sighting
 
 
 def _condition(known: KnownCondition) -> dict[str, object]:

@@ -7,7 +7,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from keptlog.cli.notify import brokers_asked
+from keptlog.cli.home_look import brokers_asked
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.conditions import Sighting, Thresholds

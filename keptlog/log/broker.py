@@ -24,6 +24,7 @@ CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: no compacte
 PURGE_INTERVAL = "keptlog.purge.interval.ms"
 COMMIT_MAX_BYTES = 100 * 2**30
 """As many as Iceberg rewrites in one file group (``max-file-group-size-bytes``)."""
+HISTORY_RETENTION_MS = 90 * 24 * 3_600_000
 _INT_MAX = 2**31 - 1
 _LEAST_MAP_BYTES = 2**20
 
@@ -84,6 +85,12 @@ BROKER_SETTINGS: tuple[Setting, ...] = (
         minimum=0,
     ),
     Setting(
+        "keptlog.history.retention.ms",
+        HISTORY_RETENTION_MS,
+        "how long it is remembered what each commit to a topic did (keptlog history)",
+        minimum=0,
+    ),
+    Setting(
         PURGE_INTERVAL,
         PURGE_INTERVAL_MS,
         "within what time a purge comes: what may be deleted is gone by then, or it is told what holds it",
@@ -128,6 +135,7 @@ class BrokerConfig:
     keptlog_cleaner_commit_max_bytes: int = COMMIT_MAX_BYTES
     keptlog_cleaner_backoff_max_ms: int = 3_600_000
     keptlog_clock_max_jump_ms: int = 365 * 24 * 3_600_000
+    keptlog_history_retention_ms: int = HISTORY_RETENTION_MS
     keptlog_purge_interval_ms: int = PURGE_INTERVAL_MS
     resolved: tuple[Resolved, ...] = field(default=(), compare=False, repr=False)
     """Every setting of the broker's own with its origin."""

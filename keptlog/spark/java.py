@@ -21,10 +21,11 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO, cast
 
 from keptlog.errors import InvalidConfig
@@ -115,14 +116,37 @@ def launched(command: Sequence[str], environment: Mapping[str, str]) -> Java:
         address = Path(folder) / "address"
         # The two variables are those by which PySpark starts it.
         told = {**environment, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=told, process_group=0)
+        process = None
         try:
+            with _interrupted_later():
+                process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=told, process_group=0
+                )
             words = Words(cast("IO[bytes]", process.stderr))
             _wait_for(address, process, words)
             return Java(process, words, *_address(address.read_bytes()))
         except BaseException:
-            end(process)
+            if process:
+                end(process)
             raise
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Ctrl-C comes when the block is over: within it a process may run already that nobody could end yet."""
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if is_main else None
+    if not callable(handler):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        handler(*came[0])
 
 
 def _wait_for(address: Path, process: subprocess.Popen[bytes], words: Words) -> None:

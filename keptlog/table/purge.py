@@ -35,7 +35,7 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate
 from keptlog.errors import LogCorrupt, StalePlan, first_line
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
-from keptlog.table import runs
+from keptlog.table import expired
 from keptlog.table.ahead import spared_references
 from keptlog.table.change import Change
 from keptlog.table.commit import Committer, Land
@@ -148,7 +148,7 @@ class Purge:
         left_behind = set(self._removal.journals)
         while self._expire_some():
             pass
-        runs.forget(self.files, self.topic.location, self.times.now_ms, self.times.run_memory_ms)
+        expired.forget(self.files, self.topic.location, self.times)
         table = self._table()
         needed = self._needed(table, left_behind)
         doomed = self._removal.own(lambda journal: not is_sweep(journal), needed)
@@ -238,15 +238,15 @@ class Purge:
         def prepare(table: Table) -> Land | None:
             nonlocal written, count
             self._looked_at = table.metadata_location
-            expired = replaced_before(table, moment_ms)[:EXPIRED_AT_ONCE]
-            count = len(expired)
-            if not expired:
+            old = replaced_before(table, moment_ms)[:EXPIRED_AT_ONCE]
+            count = len(old)
+            if not old:
                 return None
-            expiry = expiry_of(table, expired, self._manifests)
+            expiry = expiry_of(table, old, self._manifests)
             for what in expiry.unreadable:
                 self._pass_over(what)
             written = self._write_expiry(expiry, written)
-            runs.remember(self.files, table, expired, self.new_id(), self.times.now_ms)
+            expired.remember(self.files, table, old, self.new_id(), self.times.now_ms)
             return lambda: self._land(table, expiry)
 
         self.committer.commit(Change(self.topic.name, self.topic.id, remedy=PURGE_AGAIN), prepare)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
+from keptlog.log.broker import BrokerConfig
 from keptlog.storage.files import StoredFile
 from keptlog.table.drafts import drafts_among
 from keptlog.table.expiry import replaced_at_ms, replaced_before
@@ -74,6 +75,13 @@ class PurgeTimes:
     delete_delay_ms: int
     orphan_grace_ms: int
     run_memory_ms: int
+    history_ms: int
+
+    @classmethod
+    def of(cls, broker: BrokerConfig, now_ms: int, delete_delay_ms: int, orphan_grace_ms: int) -> PurgeTimes:
+        """With what a broker's settings say."""
+        memory_ms, history_ms = broker.producer_id_expiration_ms, broker.keptlog_history_retention_ms
+        return cls(now_ms, delete_delay_ms, orphan_grace_ms, memory_ms, history_ms)
 
     def has_nothing_to_do(self, table: Table, storage: Storage, manifests: Manifests) -> bool:
         """Whether a purge of a table would delete nothing; the storage was listed after the table was loaded.

@@ -389,8 +389,8 @@ class LogStore:
         described = topic_of(table := self.load_table(topic), self._broker_settings)
         self.require_writable()
         self.clock_guard.require_plausible(topic, [now_ms], table)
-        run_memory_ms = BrokerConfig.of(self._broker_settings).producer_id_expiration_ms
-        times = PurgeTimes(now_ms, described.config.file_delete_delay_ms, orphan_grace_ms, run_memory_ms)
+        broker = BrokerConfig.of(self._broker_settings)
+        times = PurgeTimes.of(broker, now_ms, described.config.file_delete_delay_ms, orphan_grace_ms)
         with reaching(f"topic {topic} can't be purged"):
             return Purge(described, table, self.committer, self.files, self._new_id, times, self.seal).purge()
 

@@ -7,7 +7,7 @@ Whoever reads one may be older than whoever wrote it, so the rule stands here on
     {"reason": "no space"}                                    a field is missing: refused, unless it has a default
     {"reason": "no space", "since_ms": "7"}                   a field is of another type: refused
 
-Fields may be whole numbers, text, null where the type says so, dataclasses, and tuples of one of these.
+Fields may be whole numbers, text, true or false, null where the type says so, dataclasses, and tuples of one of these.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from keptlog.errors import LogCorrupt
 
 _T = TypeVar("_T")
 _Read = Callable[[Any], Any]
+_PLAIN = {int: "a whole number", str: "text", bool: "true or false"}
 _LONGEST_SHOWN = 1500
 _LONGEST_SHOWN_OF_FIELD = 40
 
@@ -82,7 +83,7 @@ def _reader(kind: Any) -> _Read:
     if get_origin(kind) is UnionType:
         (inner,) = (each for each in get_args(kind) if each is not NoneType)
         return _reader_or_null(_reader(inner))
-    if kind in {int, str}:
+    if kind in _PLAIN:
         return _reader_of_plain(kind)
     raise TypeError(f"{kind} can't be stored as JSON")
 
@@ -121,7 +122,7 @@ def _reader_or_null(read_other: _Read) -> _Read:
 def _reader_of_plain(kind: type) -> _Read:
     def read(value: Any) -> Any:
         if type(value) is not kind:  # true is no number here
-            raise _other(value, "text" if kind is str else "a whole number")
+            raise _other(value, _PLAIN[kind])
         return value
 
     return read

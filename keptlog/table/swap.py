@@ -37,6 +37,7 @@ from pyiceberg.table import Table
 from keptlog.errors import InvariantViolated, KeptlogError, StalePlan, UnknownTopic
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.drop import DropResult, StagedOutcome
+from keptlog.log.history import cost_of
 from keptlog.log.metrics import LastPass
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
@@ -47,6 +48,7 @@ from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_cleanable, require_droppable, require_not_held, require_staged
+from keptlog.table.history import COST
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
@@ -179,7 +181,9 @@ class Swap:
     def _written(self, table: Table, live: Mapping[int, Sequence[LiveFile]], told: Mapping[str, str]) -> Land:
         """What commits; ``told`` are the registrations of readers who miss something by it."""
         operation = "drop" if any(isinstance(outcome, DropResult) for outcome in self.rewritten) else "clean"
-        summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: operation}
+        duration_ms = max((each.duration_ms for each in self.last_passes.values()), default=None)
+        cost = to_json(cost_of(self.rewritten, duration_ms))
+        summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: operation, COST: cost}
         changed: dict[str, str] = dict(told)
         added: list[DataFile] = []
         removed: list[LiveFile] = []

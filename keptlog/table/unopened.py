@@ -55,6 +55,8 @@ class UnopenedStore:
 
     def metadata_locations(self, patience: Patience | None = None) -> Locations:
         """Topic to the location of its current metadata."""
+        # Who looks again and again is to see what has changed since.
+        self._embedded = embedded_locations(self._home)
         return self._store.metadata_locations(patience) if self._embedded is None else Locations(self._embedded)
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from keptlog.home import open_home
 from tests.cli.conftest import Run
 
 COMMANDS = (["status", "--json"], ["plan"], ["verify", "--json"], ["clean"], ["retain"], ["purge", "--json"])
 SAID = "keptlog: as of 2027-01-15T08:00:00.000Z, as KEPTLOG_NOW_MS says"
+
+
+@pytest.fixture(autouse=True)
+def _users(home: Path) -> None:
+    open_home(home).store.create_topic("users", 1, {"cleanup.policy": "compact"})
 
 
 def test_each_command_says_as_of_when_it_judges(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,9 @@ from examples.lake.server_process import free_ports
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-PARTS = ("spark", "code", "daemon", "webserver")
+PARTS = ("spark", "code", "daemon", "webserver", "metrics")
 """Of keptlog's image, in the order in which they wait for each other."""
-_PORTS = ("15002", "4000", "3000")
+_PORTS = ("15002", "4000", "3000", "9464")
 _HEALTHY_SECONDS = 120
 
 
@@ -50,7 +50,9 @@ class Elsewhere:
     """Where a container's folders and ports are here."""
 
     folder: Path
-    ports: Mapping[str, str] = field(default_factory=lambda: dict(zip(_PORTS, map(str, free_ports(3)), strict=True)))
+    ports: Mapping[str, str] = field(
+        default_factory=lambda: dict(zip(_PORTS, map(str, free_ports(len(_PORTS))), strict=True))
+    )
 
     def of(self, text: str) -> str:
         """A text of a container, as it has to be here."""

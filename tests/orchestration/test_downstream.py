@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 from pyspark.sql import SparkSession
 
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
@@ -71,6 +73,39 @@ def test_an_eager_asset_begins_although_one_topic_partition_never_had_anything_t
     world.append("users", ("a", "3"), age_ms=DAY_MS // 2)
     project.launch_what_is_due()
     assert project.judge() == {"report": {None}, "report_by_partition": {"users-0"}}
+
+
+def test_what_is_downstream_is_out_of_date_after_a_clean_and_not_after_a_look(
+    world: World, spark: SparkSession
+) -> None:
+    partitions = dg.StaticPartitionsDefinition(["users-0"])
+
+    @dg.asset(deps=[CLEAN], partitions_def=partitions)
+    def state() -> None: ...
+
+    def status() -> StaleStatus:
+        defs = dg.Definitions.merge(world.defs, dg.Definitions([state]))
+        context = LoadingContextForTest(world.instance)
+        resolver = CachingStaleStatusResolver(world.instance, defs.resolve_asset_graph(), context)
+        return resolver.get_status(state.key, "users-0")
+
+    def clean(*names: str) -> None:
+        assert world.clean(*names, requested=True).success
+
+    world.topic("users", min_cleanable_dirty_ratio="0")
+    world.append("users", ("a", "1"), ("a", "2"))
+    clean()
+    source = dg.AssetSpec(CLEAN, partitions_def=partitions)
+    assert dg.materialize([state, source], instance=world.instance, partition_key="users-0", selection=[state]).success
+    assert status() is StaleStatus.FRESH
+
+    world.tick(dirty_ratio_sensor)
+    clean()
+    assert status() is StaleStatus.FRESH, "there was nothing to clean"
+
+    world.append("users", ("a", "3"))
+    clean()
+    assert status() is StaleStatus.STALE
 
 
 def test_what_is_due_in_work_or_broken_is_left_to_its_clean(world: World, spark: SparkSession) -> None:

@@ -94,7 +94,7 @@ def test_the_help_shows_every_command_and_what_is_missing_for_some(terminal: Ter
     assert said.returncode == 0
     shown = dict(_COMMAND.findall(said.stdout.partition("Commands:")[2]))
     assert list(shown) == cli.list_commands(click.Context(cli))
-    assert {name for name, text in shown.items() if "pip install" in text} == {"ingest", "import"}
+    assert {name for name, text in shown.items() if "pip install" in text} == {"ingest", "import", "metrics"}
     assert shown["ingest"] == "(this needs confluent_kafka: pip install 'keptlog[kafka]')"
 
 

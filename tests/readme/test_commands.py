@@ -1,17 +1,16 @@
 """What README says can be typed can be typed: its commands are run as they stand there, in one home, in their order.
 
-The test makes the files that they name. Where a broker would be needed, and for the commands of the other pages, it is
-seen to that the command and its options exist.
+Where a broker would be needed, and for the commands of the other pages, it is seen to that the command and its options
+exist; ``test_pages.py`` runs those that show what is printed.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,33 +19,21 @@ from click.testing import CliRunner
 
 from keptlog.cli import cli
 from tests.readme.page import ROOT, commands, lines, words_of
+from tests.readme.transcript import comparable, shell, steps
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").glob("*.md")))]
-BY_HAND = lines("README.md", "Try it")
 RECORDS = lines("README.md", "Records in, state out")
-STAYS = "keptlog spark-server"
-"""What does not end by itself: tests/spark/test_server.py starts it."""
 NEEDS_A_BROKER = "--bootstrap"
 BROKER_LOGS = "/var/lib/kafka/data"
 OLD_MS = 1_700_000_000_000
 
 
-class Shell:
-    """A folder in which lines are pasted into bash; ``keptlog`` is the command installed beside this Python."""
+@dataclass(frozen=True)
+class Pasted:
+    """A folder in which README's five minutes were pasted into bash."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        own = {name: text for name, text in os.environ.items() if not name.startswith("KEPTLOG_")}
-        path = os.pathsep.join([str(Path(sys.executable).parent), own["PATH"]])
-        self.environment = own | {"PATH": path, "PYTHONPATH": str(ROOT), "KEPTLOG_SPARK_MASTER": "local[2]"}
-
-    def paste(self, line: str) -> str:
-        """What it prints, if it ends well."""
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        return done.stdout
+    paste: Callable[[str], str]
+    printed: list[str]
 
     def state(self) -> dict[str, str]:
         """The latest value of each key."""
@@ -55,12 +42,9 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Where the files lie that README's lines name. The records of all are old enough to be cleaned."""
+def readme(tmp_path_factory: pytest.TempPathFactory) -> Pasted:
+    """Beside what README makes lie the files that its other lines name."""
     folder = tmp_path_factory.mktemp("readme")
-    values = [{"key": f"user-{n % 40}", "value": str(n), "partition": n % 2, "timestamp": OLD_MS} for n in range(200)]
-    values += [{"key": "user-0", "value": None, "partition": 0, "timestamp": OLD_MS}]
-    (folder / "users.jsonl").write_text("".join(json.dumps(each) + "\n" for each in values))
     changes = [
         {"key": {"id": 7}, "value": {"before": None, "after": {"id": 7}, "op": "c", "source": {"ts_ms": OLD_MS}}},
         {"key": {"id": 8}, "value": {"before": None, "after": {"id": 8}, "op": "c", "source": {"ts_ms": OLD_MS}}},
@@ -68,40 +52,41 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     ]
     (folder / "cdc.jsonl").write_text("".join(json.dumps(each) + "\n" for each in changes))
     (folder / "export").mkdir()
-    pq.write_table(pa.table({"id": ["ada", "bob"], "value": ["1", "2"]}), folder / "export" / "part-0.parquet")
+    pq.write_table(pa.table({"id": ["dee", "eve"], "value": ["1", "2"]}), folder / "export" / "part-0.parquet")
     shutil.copytree(ROOT / "tests" / "data" / "broker_logs", folder / "broker")
-    return Shell(folder)
+    paste = shell(folder)
+    return Pasted(paste, [paste(step.commands) for step in steps("README.md")])
 
 
-@pytest.fixture(scope="module")
-def by_hand(shell: Shell) -> dict[str, str]:
-    """What each of the lines by hand prints, pasted one after the other."""
-    return {line: shell.paste(line) for line in BY_HAND if not line.startswith(STAYS)}
+def test_the_five_minutes_print_what_readme_shows(readme: Pasted) -> None:
+    for step, printed in zip(steps("README.md"), readme.printed, strict=True):
+        if step.shown is not None:
+            assert comparable(printed) == comparable(step.shown), step.commands
 
 
-def test_the_lines_by_hand_can_be_pasted_one_after_the_other(shell: Shell, by_hand: dict[str, str]) -> None:
-    [cleaned] = [out for line, out in by_hand.items() if line.startswith("keptlog clean ")]
-    assert "users-0" in cleaned
-    assert "users-1" in cleaned
-    assert shell.state() == {f"user-{number % 40}": str(number) for number in range(161, 200)}
+def test_the_five_minutes_clean_something(readme: Pasted) -> None:
+    assert [record["offset"] for record in map(json.loads, readme.paste("keptlog read users").splitlines())] == [
+        2,
+        3,
+        4,
+    ]
+    assert readme.state() == {"ada": "ada@example.org", "cy": "cy@example.com"}
 
 
-@pytest.mark.usefixtures("by_hand")
-def test_the_lines_that_bring_records_in_can_be_pasted_behind_them(shell: Shell) -> None:
+def test_the_lines_that_bring_records_in_can_be_pasted_behind_them(readme: Pasted) -> None:
     without_broker = [line for line in RECORDS if NEEDS_A_BROKER not in line]
     assert len(without_broker) == len(RECORDS) - 2
     for line in without_broker:
-        shell.paste(line.replace(BROKER_LOGS, "broker"))
-    state = shell.state()
-    assert (state["ada"], state['{"id":8}']) == ("1", '{"id":8}')
+        readme.paste(line.replace(BROKER_LOGS, "broker"))
+    state = readme.state()
+    assert (state["dee"], state['{"id":8}']) == ("1", '{"id":8}')
     assert '{"id":7}' not in state
-    assert "compacted" in shell.paste("keptlog topic list")
+    assert "compacted" in readme.paste("keptlog topic list")
 
 
-@pytest.mark.usefixtures("by_hand")
-def test_what_restores_to_a_broker_restores_to_a_file_too(shell: Shell) -> None:
+def test_what_restores_to_a_broker_restores_to_a_file_too(readme: Pasted) -> None:
     for form in ("jsonl", "parquet"):
-        shell.paste(f"keptlog restore users --to {form} users-restored.{form}")
+        readme.paste(f"keptlog restore users --to {form} users-restored.{form}")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -13,6 +13,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from keptlog.errors import LogCorrupt
 from keptlog.passes.purge import Purger
+from keptlog.table.drafts import drafts_among
 from keptlog.table.file_io import DurableFileIO
 from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket
@@ -77,8 +78,8 @@ def put_beside(bucket: ABucket, store: LogStore, name: str) -> str:
 
 
 def drafts_of(store: LogStore) -> list[dict[str, Any]]:
-    folder = f"{location_of(store)}/metadata/receipts/"
-    return [json.loads(store.files.read_bytes(file.path))["content"] for file in store.files.list(folder)]
+    paths = drafts_among(location_of(store), (file.path for file in store.files.list(location_of(store))))
+    return [json.loads(store.files.read_bytes(path))["content"] for path in paths]
 
 
 def test_what_somebody_elses_delete_only_hid_is_swept_after_the_grace_and_in_a_receipt(

@@ -1,0 +1,97 @@
+"""``keptlog history``: what was done to a topic, and what it cost a day."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+
+import click
+
+from keptlog.cli.output import clock_ms, json_option, print_json, print_table, size
+from keptlog.home import open_home
+from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
+from keptlog.log.iso_time import iso_time
+
+_SHOWN = 20
+
+
+@click.command(short_help="Show what each pass did to a topic, and what it cost a day.")
+@click.argument("topic")
+@click.option("--per-day", is_flag=True, help="Only what it adds up to, day by day (UTC).")
+@click.option(
+    "--last", metavar="COUNT", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="So many commits."
+)
+@click.option("--all", "is_all", is_flag=True, help="All commits that are remembered.")
+@json_option
+def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool) -> None:
+    """Show what was done to TOPIC, commit by commit: why, what it read and wrote, how long it took, and by which run.
+
+    It is remembered for keptlog.history.retention.ms (90 days), also when a purge has expired the snapshots. What
+    purges have deleted is told by `keptlog receipt list`.
+    """
+    # They import PyIceberg, which the help of all commands does without.
+    from keptlog.table.history import history_of  # noqa: PLC0415
+    from keptlog.table.reach import reaching  # noqa: PLC0415
+
+    home = open_home()
+    retention_ms = home.broker.keptlog_history_retention_ms
+    # Snapshots are made at the machine's time, whatever time logs are judged as of.
+    now_ms = max(clock_ms(), time.time_ns() // 1_000_000)
+    with reaching(f"the history of topic {topic} can't be read"):
+        remembered = history_of(home.store.files, home.store.load_table(topic), now_ms, retention_ms)
+    entries = [each for each in remembered if each.moves_records]
+    days = cost_by_day(entries)
+    shown = entries if is_all else entries[-last:]
+    if as_json:
+        commits = [] if per_day else [_as_json(topic, each) for each in shown]
+        print_json({"topic": topic, "commits": commits, "days": [asdict(each) for each in days]})
+        return
+    if not per_day:
+        if len(shown) < len(entries):
+            click.echo(f"the last {len(shown)} of {len(entries)} commits (--all shows the others)")
+        print_table([_row(each) for each in shown], empty=f"no record of {topic} was ever written or removed")
+        click.echo()
+    print_table([_day(each) for each in days], empty="")
+
+
+def _as_json(topic: str, entry: HistoryEntry) -> dict[str, object]:
+    told = asdict(entry)
+    cost = told.pop("cost") or {"logs": [], "duration_ms": None}
+    logs = [_log_json(topic, each) for each in cost["logs"]]
+    triggers = entry.cost.triggers if entry.cost else []
+    return told | {"duration_ms": cost["duration_ms"], "triggers": triggers, "logs": logs}
+
+
+def _log_json(topic: str, log: dict[str, object]) -> dict[str, object]:
+    """Several that are told together have no name."""
+    partition = log.pop("partition")
+    return {"topic_partition": None if partition == OTHERS else f"{topic}-{partition}"} | log
+
+
+def _row(entry: HistoryEntry) -> dict[str, object]:
+    cost = entry.cost
+    return {
+        "at": iso_time(entry.at_ms),
+        "pass": entry.operation if entry.is_own else f"{entry.operation} of another program",
+        "why": ", ".join(cost.triggers) if cost else None,
+        "logs": cost.log_count if cost else None,
+        "read": size(cost.bytes_read) if cost else None,
+        "written": size(entry.bytes_added),
+        "records in": entry.records_added,
+        "out": entry.records_removed,
+        "took": f"{cost.duration_ms / 1000:.1f} s" if cost and cost.duration_ms is not None else None,
+        "run": entry.run_id,
+    }
+
+
+def _day(day: DayCost) -> dict[str, object]:
+    return {
+        "day": day.day,
+        "commits": day.commits,
+        "cleans": day.cleans,
+        "read": size(day.bytes_read),
+        "written": size(day.bytes_written),
+        "records arrived": day.records_arrived,
+        "removed": day.records_removed,
+        "took": f"{day.duration_ms / 1000:.1f} s",
+    }

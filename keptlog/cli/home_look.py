@@ -1,0 +1,112 @@
+"""Everything that can be seen of a home without Dagster: what ``keptlog notify`` and ``keptlog metrics`` tell.
+
+    logs        from the catalog, or from what was remembered of it (``keptlog.passes.observer``)
+    checks      what verify has left in the home
+    brokers     where topics are ingested from
+    Spark       whether the server that runs use answers
+    sensors     when they ticked last
+
+Each of them may not answer, and costs only itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
+from keptlog.log.conditions import Evidence, Sighting, Thresholds
+from keptlog.passes.observer import Overview
+from keptlog.passes.watch import home_sighting, ingest_evidence, spark_evidence, tick_evidence, without_catalog
+from keptlog.settings import spark_master, spark_settings
+from keptlog.table.home_folder import require_home
+
+if TYPE_CHECKING:
+    from keptlog.ingest.lag import LagScan, LagScanner
+
+_logger = logging.getLogger(__name__)
+
+
+class HomeSeen(NamedTuple):
+    """What one look has found."""
+
+    sighting: Sighting
+    overview: Overview | None = None
+    """Null if the catalog did not answer."""
+    lags: LagScan | None = None
+    """Null where no topic has a broker, or nobody could ask."""
+
+
+@dataclass
+class HomeLook:
+    """Looks at a home, once or again and again; ``observe`` looks at its logs."""
+
+    home: Path
+    limits: Thresholds
+    observe: Callable[[int], Overview]
+    _scanner: LagScanner | None = field(default=None, init=False)
+
+    def look(self, now_ms: int) -> HomeSeen:
+        """All that can be seen now."""
+        lags: list[LagScan] = []
+
+        def asked() -> Evidence:
+            scan = self.asked(now_ms)
+            lags.extend([scan] if scan else [])
+            return ingest_evidence(scan) if scan else Evidence()
+
+        overview = None
+        try:
+            self._require_catalog()
+            overview = self.observe(now_ms)
+        except StorageUnavailable as error:
+            sighting = without_catalog(error, now_ms)
+        else:
+            sighting = home_sighting(self.home, overview, self.limits, asked)
+        sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
+        sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
+        return HomeSeen(sighting, overview, lags[0] if lags else None)
+
+    def _require_catalog(self) -> None:
+        """That a home has lost its catalog is no look at a home without topics; one that is not made yet is."""
+        with contextlib.suppress(InvalidConfig):
+            require_home(self.home)
+
+    def asked(self, now_ms: int) -> LagScan | None:
+        """What brokers say of the topics that are ingested from them; null where none can be asked."""
+        try:
+            # They take long to import, and confluent_kafka may not be there.
+            from keptlog.home import client_settings, open_home  # noqa: PLC0415
+            from keptlog.ingest.lag import LagScanner  # noqa: PLC0415
+
+            if self._scanner is None:
+                self._scanner = LagScanner(open_home(self.home).store)
+            return self._scanner.scan(client_settings(self.home), now_ms)
+        except (KeptlogError, ModuleNotFoundError) as error:
+            _logger.warning("whether ingests are stopped is not known: %s", first_line(error))
+            return None
+
+
+def _why_spark_is_down(home: Path) -> str | None:
+    """Why the Spark Connect server that runs use can't be reached; null if none is used, or it answers."""
+    settings = spark_settings(home)
+    try:
+        master = spark_master() or settings.get("spark.remote") or settings.get("spark.master")
+        if not (master or "").startswith("sc://"):
+            return None
+        from keptlog.spark.connect import require_server  # noqa: PLC0415  # it imports PySpark
+
+        require_server(master)
+    except (StorageUnavailable, InvalidConfig) as error:
+        return str(error)
+    return None
+
+
+def brokers_asked(home: Path, seen: Overview) -> Evidence:
+    """What ingests have stopped at, asked of the brokers once; nothing where none can be asked."""
+    scan = HomeLook(home, Thresholds(), lambda _now_ms: seen).asked(seen.now_ms)
+    return ingest_evidence(scan) if scan else Evidence()

@@ -1,0 +1,207 @@
+"""``keptlog metrics``: how all logs stand, for Prometheus and what reads its formats; also while Dagster is dead.
+
+A look is one thing, a scrape another. The process looks every few seconds, and a scrape gets what was seen last: it is
+answered at once, also while a catalog or a broker is waited for. ``keptlog_look_timestamp_seconds`` says how old it is.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from keptlog.cli.home_look import HomeLook, HomeSeen
+from keptlog.cli.output import EXIT_FAILED, clock_ms
+from keptlog.cli.status import unopened_store
+from keptlog.errors import InvalidConfig, KeptlogError, first_line
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.conditions import Sighting, Thresholds
+from keptlog.log.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition
+from keptlog.log.gauges import Family, SourceLag
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.notify.ticks import last_ticks
+from keptlog.passes.observer import Observer, Overview, observe
+from keptlog.settings import home_path
+from keptlog.whole_file import replace_file
+
+if TYPE_CHECKING:
+    from keptlog.ingest.lag import LagScan
+
+_PORT = 9464
+_STDOUT = "-"
+_max_series_option = click.option(
+    "--max-series",
+    metavar="COUNT",
+    type=click.IntRange(min=1),
+    default=DEFAULT_MAX_SERIES,
+    show_default=True,
+    envvar="KEPTLOG_METRICS_MAX_SERIES",
+    show_envvar=True,
+    help="So many series of one name at most: with more logs only topics are told, with more topics only totals.",
+)
+
+
+@click.group()
+def metrics() -> None:
+    """Show Prometheus how all logs stand: Kafka's cleaner metrics under jmx_exporter's names, and keptlog's own.
+
+    They need no Dagster. docs/metrics.md lists them; deploy/monitoring has alert rules and a Grafana board.
+    """
+
+
+@metrics.command(short_help="Answer Prometheus's scrapes.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", type=click.IntRange(1, 65_535), default=_PORT, show_default=True)
+@click.option(
+    "--every",
+    "every_s",
+    metavar="SECONDS",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="How often to look.",
+)
+@_max_series_option
+def serve(host: str, port: int, every_s: int, max_series: int) -> None:
+    """Answer scrapes at http://HOST:PORT/metrics until it is stopped.
+
+    Whoever reaches the port sees names of topics, and no key or value of a record. A scrape gets what the last look has
+    found; keptlog_look_timestamp_seconds says when that was.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    store = unopened_store()
+    looks = _Looks(store.broker_settings, Observer(store, _monotonic_ms).look, max_series)
+    shown = Shown(looks.families())
+    try:
+        server, _ = start_http_server(port, host, shown.registry)
+    except OSError as error:
+        raise InvalidConfig(
+            f"can't listen at {host}:{port} ({error.strerror}): take another --host or --port"
+        ) from None
+    click.echo(f"keptlog: metrics at http://{host}:{port}/metrics; stop with Ctrl-C", err=True)
+    try:
+        while True:
+            time.sleep(every_s)
+            shown.families = looks.families()
+    finally:
+        server.shutdown()
+
+
+@metrics.command(short_help="Write them to a file once.")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@_max_series_option
+def write(file: str, max_series: int) -> None:
+    """Look once and write FILE, whole or not at all, as node_exporter's textfile collector wants it; - is stdout.
+
+    Exit code 1: the catalog did not answer. The file says so too.
+    """
+    store = unopened_store()
+    looks = _Looks(store.broker_settings, lambda now_ms: observe(store, now_ms=now_ms), max_series)
+    shown = Shown(looks.families())
+    text = generate_latest(shown.registry)
+    if file == _STDOUT:
+        click.echo(text, nl=False)
+    else:
+        path = Path(file)
+        if not path.parent.is_dir():
+            raise InvalidConfig(f"{file} can't be written: there is no folder {path.parent}; make it first")
+        replace_file(path, text, 0o644)
+    if not shown.is_up:
+        sys.exit(EXIT_FAILED)
+
+
+@dataclass(eq=False)
+class Shown(Collector):
+    """What scrapes get."""
+
+    families: Sequence[Metric] = ()
+    registry: CollectorRegistry = field(default_factory=lambda: CollectorRegistry(auto_describe=False))
+
+    def __post_init__(self) -> None:
+        self.registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """What the last look has found."""
+        return self.families
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the catalog answered."""
+        return any(each.name == "keptlog_up" and each.samples[0].value for each in self.families)
+
+
+@dataclass
+class _Looks:
+    """Looks at the home, and makes of what it finds what is shown; ``observe`` looks at the logs."""
+
+    broker_settings: Mapping[str, str]
+    observe: Callable[[int], Overview]
+    max_series: int
+
+    def families(self) -> list[Metric]:
+        """Look once; what can't be had is told on stderr, and has no number."""
+        now_ms, began_ms = clock_ms(), _monotonic_ms()
+        try:
+            seen = self._looking.look(now_ms)
+        except KeptlogError as error:
+            click.echo(f"keptlog: {first_line(error)}", err=True)
+            seen = HomeSeen(Sighting(now_ms))
+        if seen.overview and not (seen.overview.locations or seen.overview.unreadable or seen.overview.behind):
+            home = self._looking.home
+            click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
+        look = Look(
+            str(self._looking.home),
+            seen.sighting,
+            _logs(seen.overview) if seen.overview else None,
+            _monotonic_ms() - began_ms,
+            BrokerConfig.of(self.broker_settings).log_cleaner_enable,
+            _lags(seen.lags) if seen.lags else {},
+            [Tick(each.sensors, each.at_ms) for each in last_ticks(self._looking.home) or ()],
+        )
+        return [_metric(each) for each in exposition(look, self.max_series) if each.rows]
+
+    @cached_property
+    def _looking(self) -> HomeLook:
+        return HomeLook(home_path(), Thresholds(), self.observe)
+
+
+def _logs(overview: Overview) -> Logs:
+    return Logs(
+        overview.assessments,
+        overview.last_passes,
+        overview.erasures,
+        overview.holdings,
+        overview.unreadable,
+        overview.behind,
+    )
+
+
+def _lags(scan: LagScan) -> dict[TopicPartition, SourceLag]:
+    lags = {}
+    for topic in scan.topics:
+        offsets = {each.partition: each.end_offset - each.from_offset for each in topic.plan.ranges}
+        for name in topic.names:
+            is_stopped = name in topic.stopped
+            lags[name] = SourceLag(None if is_stopped else offsets.get(name.partition, 0), is_stopped)
+    return lags
+
+
+def _metric(family: Family) -> Metric:
+    metric = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)
+    for values, number in family.rows:
+        metric.add_metric(values, number)
+    return metric
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

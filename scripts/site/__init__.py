@@ -1,0 +1,1 @@
+"""Makes the site of the docs: ``make docs``."""

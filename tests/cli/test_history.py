@@ -1,0 +1,73 @@
+"""``keptlog history``: what was done to a topic, and what it cost a day."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keptlog.home import new_id, open_home
+from keptlog.log.iso_time import iso_time
+from keptlog.log.record import NewRecord
+from keptlog.passes.clean import Cleaner
+from tests.cli.conftest import Run
+from tests.in_process import in_process_engine
+
+OLD_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def users(keptlog: Run) -> str:
+    """Two appends and a clean that takes one record away."""
+    store = open_home().store
+    store.create_topic("users", 2, {"cleanup.policy": "compact", "segment.ms": "1"})
+    for value in (b"1", b"2"):
+        store.append("users", [NewRecord(b"key-of-a-person", value, OLD_MS, 0)], f"append-{value.decode()}", OLD_MS)
+    cleaner = Cleaner(store, in_process_engine(store.files))
+    cleaner.commit(cleaner.stage(cleaner.begin(["users"], "nightly", now_ms=OLD_MS * 2, requested=True)))
+    return "users"
+
+
+def commits(outcome: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = outcome.json["commits"]
+    return found
+
+
+def test_each_commit_is_told_with_its_reason_its_cost_and_its_run(keptlog: Run, users: str) -> None:
+    out = keptlog("history", users).out
+    append, _, clean = [line.split() for line in out.splitlines()[1:4]]
+    assert append[1:] == ["append", "-", "-", "-", *append[5:7], "1", "0", "-", "append-1"]
+    assert (clean[1:4], clean[-1]) == (["clean", "dirty_ratio", "1"], "nightly")
+    assert "key-of-a-person" not in out
+    assert "records arrived" in out
+    [one, two, cleaned] = commits(keptlog("history", users, "--json"))
+    assert [each["operation"] for each in (one, two, cleaned)] == ["append", "append", "clean"]
+    assert (one["run_id"], one["logs"], one["triggers"], one["duration_ms"]) == ("append-1", [], [], None)
+    [log] = cleaned["logs"]
+    assert (log["topic_partition"], log["superseded"], log["records_read"]) == ("users-0", 1, 2)
+    assert (cleaned["records_removed"], cleaned["records_added"]) == (2, 1)
+
+
+def test_a_day_is_told_with_what_it_cost(keptlog: Run, users: str) -> None:
+    [day] = keptlog("history", users, "--per-day", "--json").json["days"]
+    at_ms = commits(keptlog("history", users, "--json"))[-1]["at_ms"]
+    assert day["day"] == iso_time(at_ms)[:10]
+    assert (day["commits"], day["cleans"], day["records_arrived"], day["records_removed"]) == (3, 1, 2, 1)
+    lines = keptlog("history", users, "--per-day").out.splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith(day["day"])
+
+
+def test_only_the_last_ones_are_shown_unless_all_are_wanted(keptlog: Run, users: str) -> None:
+    out = keptlog("history", users, "--last", "2").out
+    assert out.splitlines()[0] == "the last 2 of 3 commits (--all shows the others)"
+    assert len(commits(keptlog("history", users, "--last", "2", "--json"))) == 2
+    assert len(commits(keptlog("history", users, "--last", "2", "--all", "--json"))) == 3
+
+
+def test_a_topic_without_records_and_one_that_is_not_there(keptlog: Run) -> None:
+    open_home().store.create_topic("empty", 1, {"cleanup.policy": "compact"})
+    assert "no record of empty was ever written or removed" in keptlog("history", "empty").out
+    missing = keptlog("history", "nobody")
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    assert new_id() not in missing.err

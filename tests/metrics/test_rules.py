@@ -1,0 +1,148 @@
+"""Alert rules and board of deploy/monitoring, over scrapes of a home with every trouble and of the same home mended."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.metrics.conftest import Troubles, scrape_text
+from tests.metrics.promql import Scrape
+from tests.mock_broker import mock_broker
+from tests.notify.conftest import Scene
+
+MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
+RULES: list[dict[str, Any]] = yaml.safe_load((MONITORING / "keptlog-alerts.yaml").read_text())["groups"][0]["rules"]
+BOARD: dict[str, Any] = json.loads((MONITORING / "keptlog-board.json").read_text())
+ALERTS_OF_THE_LOOK = {"KeptlogMetricsMissing", "KeptlogNotLooking", "KeptlogCatalogDown"}
+
+
+class Scrapes(NamedTuple):
+    """Texts as of one time, ``at_s``."""
+
+    broken: str
+    mended: str
+    without_catalog: str
+    at_s: float
+
+
+@pytest.fixture
+def scrapes(scene: Scene) -> Scrapes:
+    return _made(scene)
+
+
+def _made(scene: Scene, made: list[Scrapes] = []) -> Scrapes:  # noqa: B006  # it takes seconds, and is never changed
+    if not made:
+        with mock_broker() as broker:
+            troubles = Troubles(scene, broker)
+            broken = scrape_text(scene)
+            troubles.mend()
+            mended = scrape_text(scene)
+        (scene.home / "catalog.db").write_bytes(b"this is no database" * 1000)
+        made.append(Scrapes(broken, mended, scrape_text(scene), scene.now_ms / 1000))
+    return made[0]
+
+
+def test_every_rule_and_every_panel_tells_the_broken_home_from_the_mended(scrapes: Scrapes) -> None:
+    at_s = scrapes.at_s
+    of_conditions = {rule["alert"] for rule in RULES} - ALERTS_OF_THE_LOOK
+    assert firing(Scrape.of(scrapes.broken, at_s)) == of_conditions
+    assert firing(Scrape.of(scrapes.mended, at_s)) == set()
+    assert firing(Scrape.of(scrapes.mended, at_s + 3600)) == {"KeptlogNotLooking"}
+    assert firing(Scrape.of("", at_s)) == {"KeptlogMetricsMissing"}
+    # Spark and sensors are looked at without a catalog; of the logs nobody knows anything.
+    assert firing(Scrape.of(scrapes.without_catalog, at_s)) == {"KeptlogCatalogDown"}
+    every_word = scrapes.broken + scrapes.mended + scrapes.without_catalog
+    assert "key-of-a-person" not in every_word
+    assert "planted-connect-token" not in every_word
+    the_board_shows_both(Scrape.of(scrapes.broken, at_s), Scrape.of(scrapes.mended, at_s))
+
+
+def firing(scrape: Scrape) -> set[str]:
+    """The alerts whose expression finds something."""
+    return {rule["alert"] for rule in RULES if scrape.found(rule["expr"])}
+
+
+def expressions() -> dict[str, str]:
+    """Of the board's panels, with all topics chosen."""
+    return {
+        f"{panel['title']} {target['refId']}": target["expr"].replace("$topic", ".*")
+        for panel in BOARD["panels"]
+        for target in panel.get("targets", ())
+    }
+
+
+def the_board_shows_both(broken: Scrape, mended: Scrape) -> None:
+    """No panel is empty, but where nothing is wrong and no log has a deadline."""
+    assert [name for name, expression in expressions().items() if not broken.found(expression)] == []
+    empty = [name for name, expression in expressions().items() if not mended.found(expression)]
+    assert empty == ["Conditions A", "Next deadline A"]
+    [(_, wrong)] = broken.found(expressions()["Wrong now A"]).items()
+    assert wrong == len(broken.found('keptlog_condition{level="broken"}'))
+    assert list(mended.found(expressions()["Wrong now A"]).values()) == [0]
+
+
+def test_prometheus_itself_says_the_same_of_the_rules(scrapes: Scrapes, tmp_path: Path) -> None:
+    """Its own engine, where it is installed, on the same scrapes."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian: apt-get install prometheus)")
+    for name, text, expected in (
+        ("broken", scrapes.broken, {rule["alert"] for rule in RULES} - ALERTS_OF_THE_LOOK),
+        ("mended", scrapes.mended, set()),
+        ("without catalog", scrapes.without_catalog, {"KeptlogCatalogDown"}),
+    ):
+        file = tmp_path / f"{name.replace(' ', '-')}.yaml"
+        file.write_text(yaml.safe_dump(_promtool_test(Scrape.of(text, scrapes.at_s), expected)))
+        judged = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
+        assert judged.returncode == 0, f"{name}: {judged.stdout}{judged.stderr}"
+
+
+def _promtool_test(scrape: Scrape, expected: set[str]) -> dict[str, Any]:
+    """What promtool wants to know. It counts time from 0, so times are told as of then; each look is a minute later."""
+    minutes = 120
+    series = []
+    for name, vector in scrape.by_name.items():
+        for labels, number in vector.items():
+            told = ",".join(f"{label}={json.dumps(value)}" for label, value in sorted(labels))
+            is_time = name.endswith("_timestamp_seconds")
+            values = f"{number - scrape.at_s:.3f}+60x{minutes}" if is_time else f"{number}+0x{minutes}"
+            series.append({"series": f"{name}{{{told}}}", "values": values})
+    tests = []
+    for alert, expression in ((rule["alert"], rule["expr"]) for rule in RULES):
+        fires = {"labels": f"{{alertname={json.dumps(alert)}}}", "value": len(scrape.found(expression))}
+        asked = f"count by (alertname) (ALERTS{{alertstate='firing',alertname='{alert}'}})"
+        samples = [fires] if alert in expected else []
+        tests.append({"eval_time": f"{minutes}m", "expr": asked, "exp_samples": samples})
+    rules = str(MONITORING / "keptlog-alerts.yaml")
+    one = {"interval": "1m", "input_series": series, "promql_expr_test": tests}
+    return {"rule_files": [rules], "evaluation_interval": "1m", "tests": [one]}
+
+
+def test_each_alert_says_what_is_wrong_and_what_to_do() -> None:
+    for rule in RULES:
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert set(rule["annotations"]) == {"summary", "action"}
+        for text in rule["annotations"].values():
+            assert text.endswith(".")
+    names = [rule["alert"] for rule in RULES]
+    assert len(set(names)) == len(names)
+
+
+def test_panels_lie_beside_each_other_and_not_on_each_other() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in BOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert at["x"] + at["w"] <= 24, panel["title"]
+        assert taken.isdisjoint(cells), panel["title"]
+        taken |= cells
+    assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
+    variables = {each["name"] for each in BOARD["templating"]["list"]}
+    assert set(re.findall(r"\$\{?(\w+)", json.dumps(BOARD["panels"]))) <= variables
