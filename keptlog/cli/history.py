@@ -7,10 +7,11 @@ from dataclasses import asdict
 
 import click
 
-from keptlog.cli.output import clock_ms, json_option, print_json, print_table, size
+from keptlog.cli.output import clock_ms, json_option, print_json, print_table
 from keptlog.home import open_home
 from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
 from keptlog.log.iso_time import iso_time
+from keptlog.log.units import size
 
 _SHOWN = 20
 

@@ -21,7 +21,12 @@ from tests.cli.answer_forms import check_answer
 from tests.cli.conftest import Run
 
 NOW_MS = 1_700_000_000_000
-_NO_JSON = {"spark-server": "it runs until it is stopped", "completion": "it prints a script"}
+_NO_JSON = {
+    "metrics serve": "it serves until it is stopped",
+    "metrics write": "it writes what Prometheus reads",
+    "spark-server": "it runs until it is stopped",
+    "completion": "it prints a script",
+}
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "verify": (passes.ChecksForm,),
     "clean": (passes.CleanedForm,),
     "expire": (passes.CleanedForm,),
+    "history": (passes.HistoryForm,),
     "retain": (passes.RetainedForm,),
     "delete-records": (passes.DeletedRecordsForm, passes.RecordsPreviewForm),
     "purge": (passes.PurgedForm, passes.PurgePreviewForm),

@@ -265,3 +265,60 @@ class PurgePreviewForm(TypedDict):
     is_dry_run: bool
     topics: dict[str, TopicPreviewForm]
     deletions: list[str]
+
+
+class LogCostForm(TypedDict):
+    """What one pass did to one log, or to several that are told together."""
+
+    topic_partition: str | None
+    trigger: str
+    records_read: int
+    bytes_read: int
+    bytes_written: int
+    superseded: int
+    expired: int
+    unkeyed: int
+    map_keys: int
+    dropped: int
+    logs: int
+
+
+class CommitForm(TypedDict):
+    """One commit to a topic."""
+
+    snapshot_id: int
+    at_ms: int
+    operation: str
+    is_own: bool
+    """Whether keptlog made it, and no other program."""
+    run_id: str | None
+    records_added: int
+    records_removed: int
+    bytes_added: int
+    bytes_removed: int
+    files_added: int
+    files_removed: int
+    duration_ms: int | None
+    triggers: list[str]
+    logs: list[LogCostForm]
+
+
+class DayCostForm(TypedDict):
+    """What the commits of one day add up to."""
+
+    day: str
+    commits: int
+    cleans: int
+    bytes_read: int
+    bytes_written: int
+    records_arrived: int
+    records_removed: int
+    duration_ms: int
+
+
+class HistoryForm(TypedDict):
+    """`history`."""
+
+    topic: str
+    commits: list[CommitForm]
+    days: list[DayCostForm]
