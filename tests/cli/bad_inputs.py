@@ -43,9 +43,9 @@ def row(line: str, said: str, code: int = 2, **rest: dict[str, bytes] | bytes) -
 
 
 _USAGE = [
-    row("stauts", "No such command 'stauts'"),
+    row("stauts", "there is no command 'stauts': did you mean keptlog status?"),
     row("--nonsense", "No such option '--nonsense'"),
-    row("topic creat x", "No such command 'creat'"),
+    row("topic creat x", "there is no command 'creat': did you mean keptlog topic create?"),
     row("status --jsn", "No such option '--jsn'"),
     row("--log-level loud status", "'loud' is not one of"),
     row("append", "Missing argument 'TOPIC'"),
@@ -78,8 +78,8 @@ _NAMES = [
     row("append nobody --file f.jsonl", "there is no topic 'nobody'", files={"f.jsonl": RECORD}),
     row("reader list nobody", "there is no topic 'nobody'"),
     row("erasure list nobody", "there is no topic 'nobody'"),
-    row("explain users 7", f"{_NO_LOG} 'users-7'"),
-    row("status users-7", f"{_NO_LOG} 'users-7'"),
+    row("explain users 7", "there is no topic-partition 'users-7'"),
+    row("status users-7", "there is no topic-partition 'users-7'"),
     row("status ''", f"{_NO_LOG} ''"),
     row("status ../etc", f"{_NO_LOG} '../etc'"),
     row("read users --partition 9", "topic 'users' has no partition 9: use 0 to 1"),

@@ -36,5 +36,7 @@ def test_a_time_that_can_not_be_meant_stops_a_command_before_it_does_anything(
     monkeypatch.setenv("KEPTLOG_NOW_MS", "1800000000")
     for command in COMMANDS:
         outcome = keptlog(*command)
-        assert (outcome.code, outcome.out, len(outcome.err.splitlines())) == (2, "", 1), command
+        answered = outcome.json.keys() if "--json" in command else outcome.out
+        assert answered == ({"schema_version", "errors"} if "--json" in command else ""), command
+        assert (outcome.code, len(outcome.err.splitlines())) == (2, 1), command
         assert "are these seconds?" in outcome.err
