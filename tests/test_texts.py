@@ -19,7 +19,7 @@ PLURAL = re.compile(rf" (?!(?:has|holds|lacks|of|in) )(\w+ )?({NOUNS})s\b")
 MOST_WORDS = 40
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 PARAGRAPH_ENDS = re.compile(r"\n\s*\n|\n(?=[-*] |\||#|\d+\. )")
-SENTENCE_ENDS = re.compile(r"(?<=[.!?:;])(?:\*\*)?\s+(?=[^a-z])")
+SENTENCE_ENDS = re.compile(r"(?<=[.!?:;])(?:\*\*)?\s+(?=[^a-z])| · ")
 PAGES = [page for page in tracked("README.md", "docs/*.md") if page.parent.name != "adr"]
 OF_LOG_LINE = re.compile(rf"%d (\w+ )?({NOUNS})s\b")
 
