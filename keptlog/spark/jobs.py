@@ -117,7 +117,7 @@ class SparkJobs:
 
     def _collect(self, frame: DataFrame, doing: str) -> list[Any]:
         try:
-            return collected(self.session, frame, doing)
+            return collected(self.session, frame, doing, self.progress)
         except Exception as error:
             told = as_keptlog_error(error, doing)
             if isinstance(told, SparkUnavailable) and is_connect(self.session):

@@ -1,4 +1,7 @@
-"""Sees whether anybody works on a Spark job, says so if nobody does, and gives it up if nobody comes.
+"""Watches a Spark job: tells how far it is, and gives it up if nobody works on it.
+
+A job that takes longer than ten seconds tells every ten how many of its tasks are done, and about how long the rest
+will take, as if they were all alike. A job that nobody works on has nothing to tell:
 
     a standalone cluster whose cores another application has taken, one whose workers are gone,
     a master that was started anew and knows nothing of us, a queue, a server that is busy …
@@ -8,7 +11,7 @@ Spark waits for all of these without end and without a word. Here it is a warnin
 
 A session waits if it has tasks to do and none of them runs, whoever's they are: a job that stands behind another one of
 its own session is left alone. A cluster's driver is asked for that each second; a Connect server tells it with the
-progress of the job. Local sessions are their own executors.
+progress of the job. Local sessions are their own executors, and never wait.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ from weakref import WeakSet
 from pyspark.sql import DataFrame, SparkSession
 
 from keptlog.errors import InvalidConfig, SparkUnavailable
+from keptlog.log.counted import counted
+from keptlog.log.units import duration
+from keptlog.progress import Progress, silent
 from keptlog.spark.connect import is_connect
 
 _logger = logging.getLogger(__name__)
@@ -54,22 +60,28 @@ def is_local(session: SparkSession) -> bool:
     return not is_connect(session) and str(session.conf.get("spark.master")).startswith("local")
 
 
-def collected(session: SparkSession, frame: DataFrame, doing: str) -> list[Any]:
-    """The rows of a job; ``doing`` says to people what it does.
+def collected(session: SparkSession, frame: DataFrame, doing: str, progress: Progress = silent) -> list[Any]:
+    """The rows of a job; ``doing`` says to people what it does, ``progress`` takes how far it is.
 
     Raises:
         SparkUnavailable: nobody worked on it for too long.
         Exception: whatever Spark raises.
     """
-    if is_local(session):
-        return frame.collect()
-    with _watching(session, doing):
+    with _watching(session, doing, progress):
         return frame.collect()
 
 
 def is_given_up(session: SparkSession) -> bool:
     """Whether a job of it was given up, and no other has found anybody to work on it since."""
     return session in _given_up
+
+
+def how_far(doing: str, done: int, tasks: int, seconds: int) -> str | None:
+    """One line on a job that has run for some time; null if nothing of it is done yet."""
+    if not 0 < done < tasks:
+        return None
+    left_ms = seconds * 1000 * (tasks - done) // done
+    return f"{doing}: {done} of {counted(tasks, 'task')} done in {seconds} s, about {duration(left_ms)} left"
 
 
 class _Job(Protocol):
@@ -91,6 +103,10 @@ class _Job(Protocol):
 
     def who_is_missing(self) -> str: ...
 
+    def tasks(self) -> tuple[int, int]:
+        """How many of its tasks are done, and how many there are, as far as it is known; 0 of 0 if it is not."""
+        ...
+
 
 class _ClusterJob:
     """Of a driver that is in this process."""
@@ -98,6 +114,7 @@ class _ClusterJob:
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
         self._memory = session.conf.get("spark.executor.memory", "1g")
+        self._is_local = is_local(session)
 
     # By the context: a session's tags can be cancelled from their own thread only.
     def begin(self, tag: str) -> None:
@@ -110,10 +127,18 @@ class _ClusterJob:
         self._context.cancelJobsWithTag(tag)
 
     def is_waiting(self) -> bool:
+        stages = [] if self._is_local else self._stages()
+        return bool(stages) and not any(stage.numActiveTasks for stage in stages)
+
+    def tasks(self) -> tuple[int, int]:
+        stages = self._stages()
+        # Several at once are of several jobs, and which is whose the driver does not say by tag.
+        return (stages[0].numCompletedTasks, stages[0].numTasks) if len(stages) == 1 else (0, 0)
+
+    def _stages(self) -> list[Any]:
         tracker = self._context.statusTracker()
         # None while the driver still plans.
-        stages = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
-        return bool(stages) and not any(stage.numActiveTasks for stage in stages)
+        return [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage]
 
     def who_is_missing(self) -> str:
         return (
@@ -130,6 +155,7 @@ class _ConnectJob:
         self._session: Any = session
         self._is_waiting = False
         self._ended_tasks = 0
+        self._tasks = 0
 
     def begin(self, tag: str) -> None:
         self._session.addTag(tag)
@@ -147,6 +173,10 @@ class _ConnectJob:
         ended_tasks = sum(stage.num_completed_tasks for stage in stages or ())
         self._is_waiting = not done and not inflight_tasks and ended_tasks == self._ended_tasks
         self._ended_tasks = ended_tasks
+        self._tasks = sum(stage.num_tasks for stage in stages or ())
+
+    def tasks(self) -> tuple[int, int]:
+        return self._ended_tasks, self._tasks
 
     def is_waiting(self) -> bool:
         return self._is_waiting
@@ -159,9 +189,9 @@ class _ConnectJob:
 
 
 @contextmanager
-def _watching(session: SparkSession, doing: str) -> Iterator[None]:
+def _watching(session: SparkSession, doing: str, progress: Progress) -> Iterator[None]:
     job: _Job = _ConnectJob(session) if is_connect(session) else _ClusterJob(session)
-    watch = _Watch(session, job, doing)
+    watch = _Watch(session, job, doing, progress)
     try:
         job.begin(watch.tag)
         yield
@@ -179,11 +209,11 @@ def _watching(session: SparkSession, doing: str) -> Iterator[None]:
 class _Watch:
     """Looks at a job from a thread of its own until it has ended."""
 
-    def __init__(self, session: SparkSession, job: _Job, doing: str) -> None:
+    def __init__(self, session: SparkSession, job: _Job, doing: str, progress: Progress) -> None:
         self.tag = f"keptlog-{id(self)}"
         self.given_up: str | None = None
         """Why, once it was."""
-        self._session, self._job, self._doing = session, job, doing
+        self._session, self._job, self._doing, self._progress = session, job, doing, progress
         asked_seconds = patience_seconds({PATIENCE: session.conf.get(PATIENCE, DEFAULT_PATIENCE) or ""})
         self._patience_seconds = min(asked_seconds, _TOLD_SECONDS) if is_given_up(session) else asked_seconds
         self._ended = threading.Event()
@@ -195,11 +225,14 @@ class _Watch:
         self._looking.join()
 
     def _look(self) -> None:
-        idle_seconds = 0
+        idle_seconds, looks = 0, 0
         while not self._ended.wait(_LOOK_SECONDS):
+            looks += 1
             try:
                 idle_seconds = idle_seconds + 1 if self._job.is_waiting() else 0
                 self._act(idle_seconds)
+                if not looks % _TOLD_SECONDS and (line := how_far(self._doing, *self._job.tasks(), looks)):
+                    self._progress(line)
             except Exception:  # noqa: BLE001  # a Spark that is gone, and whoever waits for the job is told so
                 return
 
