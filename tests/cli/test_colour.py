@@ -26,7 +26,10 @@ def shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> st
         streams.setattr("sys.stderr", stream)
         tell()
         stream.flush()
-        shown = os.read(ours, 10_000).decode()
+        shown = ""
+        # A terminal hands over line by line; if nothing came any more, the test's time would end.
+        while not shown.endswith("it is late\r\n"):
+            shown += os.read(ours, 10_000).decode()
     os.close(ours)
     return shown.replace("\r\n", "\n")
 
