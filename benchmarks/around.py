@@ -226,7 +226,10 @@ def _swapped(store: LogStore, partition: int, now_ms: int) -> RewriteResult:
 def _command(home: Path, *arguments: str) -> str:
     environment = os.environ | {"KEPTLOG_HOME": str(home), "KEPTLOG_NOW_MS": "1800000000000"}
     command = [sys.executable, "-m", "keptlog", *arguments]
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    # The segments of a home that was made are not there, nor is anything of an empty one: it says so.
+    assert done.returncode in {0, 1, 2}, done.stderr
+    return done.stdout
 
 
 def _restart() -> None:

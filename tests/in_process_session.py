@@ -45,12 +45,21 @@ class _Conf:
     def __init__(self) -> None:
         self._application = f"local-{next(self._numbers)}"
 
-    def get(self, _name: str) -> str:
-        return self._application
+    def get(self, _name: str, default: str | None = None) -> str:
+        return self._application if default is None else default
 
 
 class _Context:
+    """Its jobs are over before anybody asks how far they are."""
+
     defaultParallelism = 2  # noqa: N815  # Spark's name
+
+    def addJobTag(self, tag: str) -> None: ...  # noqa: N802
+
+    def removeJobTag(self, tag: str) -> None: ...  # noqa: N802
+
+    def statusTracker(self) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(getActiveStageIds=list)
 
 
 class InProcessSession:
