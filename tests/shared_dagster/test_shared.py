@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,6 +76,8 @@ def both_due(cleaned: SharedDagster) -> Iterator[SharedDagster]:
     """A topic that is due in both homes, and sensors that nobody but the test lets tick."""
     for location in LOCATIONS:
         turn(cleaned, location, is_on=False)
+        # A tick that had begun before would see the new topic, and start a run of its own.
+        cleaned.wait_for("end of the last tick", lambda location=location: is_still(cleaned, location))  # type: ignore[misc]
         with cleaned.opened(location) as home:
             home.create_topic("orders", 1, {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)})
             append(home, ("a", "1"), ("a", "2"), topic="orders")
@@ -122,6 +125,18 @@ def turn(shared: SharedDagster, location: str, *, is_on: bool) -> None:
     else:
         told = shared.query("mutation ($id: String!) {stopSensor(id: $id) {__typename}}", id=sensor_id)["stopSensor"]
     assert told["__typename"] in {"Sensor", "StopSensorMutationResult"}, told
+
+
+def is_still(shared: SharedDagster, location: str) -> bool:
+    """Whether no tick of a sensor is under way, nor about to be."""
+    text = """query ($sensor: SensorSelector!) {sensorOrError(sensorSelector: $sensor) {
+        ... on Sensor {sensorState {ticks(limit: 1) {status}}}}}"""
+    looks = []
+    for _ in range(3):
+        state = shared.query(text, sensor=selector(location))["sensorOrError"]["sensorState"]
+        looks += [tick["status"] for tick in state["ticks"]]
+        time.sleep(1)
+    return "STARTED" not in looks
 
 
 def selector(location: str) -> dict[str, str]:
