@@ -43,4 +43,5 @@ def test_every_log_is_explained_and_every_topic_described(frozen: Frozen) -> Non
             explained = frozen.at(frozen.now_ms, "explain", topic, str(number), "--json")
             assert explained.json["topic_partition"] == f"{topic}-{number}"
             # What a clean would fail of is said before it is tried: the topic that was broken on purpose.
-            assert (explained.code, bool(explained.json["obstacles"])) == ((1, True) if topic == "broken" else (0, False))
+            is_broken = topic == "broken"
+            assert (explained.code, bool(explained.json["obstacles"])) == (int(is_broken), is_broken)
