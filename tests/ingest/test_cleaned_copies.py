@@ -10,17 +10,6 @@ import pytest
 
 from keptlog.table.store import LogStore
 from tests.ingest.directories import records_of, run_import, some_batch, write_log
-from tests.logs import open_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LogStore:
-    return open_store(tmp_path / "home")
-
-
-@pytest.fixture
-def there(tmp_path: Path) -> Path:
-    return tmp_path / "there"
 
 
 @pytest.mark.parametrize(

@@ -37,23 +37,13 @@ from tests.ingest.directories import (
     write_id,
     write_log,
 )
-from tests.logs import carry_out, open_store
+from tests.logs import carry_out
 from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, read_log, whole_batch
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 FOREIGN = Path(os.environ.get("KEPTLOG_TEST_LOG_DIR", ROOT.parent / "shared" / "data" / "kafka-log-dir"))
 NOW_MS = FIRST_MS + 10**12
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LogStore:
-    return open_store(tmp_path / "home")
-
-
-@pytest.fixture
-def there(tmp_path: Path) -> Path:
-    return tmp_path / "there"
 
 
 @pytest.fixture(params=["whole", "cut"])
