@@ -39,6 +39,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Generic, TypeVar
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.declared import About
@@ -59,6 +60,7 @@ STATE_PREFIX = "log."
 CONFIG_PREFIX = "kafka."
 DEFAULT_PREFIX = "log.default."
 READER_PREFIX = "log.reader."
+_T = TypeVar("_T")
 COMMENT = "comment"
 OWNERS = "keptlog.owners"
 
@@ -109,6 +111,24 @@ def uncleanable(partition: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class _Property(Generic[_T]):
+    """What a property holds as JSON, and what its error says that it is, and what to do."""
+
+    kind: type[_T]
+    what: str
+    remedy: str
+
+    def read(self, topic: str, properties: Mapping[str, str], name: str) -> _T | None:
+        """Its value; null if it is absent or empty.
+
+        Raises:
+            LogCorrupt: what is stored is something else.
+        """
+        text = properties.get(name)
+        return from_json(self.kind, text, f"topic {topic}: property {name}", self.what, self.remedy) if text else None
+
+
+@dataclass(frozen=True, slots=True)
 class ReachedEpoch:
     """Under which leader epoch a log end was reached; of no use once the log ends elsewhere."""
 
@@ -122,6 +142,13 @@ class ReachedTime:
 
     end_offset: int
     as_of_ms: int
+
+
+_EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is believed to be whole")
+_TIME = _Property(ReachedTime, "time of a position", "remove it, and it is not known whether deletions were missed")
+_MARK = _Property(Uncleanable, "mark of a failed clean", "remove it, and the log is tried again")
+_LAST_PASS = _Property(LastPass, "record of a clean", "remove it")
+_OPEN_ERASURES = _Property(OpenErasures, "summary of erasures", "remove it, and the next request writes it anew")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +174,7 @@ class LogState:
             _number(topic, properties, log_end_offset(partition)) or 0,
             _number(topic, properties, first_dirty_offset(partition)),
             properties.get(watermarks(partition)) or None,
-            _read_mark(topic, properties, uncleanable(partition)),
+            _MARK.read(topic, properties, uncleanable(partition)),
             _number(topic, properties, cleaning_to(partition)) if properties.get(cleaning_to(partition)) else None,
         )
 
@@ -158,11 +185,7 @@ def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) ->
     Raises:
         LogCorrupt: what is stored is something else.
     """
-    name = last_pass(partition)
-    text = properties.get(name)
-    if not text:
-        return None
-    return from_json(LastPass, text, f"topic {topic}: property {name}", "record of a clean", "remove it")
+    return _LAST_PASS.read(topic, properties, last_pass(partition))
 
 
 def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasures:
@@ -171,11 +194,7 @@ def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasure
     Raises:
         LogCorrupt: what is stored is something else.
     """
-    text = properties.get(OPEN_ERASURES)
-    if not text:
-        return OpenErasures()
-    where, remedy = f"topic {topic}: property {OPEN_ERASURES}", "remove it, and the next request writes it anew"
-    return from_json(OpenErasures, text, where, "summary of erasures", remedy)
+    return _OPEN_ERASURES.read(topic, properties, OPEN_ERASURES) or OpenErasures()
 
 
 def source_to_json(source: SourceIdentity, before: str | None) -> str:
@@ -195,10 +214,10 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     source = read_source_identity(topic, properties.get(SOURCE))
     if source is None:
         return StoredSource(None, positions)
-    reached = {number: _read_epoch(topic, properties, leader_epoch(number)) for number in numbers}
+    reached = {number: _EPOCH.read(topic, properties, leader_epoch(number)) for number in numbers}
     # An older keptlog moves the log end and leaves the epoch and the time as they were.
     epochs = {n: each.leader_epoch for n, each in reached.items() if each and each.end_offset == positions[n]}
-    of_then = {number: _read_time(topic, properties, as_of(number)) for number in numbers}
+    of_then = {number: _TIME.read(topic, properties, as_of(number)) for number in numbers}
     times = {n: each.as_of_ms for n, each in of_then.items() if each and each.end_offset == positions[n]}
     return StoredSource(source, positions, epochs, times)
 
@@ -259,30 +278,6 @@ def partition_count(topic: str, properties: Mapping[str, str]) -> int:
     if not count:
         raise LogCorrupt(f"table {topic!r} has no property {PARTITIONS}: keptlog did not create it; move it elsewhere")
     return count
-
-
-def _read_epoch(topic: str, properties: Mapping[str, str], name: str) -> ReachedEpoch | None:
-    text = properties.get(name)
-    if not text:
-        return None
-    what, remedy = "leader epoch", "remove it, and the source is believed to be whole"
-    return from_json(ReachedEpoch, text, f"topic {topic}: property {name}", what, remedy)
-
-
-def _read_time(topic: str, properties: Mapping[str, str], name: str) -> ReachedTime | None:
-    text = properties.get(name)
-    if not text:
-        return None
-    what, remedy = "time of a position", "remove it, and it is not known whether deletions were missed"
-    return from_json(ReachedTime, text, f"topic {topic}: property {name}", what, remedy)
-
-
-def _read_mark(topic: str, properties: Mapping[str, str], name: str) -> Uncleanable | None:
-    text = properties.get(name)
-    if not text:
-        return None
-    what, remedy = "mark of a failed clean", "remove it, and the log is tried again"
-    return from_json(Uncleanable, text, f"topic {topic}: property {name}", what, remedy)
 
 
 def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:
