@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.conditions import Evidence, Sighting, Thresholds
 from keptlog.passes.observer import Overview
@@ -39,6 +41,13 @@ class HomeSeen(NamedTuple):
     """Null if the catalog did not answer."""
     lags: LagScan | None = None
     """Null where no topic has a broker, or nobody could ask."""
+
+
+def tell_no_topics(home: Path, seen: HomeSeen) -> None:
+    """Say on stderr that a home has no topic, if that is known: it may be another one that is meant."""
+    overview = seen.overview
+    if overview and not (overview.locations or overview.unreadable or overview.behind):
+        click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
 
 
 @dataclass

@@ -20,10 +20,11 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from keptlog.cli.home_look import HomeLook, HomeSeen
+from keptlog.cli.home_look import HomeLook, HomeSeen, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms
 from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, first_line
+from keptlog.home import monotonic_ms
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.conditions import Sighting, Thresholds
 from keptlog.log.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition
@@ -80,7 +81,7 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     store = unopened_store()
-    looks = _Looks(store.broker_settings, Observer(store, _monotonic_ms).look, max_series)
+    looks = _Looks(store.broker_settings, Observer(store, monotonic_ms).look, max_series)
     shown = Shown(looks.families())
     try:
         server, _ = start_http_server(port, host, shown.registry)
@@ -150,20 +151,18 @@ class _Looks:
 
     def families(self) -> list[Metric]:
         """Look once; what can't be had is told on stderr, and has no number."""
-        now_ms, began_ms = clock_ms(), _monotonic_ms()
+        now_ms, began_ms = clock_ms(), monotonic_ms()
         try:
             seen = self._looking.look(now_ms)
         except KeptlogError as error:
             click.echo(f"keptlog: {first_line(error)}", err=True)
             seen = HomeSeen(Sighting(now_ms))
-        if seen.overview and not (seen.overview.locations or seen.overview.unreadable or seen.overview.behind):
-            home = self._looking.home
-            click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
+        tell_no_topics(self._looking.home, seen)
         look = Look(
             str(self._looking.home),
             seen.sighting,
             _logs(seen.overview) if seen.overview else None,
-            _monotonic_ms() - began_ms,
+            monotonic_ms() - began_ms,
             BrokerConfig.of(self.broker_settings).log_cleaner_enable,
             _lags(seen.lags) if seen.lags else {},
             [Tick(each.sensors, each.at_ms) for each in last_ticks(self._looking.home) or ()],
@@ -201,7 +200,3 @@ def _metric(family: Family) -> Metric:
     for values, number in family.rows:
         metric.add_metric(values, number)
     return metric
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

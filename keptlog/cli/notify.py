@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.home_look import HomeLook
+from keptlog.cli.home_look import HomeLook, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
+from keptlog.home import monotonic_ms
 from keptlog.log.conditions import KnownCondition, Sighting, Thresholds
 from keptlog.log.iso_time import iso_time
 from keptlog.notify.adapters import adapters_of
@@ -59,7 +60,7 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
     if once + dry_run + is_test > 1:
         raise InvalidConfig("--once, --dry-run and --test: take one of them")
     settings = notify_settings(os.environ)
-    watch = Watch(home_path(), settings, lambda: time.monotonic_ns() // 1_000_000)
+    watch = Watch(home_path(), settings, monotonic_ms)
     if dry_run:
         _show(watch, as_json=as_json)
         return
@@ -140,8 +141,7 @@ def _try(watch: Watch, *, as_json: bool) -> None:
 def _look(home: Path, limits: Thresholds, now_ms: int) -> Sighting:
     """All that can be seen without Dagster."""
     seen = HomeLook(home, limits, lambda at_ms: observe(unopened_store(), now_ms=at_ms)).look(now_ms)
-    if seen.overview and not (seen.overview.locations or seen.overview.unreadable):
-        click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
+    tell_no_topics(home, seen)
     return seen.sighting
 
 
