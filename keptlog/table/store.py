@@ -89,7 +89,7 @@ class LogStore:
         self._new_id = new_id
         self._sleep = sleep
         self._live_files = LiveFiles()
-        self._table_look = TableLook(self._live_files)
+        self._table_look = TableLook()
         self._cache = cache
         self._locations = LocationLook(catalog)
         self.seal: Seal | None = None  # takes receipts into their chain

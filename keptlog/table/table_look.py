@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pyiceberg.table import Table
 
 from keptlog.table.lineage import require_own
-from keptlog.table.live_files import LiveFiles, segments_of
+from keptlog.table.live_files import LiveSegments
 from keptlog.table.logs import StoredTopic
 from keptlog.table.superseded import SupersededFiles
 
@@ -16,7 +16,7 @@ from keptlog.table.superseded import SupersededFiles
 class TableLook:
     """Looks at tables, and remembers the manifests that it has read."""
 
-    live_files: LiveFiles
+    live_segments: LiveSegments = field(default_factory=LiveSegments)
     superseded_files: SupersededFiles = field(default_factory=SupersededFiles)
 
     def at(self, table: Table) -> StoredTopic:
@@ -26,6 +26,6 @@ class TableLook:
             LogCorrupt: it can't be read, or its snapshot is not the one that its state belongs to.
         """
         require_own(table)
-        segments = segments_of(self.live_files.of(table))
+        segments = self.live_segments.of(table)
         held = self.superseded_files.of(table)
         return StoredTopic(table.name()[-1], table.metadata_location, table.properties, segments, held)

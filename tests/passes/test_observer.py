@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestEntry, ManifestFile
 
 from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.observer import READING_MS, Observer, Overview, observe
+from keptlog.table import live_files
 from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
@@ -122,3 +126,30 @@ def test_a_storage_that_does_not_answer_for_one_topic_costs_that_one_and_for_all
     unreachable |= {"a", "c"}
     with pytest.raises(StorageUnavailable, match="does not answer"):
         Observer(store, lambda: 0).look(NOW_MS)
+
+
+def test_who_looks_again_and_again_holds_no_manifest_entry(store: LogStore) -> None:
+    """They are five times as large as the segments that were read from them: 1.6 GB for 100,000 logs."""
+    gc.collect()
+    held_before = {id(each) for each in gc.get_objects() if isinstance(each, ManifestEntry)}
+    observer = Observer(store, lambda: 0)
+    assert names(observer.look(NOW_MS)) == ["a-0", "b-0", "c-0"]
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, ManifestEntry) and id(each) not in held_before]
+
+
+def test_a_manifest_that_was_read_is_not_read_again(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store._cache = None  # so that the table is looked at
+    observer = Observer(store, lambda: 0)
+    observer.look(NOW_MS)
+    append(store, "b")
+    read: list[str] = []
+    really = live_files.entries_of
+
+    def told(topic: str, manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
+        read.append(topic)
+        return really(topic, manifest, io)
+
+    monkeypatch.setattr(live_files, "entries_of", told)
+    assert [log.log_end_offset for log in observer.look(NOW_MS).logs] == [2, 3, 2]
+    assert read == ["b"]

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyiceberg.table import Table
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.file_metrics import LiveFile
-from keptlog.table.live_files import LiveFiles
+from keptlog.table import live_files
 from keptlog.table.store import LogStore
 from tests.logs import open_store
 
@@ -27,17 +27,17 @@ def overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogStore:
     """A store under whose first look another one appends and purges."""
     open_store(tmp_path).create_topic(TOPIC, 1, {"cleanup.policy": "compact", "file.delete.delay.ms": "0"})
     open_store(tmp_path).append(TOPIC, [RECORD], new_id(), wall_clock_ms())
-    really, looks = LiveFiles.of, [0]
+    really, looks = live_files.manifests_of, [0]
 
-    def of(files: LiveFiles, table: Table, snapshot: Snapshot | None = None) -> dict[int, list[LiveFile]]:
+    def overtaken(topic: str, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
         looks[0] += 1
         if looks[0] == 1:
             other = open_store(tmp_path)
             other.append(TOPIC, [RECORD], new_id(), wall_clock_ms())
             assert other.purge(TOPIC, wall_clock_ms() + 1).deleted_metadata
-        return really(files, table, snapshot)
+        return really(topic, snapshot, io)
 
-    monkeypatch.setattr(LiveFiles, "of", of)
+    monkeypatch.setattr(live_files, "manifests_of", overtaken)
     return open_store(tmp_path)
 
 
