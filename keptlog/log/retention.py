@@ -66,6 +66,8 @@ class Retention:
 
 def retention_of(log: Log, now_ms: int, *, high_watermark: int | None = None) -> Retention:
     """Which segments of a log go at ``now_ms``. Only what lies below ``high_watermark`` may, by default the log end."""
+    if not log.config.has_retention and (not log.segments or log.segments[0].last_offset >= log.log_start_offset):
+        return Retention((), log.log_start_offset)  # nearly every log of a home is looked at for nothing
     high_watermark = log.log_end_offset if high_watermark is None else high_watermark
     ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
     deletable = [s for s, _ in takewhile(lambda pair: pair[1] <= high_watermark, zip(log.segments, ends, strict=False))]
@@ -81,6 +83,8 @@ def retention_of(log: Log, now_ms: int, *, high_watermark: int | None = None) ->
 
 def why_unsettled(log: Log, now_ms: int) -> str | None:
     """Why segments stay that are old by what this machine's broker settings say; null if there are none."""
+    if not log.config.has_retention or not log.config.unsettled:
+        return None
     settled = replace(log, config=replace(log.config, unsettled=()))
     if len(retention_of(settled, now_ms).old) == len(retention_of(log, now_ms).old):
         return None
