@@ -21,7 +21,8 @@ from pydantic import Field
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_master, spark_settings
-from keptlog.spark.connect import require_server, without_secrets
+from keptlog.spark.connect import without_secrets
+from keptlog.spark.master import require_answer
 from keptlog.spark.session import session_settings, start_session, starting
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ def spark_resource(master: str | None = None) -> SparkResource:
 
 
 def why_spark_is_down(spark: LazyPySparkResource, home: Path) -> str | None:
-    """Why the Spark server that runs use can't be reached; null if it answers, or if each run starts its own Spark."""
+    """Why the Spark that runs use can't be had; null if its address answers, or if each run starts its own Spark."""
     try:
-        require_server(_with_home(spark, home).settings().get("spark.remote"))
+        settings = _with_home(spark, home).settings()
+        require_answer(settings.get("spark.remote") or settings["spark.master"])
     except (StorageUnavailable, InvalidConfig) as error:
         return str(error)
     return None

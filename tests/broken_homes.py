@@ -374,6 +374,20 @@ BROKEN_HOMES = (
         mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
     ),
     BrokenHome(
+        "a Spark cluster that is gone",
+        "spark",
+        "no Spark master answers at spark://127.0.0.1:1",
+        lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "spark://127.0.0.1:1"),
+        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+    ),
+    BrokenHome(
+        "YARN without Hadoop's settings",
+        "spark",
+        "Spark's master is yarn, and no variable says where YARN is",
+        lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "yarn"),
+        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+    ),
+    BrokenHome(
         "an old Java",
         "spark",
         "is Java 11, and Spark needs 17: install Java 17",

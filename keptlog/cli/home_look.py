@@ -3,7 +3,7 @@
     logs        from the catalog, or from what was remembered of it (``keptlog.passes.observer``)
     checks      what verify has left in the home
     brokers     where topics are ingested from
-    Spark       whether the server that runs use answers
+    Spark       whether the server or cluster that runs use answers
     sensors     when they ticked last
 
 Each of them may not answer, and costs only itself.
@@ -15,6 +15,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,42 +52,14 @@ def tell_no_topics(home: Path, seen: HomeSeen) -> None:
 
 
 @dataclass
-class HomeLook:
-    """Looks at a home, once or again and again; ``observe`` looks at its logs."""
+class Brokers:
+    """The clusters that a home's topics are ingested from, asked once or again and again."""
 
     home: Path
-    limits: Thresholds
-    observe: Callable[[int], Overview]
     _scanner: LagScanner | None = field(default=None, init=False)
 
-    def look(self, now_ms: int) -> HomeSeen:
-        """All that can be seen now."""
-        lags: list[LagScan] = []
-
-        def asked() -> Evidence:
-            scan = self.asked(now_ms)
-            lags.extend([scan] if scan else [])
-            return ingest_evidence(scan) if scan else Evidence()
-
-        overview = None
-        try:
-            self._require_catalog()
-            overview = self.observe(now_ms)
-        except StorageUnavailable as error:
-            sighting = without_catalog(error, now_ms)
-        else:
-            sighting = home_sighting(self.home, overview, self.limits, asked)
-        sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
-        sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
-        return HomeSeen(sighting, overview, lags[0] if lags else None)
-
-    def _require_catalog(self) -> None:
-        """That a home has lost its catalog is no look at a home without topics; one that is not made yet is."""
-        with contextlib.suppress(InvalidConfig):
-            require_home(self.home)
-
-    def asked(self, now_ms: int) -> LagScan | None:
-        """What brokers say of the topics that are ingested from them; null where none can be asked."""
+    def scan(self, now_ms: int) -> LagScan | None:
+        """What they say of the topics; null where none can be asked."""
         try:
             # They take long to import, and confluent_kafka may not be there.
             from keptlog.home import client_settings, open_home  # noqa: PLC0415
@@ -99,23 +72,63 @@ class HomeLook:
             _logger.warning("whether ingests are stopped is not known: %s", first_line(error))
             return None
 
+    def evidence(self, now_ms: int) -> Evidence:
+        """What ingests have stopped at; nothing where no broker can be asked."""
+        return _evidence_of(self.scan(now_ms))
+
+
+@dataclass
+class HomeLook:
+    """Looks at a home, once or again and again; ``observe`` looks at its logs."""
+
+    home: Path
+    limits: Thresholds
+    observe: Callable[[int], Overview]
+
+    def look(self, now_ms: int) -> HomeSeen:
+        """All that can be seen now."""
+        lags: LagScan | None = None
+
+        def asked() -> Evidence:
+            nonlocal lags
+            lags = self._brokers.scan(now_ms)
+            return _evidence_of(lags)
+
+        overview = None
+        try:
+            self._require_catalog()
+            overview = self.observe(now_ms)
+        except StorageUnavailable as error:
+            sighting = without_catalog(error, now_ms)
+        else:
+            sighting = home_sighting(self.home, overview, self.limits, asked)
+        sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
+        sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
+        return HomeSeen(sighting, overview, lags)
+
+    @cached_property
+    def _brokers(self) -> Brokers:
+        return Brokers(self.home)
+
+    def _require_catalog(self) -> None:
+        """That a home has lost its catalog is no look at a home without topics; one that is not made yet is."""
+        with contextlib.suppress(InvalidConfig):
+            require_home(self.home)
+
+
+def _evidence_of(scan: LagScan | None) -> Evidence:
+    return ingest_evidence(scan) if scan else Evidence()
+
 
 def _why_spark_is_down(home: Path) -> str | None:
-    """Why the Spark Connect server that runs use can't be reached; null if none is used, or it answers."""
-    settings = spark_settings(home)
+    """Why the Spark that runs use can't be had; null if its address answers, or each process starts its own."""
     try:
+        settings = spark_settings(home)
         master = spark_master() or settings.get("spark.remote") or settings.get("spark.master")
-        if not (master or "").startswith("sc://"):
-            return None
-        from keptlog.spark.connect import require_server  # noqa: PLC0415  # it imports PySpark
+        if master:
+            from keptlog.spark.master import require_answer  # noqa: PLC0415  # it imports PySpark
 
-        require_server(master)
+            require_answer(master)
     except (StorageUnavailable, InvalidConfig) as error:
         return str(error)
     return None
-
-
-def brokers_asked(home: Path, seen: Overview) -> Evidence:
-    """What ingests have stopped at, asked of the brokers once; nothing where none can be asked."""
-    scan = HomeLook(home, Thresholds(), lambda _now_ms: seen).asked(seen.now_ms)
-    return ingest_evidence(scan) if scan else Evidence()

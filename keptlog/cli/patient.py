@@ -7,7 +7,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from keptlog.cli.home_look import brokers_asked
+from keptlog.cli.home_look import Brokers
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.conditions import Sighting, Thresholds
@@ -54,7 +54,7 @@ def _sighting(home: Path, seen: Overview) -> Sighting:
         limits = notify_settings(os.environ).thresholds
     except InvalidConfig:  # which is told of the settings
         limits = Thresholds()
-    sighting = home_sighting(home, seen, limits, lambda: brokers_asked(home, seen))
+    sighting = home_sighting(home, seen, limits, lambda: Brokers(home).evidence(seen.now_ms))
     return sighting.with_evidence(tick_evidence(home, seen.now_ms, limits))
 
 

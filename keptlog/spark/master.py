@@ -4,7 +4,7 @@
     spark://HOST:PORT,HOST:PORT        a standalone cluster          does one of its masters listen?
     yarn                               as Hadoop's files say         does a variable name their folder?
     k8s://HOST:PORT                    Kubernetes                    Spark asks: perhaps there is a proxy between
-    sc://HOST:PORT/;token=…            a Connect server              ``connect`` asks it
+    sc://HOST:PORT/;token=…            a Connect server              does it listen?
 
 Spark itself takes a minute and 130 lines for the same. What people are told shows no token.
 """
@@ -18,9 +18,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.spark.connect import without_secrets
+from keptlog.spark.connect import require_server, without_secrets
 
 _CONNECT_SECONDS = 5
+_STANDALONE = "spark://"
 _LOCAL = re.compile(r"local(\[\s*([1-9]\d*|\*)\s*(,\s*\d+\s*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
 _HADOOP_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _FORMS = "local[*], local[4], spark://HOST:7077, yarn, k8s://HOST:PORT or sc://HOST:15002"
@@ -38,6 +39,21 @@ def require_form(master: str) -> None:
         raise InvalidConfig(f"{shown!r} is no address of Spark's, {why}: let {_SOURCES}, be {_FORMS}")
 
 
+def require_answer(master: str) -> None:
+    """See that an address is one of Spark's, and that somebody listens there, for whoever starts no Java himself.
+
+    What only the process needs that starts Java, as Hadoop's variables, is not looked at.
+
+    Raises:
+        InvalidConfig: it is no address of Spark's.
+        StorageUnavailable: nobody listens.
+    """
+    require_form(master)
+    require_server(master)
+    if master.startswith(_STANDALONE):
+        _require_listener(master)
+
+
 def require_way_there(master: str, environment: Mapping[str, str]) -> None:
     """See that Java would find what is at an address that ``require_form`` has passed.
 
@@ -47,7 +63,7 @@ def require_way_there(master: str, environment: Mapping[str, str]) -> None:
     """
     if master == "yarn":
         _require_hadoop(environment)
-    if master.startswith("spark://"):
+    if master.startswith(_STANDALONE):
         _require_listener(master)
 
 
@@ -100,7 +116,7 @@ def _require_hadoop(environment: Mapping[str, str]) -> None:
 
 def _require_listener(master: str) -> None:
     refused = []
-    for text in master.removeprefix("spark://").split(","):
+    for text in master.removeprefix(_STANDALONE).split(","):
         try:
             socket.create_connection(_place(text) or ("", 0), timeout=_CONNECT_SECONDS).close()
         except OSError as error:

@@ -1,7 +1,8 @@
 """Whether a Spark could be had, for whoever has nothing to do for it: ``keptlog doctor``.
 
-Where each process starts its own Spark, it is looked whether there is a Java for it, and none is started. A Connect
-server is asked: it answers, is of this version, and its workers have what keptlog needs.
+Where each process starts its own Spark, doctor looks for a Java and starts none. It also looks for the cluster that
+such a process would join. A Connect server is asked: it answers, is of this version, and its workers have what keptlog
+needs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyspark
 
 from keptlog.errors import InvalidConfig
 from keptlog.spark.connect import place_of
+from keptlog.spark.master import require_way_there
 from keptlog.spark.readiness import make_ready
 from keptlog.spark.session import session_settings, start_session
 
@@ -28,12 +30,15 @@ def require_spark(master: str | None, extra: Mapping[str, str]) -> None:
     """See that Spark can be had; ``master`` and ``extra`` as ``session_settings`` takes them.
 
     Raises:
-        InvalidConfig: Java is missing or too old, a setting is refused, or a server is of another version.
+        InvalidConfig: Java is missing or too old, a setting is refused, YARN's configuration is not there, or a server
+            is of another version.
         StorageUnavailable: nobody answers.
     """
-    remote = session_settings(master, extra).get("spark.remote")
+    settings = session_settings(master, extra)
+    remote = settings.get("spark.remote")
     if remote is None:
         require_java(os.environ)
+        require_way_there(settings["spark.master"], os.environ)
         return
     session = start_session(master, extra)
     there, here = session.version, pyspark.__version__

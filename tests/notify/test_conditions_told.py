@@ -141,6 +141,23 @@ def test_a_spark_server_whose_address_is_kept_in_a_file_is_told_too(
     assert "planted-connect-token" not in json.dumps(posts.posts)
 
 
+def test_spark_settings_that_nobody_can_read_cost_only_themselves(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    scene.break_log()
+    (scene.home / "spark.properties").write_text("executors 3\n")
+    outcomes = [scene.notify() for _ in range(2)]
+    assert [(each.code, each.err) for each in outcomes] == [(0, "")] * 2
+    assert sorted(told(posts)) == [("began", "spark", "all topics"), ("began", "uncleanable", "users-0")]
+    assert "spark.properties line 1 is not spark.name=value" in json.dumps(posts.posts)
+
+
+def test_a_spark_cluster_that_is_gone_is_told(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    scene.environment.setenv("KEPTLOG_SPARK_MASTER", "spark://127.0.0.1:1")
+    assert [scene.notify().code for _ in range(2)] == [0, 0]
+    assert told(posts) == [("began", "spark", "all topics")]
+
+
 def test_what_an_ingest_stopped_at_is_told(scene: Scene, posts: HttpInbox) -> None:
     """The topic here has more than the broker's: somebody has made that anew."""
     with mock_broker() as broker:
