@@ -291,7 +291,7 @@ BROKEN_HOMES = (
     BrokenHome(
         "a segment is cut off",
         "files",
-        "bytes, and was written with ",
+        "bytes, not ",
         lambda broken: cut_in_half(broken.segment()),
         mend=Patched.put_back,
     ),

@@ -24,7 +24,7 @@ def obstacles_of(store: LogStore, assessment: Assessment) -> tuple[tuple[str, ..
     full = (room,) if room else ()
     try:
         with reaching(f"files of {assessment.log.topic_partition} can't be listed"):
-            return (*wrong_in_storage(store, assessment.log), *full), []
+            return (*map(str, wrong_in_storage(store, assessment.log)), *full), []
     except KeptlogError as error:
         return full, [str(error)]
 

@@ -98,7 +98,7 @@ def _damaged(seen: Overview) -> dict[str, LogCorrupt]:
         now = unopened_store().observe(name.topic).logs[name.partition]
         if still := still_wrong(seen_wrong, now):
             more = f"; and {len(still) - 1} more" if len(still) > 1 else ""
-            found[str(name)] = LogCorrupt(still[0] + more)
+            found[str(name)] = LogCorrupt(f"{still[0]}{more}")
     return found
 
 

@@ -16,6 +16,7 @@ from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.iso_time import iso_time
 from keptlog.log.problem import Problem
 from keptlog.log.segment import Log, total_bytes
+from keptlog.log.stored_files import MENDING, WrongFile
 
 _MINUTE_MS = 60_000
 _CLOCKS_DIFFER_MS = _MINUTE_MS
@@ -66,22 +67,12 @@ _TODO_BY_ACTION = {
 }
 
 
-def file_problems(topic: str, missing: Iterable[str], of_other_length: Iterable[tuple[str, int, int]]) -> list[Problem]:
+def file_problems(topic: str, wrong: Iterable[WrongFile]) -> list[Problem]:
     """Live files that are not in storage, or are not as long as they were written."""
-    put_back = "put it back from a copy of the storage; no command can make it anew"
-    told = [
-        Problem(topic, f"live file {path} is missing from storage", "something else than keptlog deleted it", put_back)
-        for path in missing
-    ]
-    return told + [
-        Problem(
-            topic,
-            f"live file {path} has {counted(length, 'byte')}, and was written with {written}",
-            "it was cut off, by a copy that did not finish or a disk that was full, or written over",
-            put_back,
-        )
-        for path, written, length in of_other_length
-    ]
+    lost = "something else than keptlog deleted it"
+    cut_off = "it was cut off, by a copy that did not finish or a disk that was full, or written over"
+    todo = f"{MENDING}; no command can make it anew"
+    return [Problem(topic, each.what, lost if each.is_missing else cut_off, todo) for each in wrong]
 
 
 def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:

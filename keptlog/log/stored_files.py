@@ -9,26 +9,48 @@ A clean of such a log fails, and so does every reader. What is inside of a file 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from keptlog.log.segment import Log, Segment
 
 MENDING = "put the file back from a copy of the storage"
 
 
-def wrong_files(log: Log, size_of: Callable[[str], int | None]) -> dict[str, str]:
-    """Path to what is wrong with it, in one sentence; ``size_of`` says how many bytes a path has, null if it is gone.
+@dataclass(frozen=True, slots=True)
+class WrongFile:
+    """A live file that is not in storage as the table says."""
+
+    path: str
+    what: str
+    """What is wrong with it, in one clause."""
+    is_missing: bool
+    """Else it has another length."""
+
+    def __str__(self) -> str:
+        return f"{self.what}; {MENDING}"
+
+
+def live_paths(log: Log) -> list[str]:
+    """The files that a log consists of."""
+    return [segment.path for segment in log.segments] + ([log.watermarks_path] if log.watermarks_path else [])
+
+
+def wrong_files(log: Log, size_of: Callable[[str], int | None]) -> list[WrongFile]:
+    """What is wrong with a log's files; ``size_of`` says how many bytes a path has, null if it is gone.
 
     Of a file of watermarks the table keeps no size: it may only be missing.
     """
-    found: dict[str, str] = {}
+    found: list[WrongFile] = []
     for segment in log.segments:
         size_bytes = size_of(segment.path)
         if size_bytes is None:
-            found[segment.path] = missing(log, segment_name(segment))
+            found.append(WrongFile(segment.path, _missing(log, segment_name(segment)), is_missing=True))
         elif size_bytes != segment.size_bytes:
-            found[segment.path] = damaged_text(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")
+            what = _damaged(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")
+            found.append(WrongFile(segment.path, what, is_missing=False))
     if log.watermarks_path and size_of(log.watermarks_path) is None:
-        found[log.watermarks_path] = missing(log, watermarks_name(log.watermarks_path))
+        what = _missing(log, watermarks_name(log.watermarks_path))
+        found.append(WrongFile(log.watermarks_path, what, is_missing=True))
     return found
 
 
@@ -44,9 +66,17 @@ def watermarks_name(path: str) -> str:
 
 def missing(log: Log, what: str) -> str:
     """One sentence on a file that is lost."""
-    return f"{log.topic_partition}: {what} is missing from storage though the table lists it; {MENDING}"
+    return f"{_missing(log, what)}; {MENDING}"
 
 
 def damaged_text(path: str, what: str) -> str:
     """One sentence on a file that is not as it was written; ``what`` says how that shows, and has it as subject."""
-    return f"{path} {what}: it is damaged; {MENDING}"
+    return f"{_damaged(path, what)}; {MENDING}"
+
+
+def _missing(log: Log, what: str) -> str:
+    return f"{log.topic_partition}: {what} is missing from storage though the table lists it"
+
+
+def _damaged(path: str, what: str) -> str:
+    return f"{path} {what}: it is damaged"

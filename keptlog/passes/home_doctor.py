@@ -295,7 +295,7 @@ def _formats(patient: Patient) -> Iterator[Problem]:
 
 def _files(patient: Patient) -> Iterator[Problem]:
     for each in patient.seen:
-        yield from file_problems(each.topic, each.missing, each.of_other_length)
+        yield from file_problems(each.topic, each.wrong_files)
 
 
 def _history(patient: Patient) -> Iterator[Problem]:

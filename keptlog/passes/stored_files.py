@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.stored_files import wrong_files
+from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 
-def wrong_in_storage(store: LogStore, log: Log) -> list[str]:
-    """What is wrong with the files of a log that is not cleaned meanwhile, a sentence each.
+def wrong_in_storage(store: LogStore, log: Log) -> list[WrongFile]:
+    """What is wrong with the files of a log that is not cleaned meanwhile.
 
     Raises:
         OSError, KeptlogError: the storage can't be listed.
     """
-    paths = [segment.path for segment in log.segments] + ([log.watermarks_path] if log.watermarks_path else [])
     sizes: dict[str, int] = {}
-    for folder in sorted({path.rpartition("/")[0] for path in paths}):
+    for folder in sorted({path.rpartition("/")[0] for path in live_paths(log)}):
         sizes |= {_plain(each.path): each.size_bytes for each in store.files.list(folder)}
     wrong = wrong_files(log, lambda path: sizes.get(_plain(path)))
     if not wrong:
@@ -39,17 +38,17 @@ def wrong_in_storage(store: LogStore, log: Log) -> list[str]:
     return still_wrong(wrong, store.observe(topic).logs[partition])
 
 
-def wrong_on_disk(logs: Iterable[Log]) -> dict[TopicPartition, dict[str, str]]:
-    """Topic-partition to path to what is wrong, of logs whose files lie on a disk of this machine."""
+def wrong_on_disk(logs: Iterable[Log]) -> dict[TopicPartition, list[WrongFile]]:
+    """Topic-partition to what is wrong with its files, of logs that lie on a disk of this machine."""
     here = (log for log in logs if log.segments and _on_disk(log.segments[0].path))
     found = {log.topic_partition: wrong_files(log, _size_on_disk) for log in here}
     return {name: wrong for name, wrong in found.items() if wrong}
 
 
-def still_wrong(wrong: Mapping[str, str], now: Log) -> list[str]:
+def still_wrong(wrong: Iterable[WrongFile], now: Log) -> list[WrongFile]:
     """What is left of it in the log as it is now: who replaced and purged a file meanwhile has done no harm."""
-    live = {segment.path for segment in now.segments} | {now.watermarks_path}
-    return [what for path, what in wrong.items() if path in live]
+    live = set(live_paths(now))
+    return [each for each in wrong if each.path in live]
 
 
 def no_room(log: Log, sections: Sections) -> str | None:

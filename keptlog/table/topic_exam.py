@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log
+from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
 from keptlog.table.ahead import spared_references
 from keptlog.table.format import FormatVersion, format_of
@@ -31,10 +32,7 @@ class TopicExam:
     format: FormatVersion
     newest_change_ms: int
     """The time of its newest commit, by the clock of whoever made it."""
-    missing: tuple[str, ...]
-    """Live files that are not in storage."""
-    of_other_length: tuple[tuple[str, int, int], ...]
-    """Live files with the length that the table tells, and the one that they have, in bytes."""
+    wrong_files: tuple[WrongFile, ...]
     ahead: str | None
     """Why the storage is taken to know more than the catalog; null if it does not."""
 
@@ -50,38 +48,29 @@ def examined(store: LogStore, topic: str) -> TopicExam:
         # Listed first: what is committed meanwhile is no sign of another catalog.
         stored = list(store.files.list(location))
         table, logs = store.load_table(topic), store.logs(topic)
-        missing, of_other_length = _compared(store, logs, stored)
-        if missing or of_other_length:
+        wrong = _compared(store, logs, stored)
+        if wrong:
             # A clean and a purge may have come between the two: what counts is what the table names now.
-            missing, of_other_length = _compared(store, logs := store.logs(topic), stored)
+            wrong = _compared(store, logs := store.logs(topic), stored)
         return TopicExam(
             topic,
             tuple(logs),
             format_of(topic, table.properties),
             newest_change_ms(table.metadata),
-            tuple(missing),
-            tuple(of_other_length),
+            tuple(wrong),
             _why_ahead(table, [each.path for each in stored]),
         )
 
 
-def _compared(
-    store: LogStore, logs: Sequence[Log], stored: Sequence[StoredFile]
-) -> tuple[list[str], list[tuple[str, int, int]]]:
-    """The live files that are not there, and those of another length."""
+def _compared(store: LogStore, logs: Sequence[Log], stored: Sequence[StoredFile]) -> list[WrongFile]:
     forms = comparable_forms(each.path for each in stored)
     lengths = {forms[each.path]: each.size_bytes for each in stored}
-    live: dict[str, int | None] = {each.path: each.size_bytes for log in logs for each in log.segments}
-    live |= {log.watermarks_path: None for log in logs if log.watermarks_path}
-    there = {path: lengths.get(form) for path, form in comparable_forms(live).items()}
+    live = comparable_forms(path for log in logs for path in live_paths(log))
+    sizes = {path: lengths.get(form) for path, form in live.items()}
+    wrong = [found for log in logs for found in wrong_files(log, sizes.get)]
     # What was written after the list was made, or lies elsewhere, is asked for by its name.
-    missing = store.files.missing([path for path, length in there.items() if length is None])
-    cut = [
-        (path, told, length)
-        for path, told in live.items()
-        if told is not None and (length := there[path]) is not None and length != told
-    ]
-    return missing, cut
+    gone = set(store.files.missing([each.path for each in wrong if each.is_missing]))
+    return [each for each in wrong if not each.is_missing or each.path in gone]
 
 
 def _why_ahead(table: Table, stored: Sequence[str]) -> str | None:
