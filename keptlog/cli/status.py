@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,14 +26,17 @@ from keptlog.cli.output import (
     print_json,
     print_table,
     require_topics_here,
+    tell_wrong,
 )
 from keptlog.errors import LogCorrupt
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
 from keptlog.log.plan import why_off
 from keptlog.log.segment import total_bytes
 from keptlog.log.units import duration, glance, size
+from keptlog.notify.checks import broken_checks
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.observer import Overview, observe
 from keptlog.passes.stored_files import still_wrong, wrong_on_disk
@@ -50,9 +54,10 @@ if TYPE_CHECKING:
 def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.
 
-    What holds superseded bytes past their deadline, as far as tables tell, is named, and ends in exit code 1; verify
-    looks at the storage too. So is a file that is missing, or has another size than its table says, on a disk; of an
-    object store explain and verify say it.
+    It ends in exit code 1 if something is wrong, and names it. That may be superseded bytes that are held past their
+    deadline, as far as tables tell. It may be a file on a disk that is missing or has another size than its table says.
+    Or it may be what verify has found broken, and has not seen whole since. Of an object store, explain and verify look
+    at the files.
     """
     store = unopened_store()
     require_topics_here()
@@ -60,7 +65,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     refuse_unknown(seen.unreadable)
     assessments = seen.assessments
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
-    damaged = {} if store.read_only else _damaged(seen)
+    damaged, broken = {} if store.read_only else _damaged(seen), _broken(home_path(), seen)
     metrics = cleaner_metrics(assessments, seen.last_passes, seen.erasures, seen.now_ms).to_dict()
     broker = BrokerConfig.of(store.broker_settings)
     off_reason = next((why for each in assessments if (why := why_off(each.log, broker))), None)
@@ -69,7 +74,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
         state = {"holders": holders_json(all_holders(seen)), "read_only": store.read_only}
         off = {"cleaner_disabled": off_reason, "damaged": {name: str(error) for name, error in damaged.items()}}
-        print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off, failed)
+        checks = {"broken": {each.subject: each.text for each in broken}}
+        print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed)
     else:
         print_table([_shown(_status_row(each), each, seen.now_ms) for each in assessments], empty=no_topics(failed))
         if off_reason:
@@ -86,9 +92,27 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         click.echo(f"keptlog: {store.read_only}", err=True)
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
     tell_late(late)
+    _tell_broken(broken)
     exit_if_failed({**failed, **damaged})
-    if store.read_only or late:
+    if store.read_only or late or broken:
         sys.exit(EXIT_FAILED)
+
+
+def _broken(home: Path, seen: Overview) -> list[Condition]:
+    """What verify has found broken in these logs, and has not seen whole since."""
+    topic_of = {name: each.log.topic_partition.topic for each in seen.assessments for name in _names(each)}
+    found = (broken_checks(home) or {}).items()
+    return [check_condition(name, topic_of[name], problems) for name, problems in found if name in topic_of]
+
+
+def _tell_broken(broken: Sequence[Condition]) -> None:
+    for each in broken:
+        tell_wrong(each.text)
+
+
+def _names(assessment: Assessment) -> tuple[str, str]:
+    name = assessment.log.topic_partition
+    return name.topic, str(name)
 
 
 def _damaged(seen: Overview) -> dict[str, LogCorrupt]:

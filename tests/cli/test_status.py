@@ -15,6 +15,7 @@ from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
+from keptlog.notify.checks import leave_checks
 from keptlog.table.embedded import embedded_locations
 from keptlog.table.mark import Failure
 from tests.cli.conftest import Run
@@ -155,6 +156,19 @@ def test_a_home_of_which_no_topic_can_be_read_is_not_said_to_have_none(keptlog: 
     assert told.code == 1
     assert "no topics in" not in told.out
     assert "orders: topic orders: property log.p0.last-pass='nonsense' is no record of a clean" in told.err
+
+
+def test_what_verify_has_found_broken_is_told_until_it_is_whole(keptlog: Run, topics: Path) -> None:
+    leave_checks(topics, {"orders-0": {"G1": "offset 3 is gone"}, "gone-0": {"G1": "of a topic that is gone"}})
+    told = keptlog("status")
+    assert (told.code, told.err) == (1, "keptlog: verify found orders-0 broken: G1: offset 3 is gone\n")
+    assert "users-1" in told.out
+    assert keptlog("status", "--json").json["broken"] == {
+        "orders-0": "verify found orders-0 broken: G1: offset 3 is gone"
+    }
+    assert keptlog("status", "users").code == 0
+    assert keptlog("verify").code == 0
+    assert (keptlog("status").code, keptlog("status").err) == (0, "")
 
 
 def set_property(topic: str, name: str, value: str) -> None:

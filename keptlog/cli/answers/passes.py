@@ -142,6 +142,8 @@ class StatusForm(TypedDict):
     cleaner_disabled: str | None
     damaged: dict[str, str]
     """What is wrong with files on the disk, by topic-partition."""
+    broken: dict[str, str]
+    """What verify has found broken and not seen whole since, by topic-partition or topic."""
 
 
 class CountsForm(TypedDict):
