@@ -21,7 +21,15 @@ import click
 from keptlog.cli.arrow_alone import spare_pandas
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
-from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_STOPPED, begin_answer, print_json_error, tell_wrong
+from keptlog.cli.output import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    EXIT_STOPPED,
+    begin_answer,
+    print_json_error,
+    require_topics_here,
+    tell_wrong,
+)
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 
@@ -144,10 +152,10 @@ def main() -> None:
         _fail(error.format_message(), EXIT_BAD_INPUT, error)
     except (click.Abort, KeyboardInterrupt) as error:
         _fail("stopped; nothing is lost, uncommitted work will be swept by a purge", EXIT_STOPPED, error, Action.RETRY)
-    except (InvalidConfig, InvalidRecord, UnknownTopic) as error:
-        _fail(str(error), EXIT_BAD_INPUT, error, error.action)
+    except UnknownTopic as error:
+        _refuse(_without_home() or error)
     except KeptlogError as error:
-        _fail(str(error), EXIT_FAILED, error, error.action)
+        _refuse(error)
     except ModuleNotFoundError as error:
         told = missing_extra(error)
         if told is None:
@@ -161,6 +169,20 @@ def main() -> None:
         _drop_stdout()
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}; nothing is lost, mend that and try again", EXIT_FAILED, error)
+
+
+def _without_home() -> KeptlogError | None:
+    """Why no topic is known here, if the home is not there at all."""
+    try:
+        require_topics_here()
+    except KeptlogError as error:
+        return error
+    return None
+
+
+def _refuse(error: KeptlogError) -> NoReturn:
+    is_input = isinstance(error, InvalidConfig | InvalidRecord | UnknownTopic)
+    _fail(str(error), EXIT_BAD_INPUT if is_input else EXIT_FAILED, error, error.action)
 
 
 def _drop_stdout() -> None:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.groups import HelpfulGroup
-from keptlog.cli.output import EXIT_FAILED, answer_is_no_document, json_option, print_json, print_table
+from keptlog.cli.output import (
+    EXIT_FAILED,
+    answer_is_no_document,
+    json_option,
+    print_json,
+    print_table,
+    require_topics_here,
+)
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.counted import counted
@@ -132,6 +139,7 @@ def export(folder: Path, *, as_json: bool) -> None:
 def _receipts() -> Receipts:
     from keptlog.home import open_home  # noqa: PLC0415  # who checks files has no home, and needs none
 
+    require_topics_here()
     return open_home().receipts
 
 

@@ -10,7 +10,13 @@ import pytest
 from keptlog.home import open_home
 from tests.cli.conftest import Run
 
-LOOKING = ["status", "topic list", "plan", "verify", "clean", "expire", "retain", "purge", "explain users 0"]
+LOOKING = [
+    *("status", "topic list", "plan", "verify", "clean", "expire", "retain", "purge", "explain users 0"),
+    *("topic export", "reader list", "erasure list", "erasure show r1", "erasure verify"),
+    *("receipt list", "receipt show 1", "receipt verify"),
+]
+NAMING = ["read users", "files users", "history users", "topic describe users", "topic delete users", "repair users"]
+"""Of these the topic is unknown, and why is the home."""
 NOT_THERE, LOST = 2, 1
 
 
@@ -64,7 +70,7 @@ def test_who_looks_is_told_and_nothing_is_changed(
 ) -> None:
     broken(home)
     before = _content(home.parent)
-    for command in LOOKING if code == LOST else [*LOOKING, "status --json"]:
+    for command in [*LOOKING, *NAMING] if code == LOST else [*LOOKING, *NAMING, "status --json"]:
         told = keptlog(*command.split())
         # With --json the error is a document on stdout too.
         answered = told.json.keys() if "--json" in command else told.out
