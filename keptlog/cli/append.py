@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from keptlog.cli.arguments import topic_argument
+from keptlog.cli.asking import is_piped
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity
 from keptlog.log.units import size
-from keptlog.sources.files import FileSet, Format, Reading, files_below
+from keptlog.sources.files import STDIN, FileSet, Format, Reading, files_below
 from keptlog.sources.parquet_columns import ROWS
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ class How(TypedDict):
     "paths",
     type=click.Path(exists=True, readable=True, allow_dash=True),
     multiple=True,
-    required=True,
-    help="A file, or a folder of files; - is standard input. May be repeated: all go in together, in this order.",
+    help="A file, or a folder of files; - is standard input, and so is what is piped without --file. May be repeated: "
+    "all go in together, in this order.",
 )
 @click.option(
     "--format",
@@ -97,6 +98,7 @@ def append(  # noqa: PLR0913
 
     \b
     keptlog append users --file users.jsonl --file more.jsonl.gz
+    produce-changes | keptlog append users
     keptlog append users --file export/ --column key=id --column value=document
     keptlog append users --file changes.jsonl --format debezium
     keptlog append users --file changes.jsonl --format debezium --key-field id
@@ -119,7 +121,7 @@ def append(  # noqa: PLR0913
             "--source-topic and --skip-existing are about offsets: name their column (--column offset=NAME)"
         )
     progress = progress_to_stderr(quiet=quiet)
-    files = FileSet(files_below(paths), reading, lambda each: progress(_progress(each)))
+    files = FileSet(files_below(paths or _piped()), reading, lambda each: progress(_progress(each)))
     _refuse_idle(files)
     store = open_home().store
     try:
@@ -133,6 +135,12 @@ def append(  # noqa: PLR0913
             )
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
+
+
+def _piped() -> list[str]:
+    if not is_piped():
+        raise InvalidConfig("nothing to append: name a file with --file, or pipe records into this command")
+    return [STDIN]
 
 
 def _file_ingest(

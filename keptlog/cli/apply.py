@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from keptlog.cli.asking import require_consent
 from keptlog.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAILED,
@@ -18,6 +19,7 @@ from keptlog.cli.output import (
     exit_if_failed,
     json_option,
     print_json,
+    require_topics_here,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, UnknownTopic
@@ -80,6 +82,7 @@ def export(names: Sequence[str], *, as_json: bool) -> None:
     \b
     keptlog topic export > topics.yaml
     """
+    require_topics_here()
     topics, unreadable = open_home().applier.export(names)
     if as_json:
         answer_is_no_document()
@@ -108,7 +111,7 @@ def _confirm(plan: TopicsPlan, *, is_stdin_taken: bool) -> None:
     if is_stdin_taken:
         raise InvalidConfig("standard input holds the file, so nobody can be asked: give --yes to delete topics")
     names = ", ".join(plan.deletions)
-    click.confirm(f"delete {names} and all their records for good?", abort=True, err=True)
+    require_consent(f"delete {names} and all their records for good?")
 
 
 def _print_plan(plan: TopicsPlan) -> None:

@@ -1,14 +1,21 @@
 """When a command asks before it does what can't be undone.
 
-On a terminal it asks. A script has no terminal behind its standard input; it is not asked, and goes on, because
-whoever wrote it meant it. ``--yes`` asks nowhere.
+    a purge, records below an offset     asked on a terminal; a script is not asked, and goes on
+    a topic, a key, an adoption          never without an answer: on a terminal, piped, or --yes
+
+What the first two delete has been replaced, or is named by its offset. The others take away what nobody has replaced,
+so a script says that it means it. ``--yes`` asks nowhere.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 
 import click
+
+from keptlog.errors import InvalidConfig
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask. Without a terminal nobody is asked anyhow.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
@@ -16,10 +23,42 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what wou
 
 def is_asked(*, yes: bool) -> bool:
     """Whether somebody is there to be asked, and wants to be."""
-    return not yes and sys.stdin.isatty()
+    return not yes and is_at_terminal()
+
+
+def is_at_terminal() -> bool:
+    """Whether somebody can type; standard input may be closed."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def is_piped() -> bool:
+    """Whether standard input is what another program writes, or a file: no terminal, and nothing as in cron."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
 def confirm(question: str) -> None:
     """Ask on stderr; anything but yes ends the command, and nothing was changed."""
     if not click.confirm(question, err=True):
+        raise click.Abort
+
+
+def require_consent(question: str) -> None:
+    """Ask for what is never done without an answer; a piped one counts.
+
+    Raises:
+        InvalidConfig: nobody answers.
+        click.Abort: the answer is no.
+    """
+    if is_at_terminal():
+        confirm(question)
+        return
+    answer = sys.stdin.readline() if sys.stdin else ""
+    if not answer:
+        raise InvalidConfig(f"{question} Nobody is there to be asked: give --yes")
+    click.echo(f"{question} [y/N]: {answer.strip()}", err=True)
+    if answer.strip().lower() not in {"y", "yes"}:
         raise click.Abort

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from keptlog.cli.arguments import topics_argument
+from keptlog.cli.asking import require_consent
 from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
 from keptlog.cli.groups import HelpfulGroup
@@ -20,6 +21,7 @@ from keptlog.cli.output import (
     print_table,
     progress_to_stderr,
     quiet_option,
+    require_topics_here,
     run_id_option,
 )
 from keptlog.errors import InvalidConfig
@@ -134,6 +136,7 @@ def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
     What was found out is remembered. Exit code 1 if one is overdue.
     """
     now_ms = clock_ms()
+    require_topics_here()
     _print_list(open_home().eraser.list(topics, now_ms=now_ms), now_ms, as_json=as_json)
 
 
@@ -143,6 +146,7 @@ def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
 def show(erasure_id: str, *, as_json: bool) -> None:
     """Show one erasure in all its topics: each state with its time, its bounds and the hashes of its keys."""
     now_ms = clock_ms()
+    require_topics_here()
     found = open_home().eraser.list(now_ms=now_ms)
     if not found.failed:
         from keptlog.passes.erase import refuse_unknown_ids  # noqa: PLC0415  # it comes with the catalog
@@ -171,6 +175,7 @@ def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     code 1 if a record was found, a file could not be looked through, or an erasure is overdue.
     """
     now_ms = clock_ms()
+    require_topics_here()
     found = open_home().eraser.verify(ids, now_ms=now_ms, progress=progress_to_stderr(quiet=quiet))
     rows = tuple(row for row in found.rows if not ids or row.id in ids)
     _print_list(ErasureList(rows, found.failed), now_ms, as_json=as_json)
@@ -183,7 +188,7 @@ def _confirm(proposal: ErasureProposal, *, is_stdin_taken: bool) -> None:
         return
     if is_stdin_taken:
         raise InvalidConfig("--keys - takes standard input, so nobody can be asked: give --yes")
-    click.confirm(f"erase {counted(proposal.key_count, 'key')} for good?", abort=True, err=True)
+    require_consent(f"erase {counted(proposal.key_count, 'key')} for good?")
 
 
 def _print_hashes(hashes: Sequence[str], topics: Sequence[str], *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.arguments import topic_argument
+from keptlog.cli.asking import require_consent
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
@@ -50,7 +51,7 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     checks: dict[str, list[CheckResult]] = {}
     if not dry_run:
         if adopt and not yes:
-            click.confirm(f"adopt topic {topic} as it is now, for good?", abort=True, err=True)
+            require_consent(f"adopt topic {topic} as it is now, for good?")
         checks = home.repairer.repair(proposal, new_id(), now_ms=now_ms)
     failed = [(name, each) for name, results in checks.items() for each in results if not each.passed]
     broken = [f"{name} {each.name}: {each.description}" for name, each in failed]

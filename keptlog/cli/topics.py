@@ -11,6 +11,7 @@ import click
 
 from keptlog.cli.apply import apply, export
 from keptlog.cli.arguments import config_option, topic_name_argument
+from keptlog.cli.asking import require_consent
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
     as_columns,
@@ -174,7 +175,7 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     if name not in store.being_deleted():
         store.describe_topic(name)
     if not yes:
-        click.confirm(f"delete topic {name} and all its records for good?", abort=True, err=True)
+        require_consent(f"delete topic {name} and all its records for good?")
     deletion = store.delete_topic(name, clock_ms())
     if as_json:
         print_json({"topic": name} | deletion_numbers(deletion))

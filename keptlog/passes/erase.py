@@ -42,6 +42,7 @@ from keptlog.table.state import ERASURES, read_open_erasures
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
+    from keptlog.storage.erasure_secret import LoadHasher
     from keptlog.storage.key_hash import KeyHasher
     from keptlog.table.store import LogStore
 
@@ -50,13 +51,14 @@ if TYPE_CHECKING:
 class Eraser:
     """Erases keys from the topics of one store.
 
-    ``load_hasher`` is called when keys are to be hashed or looked for, not before: it may make the home's secret.
+    ``load_hasher`` is called when keys are to be hashed or looked for, not before. It makes the home's secret when a
+    hash is handed out or stored for the first time.
     """
 
     store: LogStore
     engine: Engine
     """Looks files through, and drops records; nothing else starts Spark."""
-    load_hasher: Callable[[], KeyHasher] = field(repr=False)
+    load_hasher: LoadHasher = field(repr=False)
     """It may hold the environment, and all secrets in it."""
     new_id: Callable[[], str]
     purge_interval_ms: int = PURGE_INTERVAL_MS
@@ -66,14 +68,14 @@ class Eraser:
         return self.load_hasher().hash(key).hex()
 
     def propose(self, request: ErasureRequest, *, now_ms: int) -> ErasureProposal:
-        """What a request would do; changes nothing but that the home's secret is made if there is none.
+        """What a request would do; changes nothing.
 
         Raises:
             InvalidConfig: it has no topics or keys, a deadline that has passed, or a reason with a key in it.
             UnknownTopic: there is no such topic.
         """
         self._require_sound(request, now_ms)
-        hasher = self.load_hasher()
+        hasher = self.load_hasher(is_kept=False)
         topics: dict[str, TopicProposal] = {}
         failed: dict[str, KeptlogError] = {}
         for topic in dict.fromkeys(request.topics):

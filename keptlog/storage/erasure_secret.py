@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.storage.key_hash import KeyHasher
@@ -24,8 +25,19 @@ _BYTES = 32
 _FORM = f"a secret is at least {2 * _BYTES} hex digits"
 
 
-def load_hasher(home: Path, environment: Mapping[str, str], new_secret: Callable[[], bytes]) -> KeyHasher:
+class LoadHasher(Protocol):
+    """Gives what hashes keys in a home."""
+
+    def __call__(self, *, is_kept: bool = True) -> KeyHasher:
+        """``is_kept``: a secret that is made now is kept in the home; else it serves once."""
+
+
+def load_hasher(
+    home: Path, environment: Mapping[str, str], new_secret: Callable[[], bytes], *, is_kept: bool = True
+) -> KeyHasher:
     """What hashes keys in this home; its secret is made if there is none, of 32 bytes that nobody can guess.
+
+    Who only looks what an erasure would do leaves none behind (``is_kept``): nothing was hashed with it before.
 
     Raises:
         InvalidConfig: what is given is no secret, or the file that is named is not there.
@@ -37,6 +49,8 @@ def load_hasher(home: Path, environment: Mapping[str, str], new_secret: Callable
     named = environment.get(_FILE_VARIABLE)
     path = Path(named) if named else home / SECRET_FILE
     if not named and not path.exists():
+        if not is_kept:
+            return KeyHasher(new_secret())
         _reaching(path, lambda: _make(path, new_secret()))
     warn_of_readers(path)
     remedy = "put it back from a backup: without it nobody can tell whether an erasure is done"

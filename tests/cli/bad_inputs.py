@@ -49,7 +49,7 @@ _USAGE = [
     row("status --jsn", "No such option '--jsn'"),
     row("--log-level loud status", "'loud' is not one of"),
     row("append", "Missing argument 'TOPIC'"),
-    row("append users", "Missing option '--file'"),
+    row("append users", "nothing to append: name a file with --file, or pipe records into"),
     row("explain users x", "'x' is not a valid integer range"),
     row("explain users 0 1", "unexpected extra argument"),
     row("read users --partition x", "'x' is not a valid integer range"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -151,3 +152,14 @@ def test_options_that_would_do_nothing_are_refused(
     assert refused.code == 2
     assert message in refused.err
     assert keptlog("read", users).out == ""
+
+
+def test_what_is_piped_is_appended_without_a_file(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    keptlog("topic", "create", "users")
+    reading, writing = os.pipe()
+    os.write(writing, b'{"key": "a", "value": "1"}\n')
+    os.close(writing)
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert keptlog("append", "users").out.startswith("appended 1 record (")
+    assert [record["value"] for record in keptlog("read", "users").json_lines] == ["1"]

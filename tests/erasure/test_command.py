@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,20 @@ def test_it_tells_what_will_happen_and_does_it_only_when_it_may(users: Run, monk
     assert (again.code, "users: asked for before" in again.out) == (0, True)
     outputs = [told, asked, done, again, users("erasure", "list"), users("erasure", "show", "r1")]
     assert [each for each in outputs if "user-7@here" in each.out + each.err] == []
+
+
+def test_where_nobody_can_be_asked_nothing_is_done_and_no_secret_is_made(
+    users: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users("erase", "users", "--key", "user-7@here", "--dry-run")
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        refused = users("erase", "users", "--key", "user-7@here")
+        assert users("topic", "delete", "users").code == 2
+    assert refused.code == 2
+    assert refused.err == "keptlog: erase 1 key for good? Nobody is there to be asked: give --yes\n"
+    assert not (home / "erasure.secret").exists()
+    assert users("erasure", "list").out == "no erasures\n"
 
 
 def test_show_and_list_tell_states_deadline_and_hashes(users: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def faulty(world: World, *faults: Fault) -> FaultyCatalog:
 
 def ask_over(world: World, catalog: FaultyCatalog) -> None:
     store = LogStore(catalog, {}, lambda _: None, new_id)
-    eraser = type(world.eraser)(store, in_process_engine(store.files), lambda: world.hasher, new_id)
+    eraser = type(world.eraser)(store, in_process_engine(store.files), lambda **_: world.hasher, new_id)
     request = ErasureRequest("r1", ("users",), (KEY,))
     result = eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
     for error in result.failed.values():

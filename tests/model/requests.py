@@ -57,7 +57,7 @@ class Requesting:
     @property
     def eraser(self) -> Eraser:
         self.store.seal = lambda _: None
-        return Eraser(self.store, self.cleaner.engine, lambda: HASHER, new_id)
+        return Eraser(self.store, self.cleaner.engine, lambda **_: HASHER, new_id)
 
     @precondition(lambda self: not self.gaps)
     @rule(keys=st.sets(ERASABLE, min_size=1, max_size=2))

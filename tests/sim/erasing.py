@@ -90,13 +90,13 @@ def verify_erasures(history: History, actor: Actor) -> None:
 def open_erasures(history: History, topic: str) -> list[ErasureRow]:
     """The requests of a topic that have not ended."""
     with history.world.quiet():
-        eraser = Eraser(history.store(0), history.engine(0), lambda: HASHER, history.world.new_id)
+        eraser = Eraser(history.store(0), history.engine(0), lambda **_: HASHER, history.world.new_id)
         return [row for row in eraser.list([topic], now_ms=history.world.now_ms).rows if row.erasure.is_open]
 
 
 def _eraser(history: History, actor: Actor) -> Eraser:
     store = history.store(actor.host)
-    return Eraser(store, history.engine(actor.host), lambda: HASHER, history.world.new_id)
+    return Eraser(store, history.engine(actor.host), lambda **_: HASHER, history.world.new_id)
 
 
 def _judge(history: History, *errors: KeptlogError) -> None:
