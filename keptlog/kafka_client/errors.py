@@ -37,6 +37,9 @@ PARTITION_EOF = KafkaError._PARTITION_EOF
 OFFSET_OUT_OF_RANGE = KafkaError._AUTO_OFFSET_RESET
 """The log does not hold the offset that was asked for."""
 _TURN_SECONDS = 1.0
+_REFUSED_TURNS = 2
+"""So many follow once it is known that nobody listens: a broker may just be starting again."""
+_REFUSED = "Connection refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,12 @@ class Trouble:
         """Whether no waiting will mend it."""
         return any(_kind(error) in _FINAL for error in self.errors.values())
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether no broker is left, and the connection was refused: nobody listens there."""
+        transport = self.errors.get(KafkaError._TRANSPORT)
+        return KafkaError._ALL_BROKERS_DOWN in self.errors and transport is not None and _REFUSED in transport.str()
+
 
 @contextmanager
 def broker_errors(settings: ClientSettings, doing: str) -> Iterator[Trouble]:
@@ -158,14 +167,15 @@ def ask(
 ) -> Answer:
     """The answer to a question that takes a timeout in seconds, asked until it is answered or can't be.
 
-    It is asked in turns, because librdkafka waits for the whole of a timeout even if the password is wrong.
+    It is asked in turns, because librdkafka waits for the whole of a timeout even if the password is wrong. Where every
+    connection is refused, few turns follow.
 
     Raises:
         KafkaException: there is none.
     """
     turns = max(1, round(wait_seconds / _TURN_SECONDS))
     while True:
-        turns -= 1
+        turns = min(turns, _REFUSED_TURNS if trouble.is_refused else turns) - 1
         try:
             return question(min(wait_seconds, _TURN_SECONDS))
         except KafkaException as error:

@@ -33,6 +33,21 @@ def test_a_broker_that_is_not_there_is_named_with_the_reason(capfd: pytest.Captu
     assert capfd.readouterr() == ("", "")
 
 
+def test_where_every_connection_is_refused_nobody_is_asked_for_long() -> None:
+    """A quarter of a minute is for a broker that is slow; here nobody listens."""
+    asked: list[float] = []
+    trouble = Trouble()
+    admin = AdminClient(loaded({}).for_admin(error_cb=trouble))
+
+    def question(seconds: float) -> object:
+        asked.append(seconds)
+        return admin.list_topics(timeout=seconds)
+
+    with pytest.raises(KafkaException):
+        ask(admin, trouble, question, 15)
+    assert len(asked) <= 3
+
+
 def test_a_host_that_does_not_exist_is_named() -> None:
     with pytest.raises(StorageUnavailable, match=r"no broker is at no.such.host.invalid:9092: .*Failed to resolve"):
         look(loaded({}).at("no.such.host.invalid:9092"))
