@@ -1,7 +1,7 @@
 """What README says can be typed can be typed: its commands are run as they stand there, in one home, in their order.
 
-Where a broker would be needed, and for the commands of the other pages, it is seen to that the command and its options
-exist; ``test_pages.py`` runs those that show what is printed.
+Of the two that need a broker, and of commands in running text, it is seen to that the command and its options exist.
+``test_pages.py`` runs the pages that show what is printed, and ``test_shown_commands.py`` those of all other pages.
 """
 
 from __future__ import annotations
