@@ -50,6 +50,11 @@ class DropTask:
     """A log with a segment of it; with null it is its watermarks."""
     row_group_bytes: int
 
+    @property
+    def inputs(self) -> Sequence[Segment]:
+        """What it reads, for whoever tells people how much that is."""
+        return [segment for _, segment in self.parts if segment]
+
     def run(self, attempt: Attempt) -> Result:
         """What became of each segment that has such records, and of the watermarks."""
         finders: dict[int, KeyFinder] = {}

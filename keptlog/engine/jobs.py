@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from keptlog import errors
+from keptlog.engine.amount import ReadsSegments
 from keptlog.engine.bundles import bundled
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.progress import Progress
@@ -29,6 +30,7 @@ from keptlog.storage.refusal import store_refusal_of
 if TYPE_CHECKING:
     from keptlog.engine.attempt import Attempt
     from keptlog.engine.shuffle import KeyShuffle
+    from keptlog.log.segment import Segment
     from keptlog.storage.files import Files
 
 Result = dict[str, Any]
@@ -121,6 +123,10 @@ class _Bundle:
     """Tasks that are done one after the other, each with its own outcome."""
 
     tasks: tuple[Task, ...]
+
+    @property
+    def inputs(self) -> Sequence[Segment]:
+        return [segment for task in self.tasks if isinstance(task, ReadsSegments) for segment in task.inputs]
 
     def run(self, attempt: Attempt) -> Result:
         return {"outcomes": [result_of(partial(task.run, attempt)) for task in self.tasks]}

@@ -12,6 +12,7 @@ A map that may be full is made by one task, for it ends where the records before
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,11 @@ class MapTask:
     segments: tuple[Segment, ...]
     location: str
     max_keys: int = UNBOUNDED.max_keys
+
+    @property
+    def inputs(self) -> Sequence[Segment]:
+        """What it reads, for whoever tells people how much that is."""
+        return self.segments
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage the map; tells its path, how many keys it has, and how far it reaches."""
@@ -68,6 +74,11 @@ class CompareTask:
     location: str
     latest: MapSource
     with_watermarks: bool
+
+    @property
+    def inputs(self) -> Sequence[Segment]:
+        """What it reads, for whoever tells people how much that is."""
+        return self.segments
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage what came of it; tells its path, and how many keys the map has."""

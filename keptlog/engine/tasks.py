@@ -95,6 +95,11 @@ class RewriteTask:
     runs: tuple[SegmentRun, ...]
     """Those of one log stand together, in offset order."""
 
+    @property
+    def inputs(self) -> Sequence[Segment]:
+        """What it reads, for whoever tells people how much that is."""
+        return [segment for run in self.runs for segment in run.segments]
+
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage the new segments of each; tells of each what it replaces, and what was counted.
 

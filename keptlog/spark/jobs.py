@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from keptlog.engine.amount import Amount, amount_of
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.engine import Engine
 from keptlog.engine.jobs import Result, StartJobs, Task, error_in, result_of
@@ -80,7 +81,8 @@ class SparkJobs:
                     result = result_of(partial(task.run, replace(attempt, files=files)))
                 yield pa.record_batch([[task_id], [json.dumps(result)]], schema=_RESULT_SCHEMA)
 
-        rows = self._collect(self._numbers(len(tasks)).mapInArrow(work, _RESULT_TYPE), doing)
+        amounts = [amount for task in tasks if (amount := amount_of(task))]
+        rows = self._collect(self._numbers(len(tasks)).mapInArrow(work, _RESULT_TYPE), doing, amounts)
         results = {row.task_id: json.loads(row.result) for row in rows}
         for result in results.values():
             if error := error_in(result):
@@ -115,9 +117,9 @@ class SparkJobs:
 
         return attempt_of
 
-    def _collect(self, frame: DataFrame, doing: str) -> list[Any]:
+    def _collect(self, frame: DataFrame, doing: str, amounts: Sequence[Amount] = ()) -> list[Any]:
         try:
-            return collected(self.session, frame, doing, self.progress)
+            return collected(self.session, frame, doing, self.progress, amounts)
         except Exception as error:
             told = as_keptlog_error(error, doing)
             if isinstance(told, SparkUnavailable) and is_connect(self.session):

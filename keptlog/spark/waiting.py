@@ -1,7 +1,11 @@
 """Watches a Spark job: tells how far it is, and gives it up if nobody works on it.
 
-A job that takes longer than ten seconds tells every ten how many of its tasks are done, and about how long the rest
-will take, as if they were all alike. A job that nobody works on has nothing to tell:
+A job that takes longer than ten seconds tells every ten how far it is, and about how long the rest will take:
+
+    rewriting 3 logs: 3 of 12 tasks done in 10 s, about 1200 of 5000 records (0.5 MiB of 2.0 MiB), about 30 s left
+
+Spark says how many tasks are done, and not which. It begins them in their order, so the first ones are taken for done.
+Where it is not known what tasks read, they are taken for alike. A job that nobody works on has nothing to tell:
 
     a standalone cluster whose cores another application has taken, one whose workers are gone,
     a master that was started anew and knows nothing of us, a queue, a server that is busy …
@@ -19,16 +23,18 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakSet
 
 from pyspark.sql import DataFrame, SparkSession
 
+from keptlog.engine.amount import Amount, added
 from keptlog.errors import InvalidConfig, SparkUnavailable
 from keptlog.log.counted import counted
-from keptlog.log.units import duration
+from keptlog.log.units import duration, size
 from keptlog.progress import Progress, silent
 from keptlog.spark.connect import is_connect
 
@@ -39,6 +45,8 @@ DEFAULT_PATIENCE = "10min"
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _LOOK_SECONDS = 1.0
 _TOLD_SECONDS = 10
+HowFar = Callable[[int, int, int], str | None]
+"""From tasks that are done, all tasks and seconds to what people are told."""
 _given_up: WeakSet[SparkSession] = WeakSet()
 
 
@@ -60,14 +68,18 @@ def is_local(session: SparkSession) -> bool:
     return not is_connect(session) and str(session.conf.get("spark.master")).startswith("local")
 
 
-def collected(session: SparkSession, frame: DataFrame, doing: str, progress: Progress = silent) -> list[Any]:
+def collected(
+    session: SparkSession, frame: DataFrame, doing: str, progress: Progress = silent, amounts: Sequence[Amount] = ()
+) -> list[Any]:
     """The rows of a job; ``doing`` says to people what it does, ``progress`` takes how far it is.
+
+    ``amounts`` is what each of its tasks reads, where that is known.
 
     Raises:
         SparkUnavailable: nobody worked on it for too long.
         Exception: whatever Spark raises.
     """
-    with _watching(session, doing, progress):
+    with _watching(session, partial(how_far, doing, amounts), doing, progress):
         return frame.collect()
 
 
@@ -76,12 +88,17 @@ def is_given_up(session: SparkSession) -> bool:
     return session in _given_up
 
 
-def how_far(doing: str, done: int, tasks: int, seconds: int) -> str | None:
+def how_far(doing: str, amounts: Sequence[Amount], done: int, tasks: int, seconds: int) -> str | None:
     """One line on a job that has run for some time; null if nothing of it is done yet."""
     if not 0 < done < tasks:
         return None
-    left_ms = seconds * 1000 * (tasks - done) // done
-    return f"{doing}: {done} of {counted(tasks, 'task')} done in {seconds} s, about {duration(left_ms)} left"
+    told = f"{doing}: {done} of {counted(tasks, 'task')} done in {seconds} s"
+    finished, whole = added(amounts[:done]), added(amounts)
+    if len(amounts) != tasks or not finished.bytes:
+        return f"{told}, about {duration(seconds * 1000 * (tasks - done) // done)} left"
+    left_ms = seconds * 1000 * (whole.bytes - finished.bytes) // finished.bytes
+    records = f"about {finished.records} of {counted(whole.records, 'record')}"
+    return f"{told}, {records} ({size(finished.bytes)} of {size(whole.bytes)}), about {duration(left_ms)} left"
 
 
 class _Job(Protocol):
@@ -189,9 +206,9 @@ class _ConnectJob:
 
 
 @contextmanager
-def _watching(session: SparkSession, doing: str, progress: Progress) -> Iterator[None]:
+def _watching(session: SparkSession, line: HowFar, doing: str, progress: Progress) -> Iterator[None]:
     job: _Job = _ConnectJob(session) if is_connect(session) else _ClusterJob(session)
-    watch = _Watch(session, job, doing, progress)
+    watch = _Watch(session, job, doing, lambda *done: progress(text) if (text := line(*done)) else None)
     try:
         job.begin(watch.tag)
         yield
@@ -209,11 +226,11 @@ def _watching(session: SparkSession, doing: str, progress: Progress) -> Iterator
 class _Watch:
     """Looks at a job from a thread of its own until it has ended."""
 
-    def __init__(self, session: SparkSession, job: _Job, doing: str, progress: Progress) -> None:
+    def __init__(self, session: SparkSession, job: _Job, doing: str, tell: Callable[[int, int, int], object]) -> None:
         self.tag = f"keptlog-{id(self)}"
         self.given_up: str | None = None
         """Why, once it was."""
-        self._session, self._job, self._doing, self._progress = session, job, doing, progress
+        self._session, self._job, self._doing, self._tell = session, job, doing, tell
         asked_seconds = patience_seconds({PATIENCE: session.conf.get(PATIENCE, DEFAULT_PATIENCE) or ""})
         self._patience_seconds = min(asked_seconds, _TOLD_SECONDS) if is_given_up(session) else asked_seconds
         self._ended = threading.Event()
@@ -231,8 +248,8 @@ class _Watch:
             try:
                 idle_seconds = idle_seconds + 1 if self._job.is_waiting() else 0
                 self._act(idle_seconds)
-                if not looks % _TOLD_SECONDS and (line := how_far(self._doing, *self._job.tasks(), looks)):
-                    self._progress(line)
+                if not looks % _TOLD_SECONDS:
+                    self._tell(*self._job.tasks(), looks)
             except Exception:  # noqa: BLE001  # a Spark that is gone, and whoever waits for the job is told so
                 return
 

@@ -8,15 +8,32 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
+from keptlog.engine.amount import amount_of
+from keptlog.engine.map_tasks import MergeTask
+from keptlog.engine.segment_run import SegmentRun
+from keptlog.engine.tasks import RewriteTask
 from keptlog.spark import waiting
 from keptlog.spark.waiting import collected, how_far
+from tests.building import Clean, segment
 
 
 def test_what_is_left_is_told_once_something_is_done() -> None:
-    assert how_far("rewriting 3 logs", 0, 12, 10) is None
-    assert how_far("rewriting 3 logs", 3, 12, 10) == "rewriting 3 logs: 3 of 12 tasks done in 10 s, about 30 s left"
-    assert how_far("rewriting 3 logs", 12, 12, 10) is None
-    assert how_far("rewriting 3 logs", 0, 0, 10) is None
+    assert how_far("rewriting 3 logs", (), 0, 12, 10) is None
+    assert how_far("rewriting 3 logs", (), 3, 12, 10) == "rewriting 3 logs: 3 of 12 tasks done in 10 s, about 30 s left"
+    assert how_far("rewriting 3 logs", (), 12, 12, 10) is None
+    assert how_far("rewriting 3 logs", (), 0, 0, 10) is None
+
+
+def test_records_and_bytes_are_told_where_it_is_known_what_tasks_read() -> None:
+    halves = segment(0, 9, size=1024), segment(10, 49, size=3072)
+    step = Clean(0, 50).step(halves)
+    amounts = [amount_of(RewriteTask((SegmentRun(0, step, (each,), "there"),))) for each in halves]
+    assert amounts == [(10, 1024), (40, 3072)]
+    known = [each for each in amounts if each]
+    assert how_far("rewriting 2 logs", known, 1, 2, 10) == (
+        "rewriting 2 logs: 1 of 2 tasks done in 10 s, about 10 of 50 records (1.0 KiB of 4.0 KiB), about 30 s left"
+    )
+    assert amount_of(MergeTask(0, 50, (), "")) is None
 
 
 @pytest.fixture
