@@ -12,11 +12,11 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import dagster as dg
 
-from keptlog.dagster.assets.translator import DagsterKeptlogTranslator, Section
+from keptlog.dagster.assets.translator import AS_DELIVERED, DagsterKeptlogTranslator, Section
 
 CLEAN_JOB = "clean_logs"
 
@@ -26,7 +26,7 @@ class AssetKeys:
     """The asset keys of a home. There is no other way to one, so that all events of a topic reach the same assets."""
 
     prefix: tuple[str, ...] = ()
-    translator: DagsterKeptlogTranslator = field(default_factory=DagsterKeptlogTranslator)
+    translator: DagsterKeptlogTranslator = AS_DELIVERED
 
     def of(self, topic: str, section: Section) -> dg.AssetKey:
         """One of a topic's assets."""

@@ -22,7 +22,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import RESOURCES, TOPIC_IO_MANAGER, Mount, Owners, by_name, by_prefix
 from keptlog.dagster.assets.names import AssetKeys
-from keptlog.dagster.assets.translator import DagsterKeptlogTranslator
+from keptlog.dagster.assets.translator import AS_DELIVERED, DagsterKeptlogTranslator
 from keptlog.dagster.orchestration.automation import Automation, Intervals
 from keptlog.dagster.orchestration.clean_job import PASSES
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure_sensor
@@ -156,7 +156,7 @@ def _mount(shown: MountOptions) -> Mount:
         group_by = _GROUP_BY[group_by]
     return Mount(
         f"{prefix.rstrip('_')}_" if prefix else "",
-        AssetKeys(_listed(shown.get("key_prefix", ())), shown.get("translator") or DagsterKeptlogTranslator()),
+        AssetKeys(_listed(shown.get("key_prefix", ())), shown.get("translator") or AS_DELIVERED),
         group_by,
         shown.get("owners", ()),
     )

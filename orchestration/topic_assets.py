@@ -2,6 +2,9 @@
 
 A home that can't be reached must not break loading, nor must a topic that can't be read: an asset says why, and stands
 beside the topics that are known from before.
+
+A code server loads a function of definitions twice, one after the other: to learn what runs are to be handed, and to
+serve it. What is the same both times is made once: nearly all of the time of a large home's loading.
 """
 
 from __future__ import annotations
@@ -24,9 +27,23 @@ _SOON = "What has changed is shown after a minute, or when you reload the defini
 
 Assets = list[dg.AssetSpec | dg.AssetsDefinition]
 
+_made: dict[tuple[str, str], tuple[Mount, Seen, Assets]] = {}
+"""By home and name prefix what was made last, and of what. Assets are values: several definitions may have them."""
 
-def topic_assets(mount: Mount, seen: Seen, home: object) -> Assets:
-    """The sections of every topic and their sources, or one asset that says why there are none."""
+
+def topic_assets(mount: Mount, seen: Seen, home: str) -> Assets:
+    """The sections of every topic and their sources, or one asset that says why there are none.
+
+    The second time in a row that they are asked for, they are those of the first time.
+    """
+    place = (home, mount.name_prefix)
+    before = _made.get(place)
+    if before is None or before[:2] != (mount, seen):
+        before = _made[place] = (mount, seen, _assets(mount, seen, home))
+    return list(before[2])
+
+
+def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
     notices: Assets = [
         _notice(mount, [topic, "unreadable"], f"{topic} can't be read: {as_markdown(why)}. {_SOON}")
         for topic, why in seen.unreadable.items()

@@ -9,13 +9,19 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.reconstruct import (
     ReconstructableRepository,
     initialize_repository_def_from_pointer,
 )
 from dagster._core.definitions.repository_definition import RepositoryLoadData
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._grpc.server import LoadedRepositories
 
+from keptlog.dagster.assets.asset_topic import AssetTopic
+from keptlog.dagster.assets.mount import Mount
+from keptlog.dagster.assets.sections import clean_section
+from keptlog.dagster.orchestration import topic_assets
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.passes import observer
@@ -65,6 +71,36 @@ def load_data(many: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reposito
     many.reopen()
     yield loaded.repository_load_data
     DefinitionsLoadContext._instance = before
+
+
+def test_what_a_code_server_asks_for_twice_is_made_once(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_HOME", str(many.path))
+    made: list[str] = []
+
+    def counting(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefinition:
+        made.append(topic.name)
+        return clean_section(mount, topic, name)
+
+    monkeypatch.setattr(topic_assets, "clean_section", counting)
+    module = LoadableTargetOrigin(executable_path=sys.executable, module_name=MODULE)
+
+    with DefinitionsLoadContext.scoped(DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION)):
+        loaded = LoadedRepositories(module, container_image=None, entry_point=["dagster"], container_context=None)
+
+    (repository,) = loaded.definitions_by_name.values()
+    assert "topic-7/clean" in paths(repository)
+    assert len(made) == TOPICS
+
+
+def test_a_topic_that_was_altered_between_is_made_anew(many: World) -> None:
+    before = len(many.defs.resolve_all_asset_specs())
+    many.store.alter_topic("topic-7", {"min.compaction.lag.ms": "60000"})
+    many.reopen()
+
+    specs = {spec.key.to_user_string(): spec for spec in many.defs.resolve_all_asset_specs()}
+
+    assert specs["topic-7/dirty"].metadata["min.compaction.lag.ms"] == 60_000
+    assert len(specs) == before
 
 
 def in_a_run(load_data: RepositoryLoadData) -> dg.RepositoryDefinition:
