@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NotRequired, TypedDict, TypeVar, Unpack
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
@@ -43,6 +43,16 @@ RESOURCES = ("log_store", "spark", "clock", "kafka")
 """What a home's runs and ticks work with."""
 TOPIC_IO_MANAGER = "topic_io_manager"
 """The resource that loads topics into assets downstream."""
+
+
+class OwnAttributes(TypedDict):
+    """What a section says of itself."""
+
+    description: str
+    kinds: set[str]
+    deps: NotRequired[Sequence[dg.AssetKey]]
+    metadata: NotRequired[Mapping[str, Any]]
+
 
 Owners = Sequence[str] | Mapping[str, Sequence[str]]
 GroupBy = Callable[[str], str]
@@ -95,23 +105,35 @@ class Mount:
         groups = groups_of(texts.values(), self.keys.prefix)
         return {topic: groups[text] for topic, text in texts.items()}
 
-    def spec(self, topic: AssetTopic, section: Section, spec: dg.AssetSpec) -> dg.AssetSpec:
-        """A section as the translator wants it shown; ``spec`` says what is the section's own.
+    def spec(self, topic: AssetTopic, section: Section, **own: Unpack[OwnAttributes]) -> dg.AssetSpec:
+        """A section as the translator wants it shown; ``own`` is what the section says of itself.
 
         Raises:
             InvalidConfig: the translator has called it something else than its events are.
         """
-        key = self.keys.of(topic.name, section)
-        shown = spec.replace_attributes(key=key, group_name=topic.group or self.group, owners=self._owners(topic))
+        key, loading = self.keys.of(topic.name, section), self._loading(topic, section)
+        shown = dg.AssetSpec(
+            key,
+            deps=own.get("deps", ()),
+            description=own["description"],
+            kinds=own["kinds"],
+            metadata={**own.get("metadata", {}), **loading},
+            group_name=topic.group or self.group,
+            owners=self._owners(topic),
+            partitions_def=partitions_of(topic),
+            skippable=section is not Section.SOURCE,
+        )
         translated = self.keys.translator.get_asset_spec(KeptlogSectionProps(topic, section, shown))
+        if translated is shown:
+            return shown
         if translated.key != key:
             raise InvalidConfig(
                 f"the translator gives {topic.name}'s {section} section the key {translated.key.to_user_string()} in "
                 f"get_asset_spec, and {key.to_user_string()} in get_asset_key: say it in get_asset_key alone"
             )
         return translated.replace_attributes(
-            deps=shown.deps, partitions_def=partitions_of(topic), skippable=section is not Section.SOURCE
-        ).merge_attributes(metadata=self._loading(topic, section))
+            deps=shown.deps, partitions_def=shown.partitions_def, skippable=shown.skippable
+        ).merge_attributes(metadata=loading)
 
     def _loading(self, topic: AssetTopic, section: Section) -> dict[str, str]:
         """What says how a section is loaded into an asset downstream, and of which topic."""

@@ -40,12 +40,8 @@ def dirty_section(mount: Mount, topic: AssetTopic) -> dg.AssetSpec:
 
 def source_section(mount: Mount, topic: AssetTopic, source: AssetSource) -> dg.AssetSpec:
     """The broker's topic that a topic is ingested from; the sensor on consumer lag observes it."""
-    spec = dg.AssetSpec(
-        mount.keys.source(topic.name),
-        description=f"Topic {source.topic} at {source.bootstrap}; observed with what it is ahead of {topic.name}.",
-        kinds={"kafka"},
-    )
-    return mount.spec(topic, Section.SOURCE, spec)
+    description = f"Topic {source.topic} at {source.bootstrap}; observed with what it is ahead of {topic.name}."
+    return mount.spec(topic, Section.SOURCE, description=description, kinds={"kafka"})
 
 
 def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSource) -> dg.AssetsDefinition:
@@ -81,8 +77,9 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
 
 def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefinition:
     """The latest record of every key. ``name`` makes the op."""
-    spec = dg.AssetSpec(
-        mount.keys.clean(topic.name),
+    spec = mount.spec(
+        topic,
+        Section.CLEAN,
         deps=[mount.keys.dirty(topic.name)],
         description=_told_of(topic)
         + f"The latest record of every key of {topic.name}, in order, at their own offsets. The sensors clean it "
@@ -97,7 +94,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
 
     @dg.multi_asset(
         name=mount.name(f"{name}__clean"),
-        specs=[mount.spec(topic, Section.CLEAN, spec)],
+        specs=[spec],
         check_specs=check_specs(mount.keys.clean(topic.name)),
         pool=mount.pool,
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -133,14 +130,8 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
 
 
 def _dirty_spec(mount: Mount, topic: AssetTopic, description: str, *deps: dg.AssetKey) -> dg.AssetSpec:
-    spec = dg.AssetSpec(
-        mount.keys.dirty(topic.name),
-        deps=deps,
-        description=description,
-        kinds={"kafka", "iceberg"},
-        metadata=topic.settings,
-    )
-    return mount.spec(topic, Section.DIRTY, spec)
+    kinds = {"kafka", "iceberg"}
+    return mount.spec(topic, Section.DIRTY, deps=deps, description=description, kinds=kinds, metadata=topic.settings)
 
 
 def _told_of(topic: AssetTopic) -> str:
