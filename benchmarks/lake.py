@@ -23,20 +23,18 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from unittest import mock
 
-from examples.lake.fault_proxy import http_proxy, tcp_proxy
 from examples.lake.postgres import postgres
-from examples.lake.rest_catalog import rest_catalog
+from examples.lake.proxied_catalog import KINDS, proxied_catalog
 from examples.lake.s3_server import s3_server
 from examples.lake.whole_lake import catalog_environment
 from keptlog.home import Home, new_id, open_home
 from keptlog.log.record import NewRecord
 
-KINDS = ("sql", "rest")
 CONFIG = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.1"}
 BATCH_RECORDS = 20
 
@@ -44,22 +42,9 @@ BATCH_RECORDS = 20
 @contextmanager
 def delayed_lake(kind: str, delay_ms: float) -> Iterator[Mapping[str, str]]:
     """The properties of a catalog on local servers, of which each request takes so much longer."""
-    with ExitStack() as opened:
-        s3, database = opened.enter_context(s3_server()), opened.enter_context(postgres())
-        warehouse, rows = s3.bucket("lake"), database.create("lake")
-        store = opened.enter_context(http_proxy(s3.endpoint))
-        files = {**s3.properties, "s3.endpoint": store.url}
-        if kind == "sql":
-            sql = opened.enter_context(tcp_proxy(database.port))
-            properties = {"type": "sql", "warehouse": warehouse, "uri": database.uri("lake", sql.port), **files}
-            sql.delay_ms = delay_ms
-        else:
-            catalog = opened.enter_context(rest_catalog(warehouse, s3.properties, rows))
-            rest = opened.enter_context(http_proxy(catalog.uri))
-            properties = {"type": "rest", "uri": rest.url, **files}
-            rest.delay_ms = delay_ms
-        store.delay_ms = delay_ms
-        yield properties
+    with s3_server() as s3, postgres() as database, proxied_catalog(kind, s3, database, "lake") as lake:
+        lake.delay(delay_ms)
+        yield lake.proxied
 
 
 def opened_home(folder: Path, properties: Mapping[str, str]) -> Home:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from random import Random
 
 from examples.lake.fault_proxy import Decide, Fault, Request
-from tests.lake.stores import Ground
+from examples.lake.proxied_catalog import ProxiedCatalog
 
 _FAULTS = (Fault.RESET, Fault.LOST_ANSWER, Fault.CUT, Fault.SLOW_DOWN)
 _ONE_IN = (6, 15, 40)
@@ -18,7 +18,7 @@ _DELAYS_MS = (0, 0, 5, 20)
 
 @contextmanager
 def disturbed(
-    ground: Ground, chance: Random, happened: Counter[str], when: Callable[[], bool] = lambda: True
+    ground: ProxiedCatalog, chance: Random, happened: Counter[str], when: Callable[[], bool] = lambda: True
 ) -> Iterator[None]:
     """Faults in requests as long as the block lasts, ``when`` there may be some; ``happened`` counts them."""
     ground.store.fault, ground.store.delay_ms = _drawn(chance, when), chance.choice(_DELAYS_MS)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from examples.lake.proxied_catalog import ProxiedCatalog
 from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
 from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
@@ -23,7 +24,7 @@ from tests.crash import traffic
 from tests.crash.workload import SETTINGS, TOPIC, clean, wall_clock_ms
 from tests.in_process import in_process_engine
 from tests.lake.faults import disturbed
-from tests.lake.stores import Ground, open_lake
+from tests.lake.stores import open_lake
 
 PROGRAMS = 2
 GRACE_MS = 60_000
@@ -34,7 +35,7 @@ GRACE_MS = 60_000
 class History:
     """One history. ``happened`` counts what did."""
 
-    ground: Ground
+    ground: ProxiedCatalog
     folder: Path
     chance: Random
     happened: Counter[str] = field(default_factory=Counter)
@@ -56,7 +57,7 @@ class History:
         calm.delete_topic(TOPIC, wall_clock_ms())
 
     def _stores(self) -> list[LogStore]:
-        return [open_lake(self.ground.disturbed) for _ in range(PROGRAMS)]
+        return [open_lake(self.ground.proxied) for _ in range(PROGRAMS)]
 
     def _act(self, cleaner: Cleaner, number: int, chance: Random, actions: int) -> str:
         """What broke, if something did."""

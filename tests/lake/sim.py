@@ -27,13 +27,14 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from typing_extensions import override
 
+from examples.lake.proxied_catalog import ProxiedCatalog
 from examples.lake.s3_server import S3Server
 from keptlog.table.catalog import files_of
 from keptlog.table.embedded import CATALOG_NAME
 from tests.lake.faults import disturbed
 from tests.lake.sim_bucket import BucketDisk, BucketFiles, BucketStorage
 from tests.lake.sim_catalog import LakeCatalog, watched
-from tests.lake.stores import Ground, opened_catalog
+from tests.lake.stores import opened_catalog
 from tests.sim.catalog import table_identifier
 from tests.sim.faults import CRASHES, Known
 from tests.sim.faults import Fault as ProgramFault
@@ -89,7 +90,7 @@ class LakeWorld(World):
 
 
 @contextmanager
-def history_on(ground: Ground, s3: S3Server, seed: int) -> Iterator[tuple[History, Counter[str]]]:
+def history_on(ground: ProxiedCatalog, s3: S3Server, seed: int) -> Iterator[tuple[History, Counter[str]]]:
     """A history that was begun, and what the proxies do to it meanwhile."""
     happened = Counter[str]()
     with ExitStack() as opened:
@@ -111,7 +112,7 @@ def history_on(ground: Ground, s3: S3Server, seed: int) -> Iterator[tuple[Histor
 
         def open_store(seen: LakeCatalog, skew_ms: int) -> SimulatedStore:
             world.is_opening = True
-            catalog = watched(catalog_at(ground.disturbed) if seen is lake else seen.another, seen)
+            catalog = watched(catalog_at(ground.proxied) if seen is lake else seen.another, seen)
             world.is_opening = False
             return SimulatedStore(world, catalog, BucketFiles(files_of(catalog).properties, storage=storage), skew_ms)
 
@@ -119,7 +120,7 @@ def history_on(ground: Ground, s3: S3Server, seed: int) -> Iterator[tuple[Histor
             yield History.on(storage, lake, open_store), happened
 
 
-def play(ground: Ground, s3: S3Server, seed: int, actions: int) -> tuple[Outcome, Counter[str]]:
+def play(ground: ProxiedCatalog, s3: S3Server, seed: int, actions: int) -> tuple[Outcome, Counter[str]]:
     """One history from its beginning to its end, and what happened to its requests."""
     with history_on(ground, s3, seed) as (history, happened):
         return played(history, actions), happened

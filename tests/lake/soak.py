@@ -24,13 +24,14 @@ from random import Random, SystemRandom
 from examples.installed import NotInstalled
 from examples.lake.kept_s3_server import kept_s3_classpath, kept_s3_server
 from examples.lake.postgres import Postgres, postgres
+from examples.lake.proxied_catalog import KINDS
 from examples.lake.rest_catalog import rest_classpath
 from examples.lake.s3_server import S3Server, s3_server
 from examples.lake.spark_cluster import spark_cluster
 from tests.lake.histories import History
 from tests.lake.kills import KILLED, kills_on
 from tests.lake.sim import play
-from tests.lake.stores import KINDS, ground_of
+from tests.lake.stores import ground_of
 from tests.sim.run import told
 
 _KILLS_A_TOPIC = 20

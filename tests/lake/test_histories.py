@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from examples.lake.postgres import Postgres
+from examples.lake.proxied_catalog import KINDS
 from examples.lake.s3_server import S3Server
 from keptlog.home import new_id
 from keptlog.log.record import Record
@@ -19,7 +20,7 @@ from tests.crash.traffic import marked_batch
 from tests.crash.workload import SETTINGS, TOPIC, clean, wall_clock_ms
 from tests.lake.histories import History
 from tests.lake.sim import history_on, play
-from tests.lake.stores import KINDS, ground_of, open_lake
+from tests.lake.stores import ground_of, open_lake
 from tests.sim.chain import KEY
 from tests.sim.history import APPENDED, PARTITIONS
 from tests.sim.run import run_alone, told
