@@ -7,20 +7,28 @@ A batch says how long it is, so the next one begins where it ends:
 Format v2 has one header for many records. In v0 and v1 every record is a *message* with a header of its own, so each
 counts as a batch of one; a compressed message holds further messages (``message_set``).
 
-A batch is good if it lies inside the file, its checksum is right and its offsets rise above those before it and stay
-below the next segment's. Where one is not, the walk looks for the next position at which a good one begins, and yields
-the ``Damage`` between them. If none follows, the damage reaches the end of the file: in a log's last segment that is
-what a crash leaves, a batch that was not written whole, and is the end of the log.
+A batch is whole if it lies inside the file and its checksum is right. Where none is, the walk looks for the next
+position at which one begins, and yields the ``Damage`` between them. If none follows, the damage reaches the end of
+the file: in a log's last segment that is what a crash leaves, a batch that was not written whole, and is the end of
+the log.
 
-Neither the base offset nor the length is under the checksum: that is why offsets are compared with their neighbours.
+The base offset is not under the checksum. So a whole batch is good only if its offsets can be right: they rise above
+those before it, stay below the next segment's, and below the 2^31 that a segment of Kafka can have. One flipped bit can
+pass all that, and puts the blame on whoever follows:
+
+    [0..3] [1048580..1048583] [8..11] [12..15]      the second is wrong, since the third goes on from the first
+
+Such a batch is damage wherever it is: no crash leaves it, so it never is the end of the log.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -38,6 +46,11 @@ _SEARCH_BYTES = 2**18
 
 NO_END = 2**63 - 1
 """The end offset of a log's last segment."""
+_SEEN_TOGETHER = 3
+"""Batches, of which two can tell that the offsets of one are wrong."""
+_UNCHECKED = "base offsets are under no checksum, so one of them is wrong"
+_MOST_OFFSETS = 2**31
+"""Of a segment, from its base offset on: its indexes hold them in 31 bits, so a broker rolls before."""
 
 _LENGTH_END = 12
 """Of the base offset and the length, which a batch's length does not count."""
@@ -80,7 +93,7 @@ class Batch(NamedTuple):
     magic: int
     attributes: int
     base_offset: int
-    """Of a v0 or v1 message, the least offset that a message in it can have."""
+    """Of a v0 or v1 message, the least offset that a message in it can have; its own until that is known."""
     last_offset: int
     base_timestamp_ms: int
     """Of v2 the one that its records' timestamps are relative to, or its delete horizon; of v1 the message's."""
@@ -127,8 +140,8 @@ class Damage:
     next_offset: int
     """The first offset that can't be had; those before it are fine."""
     reason: str
-    is_at_end: bool = False
-    """Nothing good follows in this file."""
+    is_torn: bool = False
+    """It is no whole batch, and nothing good follows in this file: so a crash leaves it, at the end of a log."""
 
     def __str__(self) -> str:
         return (
@@ -179,32 +192,91 @@ def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
     """
     try:
         with segment.path.open("rb") as file:
-            yield from _walk(segment, _OpenFile(file, file.seek(0, 2)))
+            yield from _in_order(segment, _walk(_OpenFile(file, file.seek(0, 2)), str(segment.path)))
     except OSError as error:
         raise StorageUnavailable(
             f"{segment.path} can't be read: {error.strerror or error}; a running broker may have removed it, try again"
         ) from error
 
 
-def _walk(segment: LogSegment, file: _OpenFile) -> Iterator[Batch | Damage]:
-    position, next_offset = 0, 0
+def _walk(file: _OpenFile, path: str) -> Iterator[Batch | Damage]:
+    """The whole batches, and what lies between them; a damage does not know its offset yet."""
+    position = 0
     while position < file.size_bytes:
         try:
-            batch = _batch_at(file, position, next_offset, segment.end_offset)
+            batch = _batch_at(file, position)
         except BrokenBatch as broken:
-            found = _next_good(file, position + 1, next_offset, segment.end_offset)
+            found = _next_whole(file, position + 1)
             size_bytes = (file.size_bytes if found is None else found) - position
-            first_lost = max(next_offset, segment.base_offset)
-            yield Damage(str(segment.path), position, size_bytes, first_lost, str(broken), is_at_end=found is None)
+            yield Damage(path, position, size_bytes, 0, str(broken), is_torn=found is None)
             position += size_bytes
             continue
         yield batch
-        next_offset = batch.last_offset + 1
         position += batch.size_bytes
 
 
-def _batch_at(file: _OpenFile, position: int, next_offset: int, end_offset: int) -> Batch:
-    """The batch that begins here.
+def _in_order(segment: LogSegment, found: Iterator[Batch | Damage]) -> Iterator[Batch | Damage]:
+    """The batches whose offsets can be right, and the damage before, between and behind them."""
+    next_offset, end_offset = segment.base_offset, min(segment.end_offset, segment.base_offset + _MOST_OFFSETS)
+    ahead: deque[Batch | Damage] = deque()
+    while True:
+        ahead.extend(islice(found, _SEEN_TOGETHER - len(ahead)))
+        if not ahead:
+            return
+        each = ahead.popleft()
+        if isinstance(each, Damage):
+            yield replace(each, next_offset=next_offset)
+            continue
+        batch = each if each.magic == 2 else each._replace(base_offset=next_offset)
+        behind = [one for one in takewhile(lambda one: isinstance(one, Batch), ahead) if isinstance(one, Batch)]
+        why = _why_impossible(batch, next_offset, end_offset)
+        wrong = [batch] if why else _contradicting(each, behind, next_offset)
+        if not wrong:
+            yield batch
+            next_offset = batch.last_offset + 1
+            continue
+        why = why or f"offsets {_span(each)} and those of the next batch, {_span(behind[0])}, contradict each other"
+        size_bytes = sum(one.size_bytes for one in wrong)
+        yield Damage(str(segment.path), batch.position, size_bytes, next_offset, f"{why}; {_UNCHECKED}")
+        if len(wrong) > 1:
+            ahead.popleft()
+
+
+def _why_impossible(batch: Batch, next_offset: int, end_offset: int) -> str:
+    """Why a batch can't be at its offsets, whatever follows; empty if it can."""
+    if batch.base_offset < next_offset or batch.last_offset < batch.base_offset:
+        return f"offsets {_span(batch)} do not rise from {next_offset}"
+    if batch.last_offset >= end_offset:
+        return f"offset {batch.last_offset} lies behind {end_offset - 1}, the last one that this segment can have"
+    return ""
+
+
+def _contradicting(batch: Batch, behind: Sequence[Batch], next_offset: int) -> list[Batch]:
+    """Which batches are at wrong offsets, if one shows it that follows: none, this one, or the next too.
+
+    Where no offset is missing before a batch, it is right, and the one that follows is wrong.
+    """
+    first = _first_offset(batch)
+    if not behind or first == next_offset or not next_offset <= _first_offset(behind[0]) <= batch.last_offset:
+        return []
+    if len(behind) > 1 and (
+        behind[1].last_offset <= batch.last_offset or _first_offset(behind[1]) == behind[0].last_offset + 1
+    ):
+        return [batch]
+    return [batch, behind[0]]
+
+
+def _first_offset(batch: Batch) -> int:
+    """A message of v0 or v1 has its own, and those in it, which may be less, are not known yet."""
+    return batch.base_offset if batch.magic == 2 else batch.last_offset
+
+
+def _span(batch: Batch) -> str:
+    return f"{_first_offset(batch)}..{batch.last_offset}"
+
+
+def _batch_at(file: _OpenFile, position: int) -> Batch:
+    """The whole batch that begins here.
 
     Raises:
         BrokenBatch: none does.
@@ -223,13 +295,9 @@ def _batch_at(file: _OpenFile, position: int, next_offset: int, end_offset: int)
     if size_bytes > left:
         raise BrokenBatch(f"the batch has {size_bytes} bytes, of which {left} are there")
     whole = file.read(position, size_bytes)
-    batch = _batch_v2(position, whole) if magic == 2 else _message(position, whole, next_offset)
+    batch = _batch_v2(position, whole) if magic == 2 else _message(position, whole)
     if batch.attributes & _CODEC_BITS >= (len(CODECS) if magic == 2 else CODECS.index("zstd")):
         raise BrokenBatch(f"there is no codec {batch.attributes & _CODEC_BITS} in message format {magic}")
-    if batch.base_offset < next_offset or batch.last_offset < batch.base_offset:
-        raise BrokenBatch(f"offsets {batch.base_offset}..{batch.last_offset} do not rise from {next_offset}")
-    if batch.last_offset >= end_offset:
-        raise BrokenBatch(f"offset {batch.last_offset} belongs to a later segment, from {end_offset} on")
     return batch
 
 
@@ -254,7 +322,7 @@ def _batch_v2(position: int, whole: bytes) -> Batch:
     )
 
 
-def _message(position: int, whole: bytes, next_offset: int) -> Batch:
+def _message(position: int, whole: bytes) -> Batch:
     timestamp_ms = -1
     if whole[_MAGIC_END - 1] == 0:
         offset, _, checksum, magic, attributes = _HEADER_V0.unpack_from(whole)
@@ -265,7 +333,7 @@ def _message(position: int, whole: bytes, next_offset: int) -> Batch:
         position=position,
         magic=magic,
         attributes=attributes,
-        base_offset=next_offset,
+        base_offset=offset,
         last_offset=offset,
         base_timestamp_ms=timestamp_ms,
         max_timestamp_ms=timestamp_ms,
@@ -280,8 +348,8 @@ def _check(expected: int, actual: int) -> None:
         raise BrokenBatch(f"its checksum is {actual:08x}, its header says {expected:08x}")
 
 
-def _next_good(file: _OpenFile, start: int, next_offset: int, end_offset: int) -> int | None:
-    """The first position from here on at which a good batch begins."""
+def _next_whole(file: _OpenFile, start: int) -> int | None:
+    """The first position from here on at which a whole batch begins."""
     while start + _MAGIC_END <= file.size_bytes:
         piece = np.frombuffer(file.read(start, min(_SEARCH_BYTES, file.size_bytes - start)), np.uint8)
         heads = np.flatnonzero(piece[_MAGIC_END - 1 :] <= 2)
@@ -290,7 +358,7 @@ def _next_good(file: _OpenFile, start: int, next_offset: int, end_offset: int) -
         least = min(_LEAST_BYTES)
         for head in heads[(sizes >= least) & (start + heads + sizes <= file.size_bytes)]:
             try:
-                _batch_at(file, start + int(head), next_offset, end_offset)
+                _batch_at(file, start + int(head))
             except BrokenBatch:
                 continue
             return start + int(head)

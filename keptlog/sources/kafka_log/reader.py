@@ -44,7 +44,7 @@ def read_segment(
     aborted = AbortedOffsets(scan.aborted)
     for each in batches(segment):
         if isinstance(each, Damage):
-            if not (each.is_at_end and segment.is_last):
+            if not (each.is_torn and segment.is_last):
                 reading.skip(each)
         elif each.base_offset >= scan.last_stable_offset:
             break

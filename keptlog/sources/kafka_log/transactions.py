@@ -148,7 +148,7 @@ def scan_log(
                 elif uncommitted_from is None:
                     uncommitted_from = each.base_offset
                 end = max(end, each.last_offset + 1)
-            elif each.is_at_end and segment.is_last:
+            elif each.is_torn and segment.is_last:
                 torn = each
             elif skip_corrupt:
                 corrupt.append(each)

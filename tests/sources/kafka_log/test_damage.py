@@ -117,8 +117,60 @@ def test_offsets_that_do_not_rise_are_corrupt(tmp_path: Path) -> None:
 def test_offsets_of_a_later_segment_are_corrupt(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, FIRST + SECOND)
     write_segment(tmp_path, 6, THIRD)
-    with pytest.raises(LogCorrupt, match="offset 7 belongs to a later segment, from 6 on"):
+    with pytest.raises(LogCorrupt, match="offset 7 lies behind 5, the last one that this segment can have"):
         read_log(tmp_path)
+
+
+def with_base_offset(data: bytes, offset: int) -> bytes:
+    """As a flipped bit leaves it: the base offset is not under the checksum."""
+    return struct.pack(">q", offset) + data[8:]
+
+
+LAST = batch([Record(20, b"key", b"last", 1_000)])
+IN_A_GAP = with_base_offset(batch([Record(12, b"key", b"value", 1_000)]), 6)
+MISPLACED = {
+    "far above": ([FIRST, with_base_offset(SECOND, 4 | 2**56), THIRD], [8, 9, 10, 11], len(SECOND)),
+    "above all": ([FIRST, with_base_offset(SECOND, 4 | 2**20), THIRD], [8, 9, 10, 11], len(SECOND)),
+    "below": ([FIRST, with_base_offset(SECOND, 0), THIRD], [8, 9, 10, 11], len(SECOND)),
+    "one of two, and nobody can tell which": ([FIRST, THIRD, IN_A_GAP], [], len(THIRD + IN_A_GAP)),
+}
+
+
+@pytest.mark.parametrize(("parts", "left", "lost_bytes"), MISPLACED.values(), ids=MISPLACED)
+def test_a_batch_at_an_impossible_offset_is_corrupt_and_not_the_torn_end(
+    tmp_path: Path, parts: list[bytes], left: list[int], lost_bytes: int
+) -> None:
+    write_segment(tmp_path, 0, [*parts, LAST])
+    with pytest.raises(LogCorrupt, match=f"{lost_bytes} bytes at position {len(FIRST)}, from offset 4 on: "):
+        read_log(tmp_path)
+    read = read_log(tmp_path, skip_corrupt=True)
+    assert read.offsets == [0, 1, 2, 3, *left, 20]
+    assert [damage.size_bytes for damage in read.skipped] == [lost_bytes]
+
+
+@pytest.mark.parametrize("offset", [2**31 - 4, 8 | 2**40, 8 | 2**62])
+def test_the_newest_batch_ends_within_the_offsets_that_a_segment_can_have(tmp_path: Path, offset: int) -> None:
+    write_segment(tmp_path, 0, FIRST + SECOND + with_base_offset(THIRD, offset))
+    if offset + 3 < 2**31:
+        assert read_log(tmp_path).offsets[-1] == offset + 3
+        return
+    with pytest.raises(LogCorrupt, match=f"from offset 8 on: .*offset {offset + 3} lies behind 2147483647"):
+        read_log(tmp_path)
+    assert read_log(tmp_path, skip_corrupt=True).scan.log_end_offset == 8
+
+
+def test_a_batch_before_its_segment_is_corrupt(tmp_path: Path) -> None:
+    write_segment(tmp_path, 4, with_base_offset(SECOND, 0) + THIRD)
+    with pytest.raises(LogCorrupt, match=r"from offset 4 on: .*do not rise from 4"):
+        read_log(tmp_path)
+    assert read_log(tmp_path, skip_corrupt=True).offsets == [8, 9, 10, 11]
+
+
+def test_a_newest_batch_that_the_one_before_contradicts_is_not_taken_nor_taken_for_torn(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, FIRST + with_base_offset(SECOND, 4 | 2**20) + THIRD)
+    with pytest.raises(LogCorrupt, match=r"offsets 1048580\.\.1048583 and those of the next batch, 8\.\.11"):
+        read_log(tmp_path)
+    assert read_log(tmp_path, skip_corrupt=True).offsets == [0, 1, 2, 3]
 
 
 RECORD = encoded_records([Record(4, b"key", b"value", 1_000)], 4, 1_000)
