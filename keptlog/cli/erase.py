@@ -28,7 +28,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureWay
-from keptlog.log.iso_time import iso_time, time_from
+from keptlog.log.iso_time import has_date, iso_time, time_from
 from keptlog.passes.erasure_request import (
     ErasureList,
     ErasureProposal,
@@ -217,7 +217,7 @@ def _proposal_lines(proposal: ErasureProposal) -> list[str]:
             lines.append(f"  {each.topic}: has this request already")
             continue
         lines.append(f"  {each.topic}: {_WAYS[each.way]}")
-        lines.append(f"    deadline: {_deadline(each)}; done {iso_time(each.earliest_ms)} at the earliest")
+        lines.append(f"    deadline: {_deadline(each)}; done {_earliest(each)}")
         lines += [f"    {'IMPOSSIBLE: ' if _is_too_late(each) else ''}{hindrance}" for hindrance in each.hindrances]
     return lines
 
@@ -226,6 +226,11 @@ def _deadline(proposed: TopicProposal) -> str:
     if proposed.deadline_ms is None:
         return f"none, {proposed.no_promise}"
     return iso_time(proposed.deadline_ms)
+
+
+def _earliest(proposed: TopicProposal) -> str:
+    is_ever = has_date(proposed.earliest_ms)
+    return f"{iso_time(proposed.earliest_ms)} at the earliest" if is_ever else "never, as the topic is set"
 
 
 def _is_too_late(proposed: TopicProposal) -> bool:

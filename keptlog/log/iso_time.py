@@ -11,20 +11,21 @@ _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 24 * 3_600_00
 _DURATION = re.compile(rf"(\d{{1,15}})({'|'.join(_UNITS_MS)})")
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _LAST_MS = 253_402_300_799_999
+"""The calendar's last millisecond. Delete horizons of no end are stored as this one."""
 
 
 def iso_time(time_ms: int) -> str:
-    """A time of day that a person reads, in UTC and to the millisecond; times beyond the calendar as a number."""
+    """A time of day that a person reads, in UTC and to the millisecond; times beyond the calendar without a number."""
     try:
         text = (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds")
     except OverflowError:
-        return f"{time_ms} ms"
+        return "after the year 9999" if time_ms > 0 else "before the year 1"
     return text.replace("+00:00", "Z")
 
 
 def has_date(time_ms: int) -> bool:
-    """Whether a calendar has a date for it: what lies behind the year 9999 comes of a limit that says "never"."""
-    return time_ms <= _LAST_MS
+    """Whether a calendar has a date for it: what lies at its end or behind comes of a limit that says "never"."""
+    return time_ms < _LAST_MS
 
 
 def next_time(time_ms: int) -> str:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.log.counted import counted
-from keptlog.log.iso_time import has_date, iso_time
+from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
 from keptlog.sources.change_tables import TableChoice
 from keptlog.sources.debezium import ChangeEvents
@@ -180,9 +180,8 @@ class FileSet:
 
 
 def _warn_of_times(count: int, of: int, example_ms: int) -> None:
-    when = iso_time(example_ms) if has_date(example_ms) else "after the year 9999"
     text = "timestamps are milliseconds, and of %s, %d are not likely to be: %d would be %s; were they seconds?"
-    _logger.warning(text, counted(of, "record"), count, example_ms, when)
+    _logger.warning(text, counted(of, "record"), count, example_ms, iso_time(example_ms))
 
 
 def files_below(paths: Sequence[str]) -> list[str]:

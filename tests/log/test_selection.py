@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from keptlog.log.assessment import Trigger, assess, in_order_of_urgency
 from keptlog.log.config import TopicConfig
+from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.segment import Log
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_sections import logs
@@ -129,10 +130,10 @@ def test_what_no_calendar_has_a_date_for_is_never_due_by_the_clock(unlimited: Lo
     assert assess(unlimited, NOW_MS).due_ms is None
 
 
-def test_what_is_due_in_the_year_9999_is_told() -> None:
-    last_ms = 253_402_300_799_999
-    stamped = log([segment(0, 9, time_ms=OLD_MS, horizon_ms=last_ms)], checkpoint=10)
-    assert assess(stamped, NOW_MS).due_ms == last_ms
+def test_what_is_due_in_the_year_9999_is_told_but_for_the_horizon_that_means_never() -> None:
+    for horizon_ms, due_ms in ((LARGEST_TIMESTAMP_MS - 1, LARGEST_TIMESTAMP_MS - 1), (LARGEST_TIMESTAMP_MS, None)):
+        stamped = log([segment(0, 9, time_ms=OLD_MS, horizon_ms=horizon_ms)], checkpoint=10)
+        assert assess(stamped, NOW_MS).due_ms == due_ms
 
 
 def test_the_late_go_first_then_the_dirty_then_the_expired_and_the_rest_not_at_all() -> None:
