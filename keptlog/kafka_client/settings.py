@@ -122,6 +122,11 @@ class ClientSettings:
         """The brokers to ask first, ``HOST:PORT`` with commas between; null if nobody has named one."""
         return self._values.get(BOOTSTRAP)
 
+    @property
+    def compresses(self) -> bool:
+        """Whether what a producer sends is compressed."""
+        return any(self._values.get(name, "none") != "none" for name in ("compression.type", "compression.codec"))
+
     def at(self, bootstrap: str | None) -> ClientSettings:
         """The same settings for other brokers, if some are named."""
         if not bootstrap:

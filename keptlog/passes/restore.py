@@ -37,6 +37,7 @@ from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.passes.readers import Readers
 from keptlog.progress import Progress
+from keptlog.sinks.kafka_broker.acceptance import COLUMNS, Acceptance
 from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
@@ -133,7 +134,7 @@ class Restore:
         self.store.require_own(topic)
         reader = self.store.reader(topic)
         seen_ms = self.clock()
-        target, is_created = self._target(topic, name)
+        target, is_created = self._target(topic, name, reader)
         done.is_created |= is_created
         pair = Pair(topic, self.store.describe_topic(topic).id, target)
         with open_writer(self.settings, pair) as writer:
@@ -149,6 +150,8 @@ class Restore:
                 _require_ours(log, position)
                 if not skip_lost:
                     _require_not_lost(log, position, seen_ms)
+            if not (is_created or done.commits):
+                self._require_taken(reader, {number: each.offset for number, each in positions.items()}, target)
             writer.commit({partition: positions[partition] for partition in new})
             done.begin(reader.logs, positions)
             move = self._registered(topic, target, started_ms)
@@ -165,11 +168,26 @@ class Restore:
         registration = readers.add(topic, name, now_ms=now_ms)
         return lambda positions: readers.move(topic, name, registration, positions)
 
-    def _target(self, topic: str, name: str) -> tuple[Target, bool]:
-        """The topic to restore to, and whether it was created for that."""
+    def _require_taken(self, reader: Reader, from_offsets: Mapping[int, int], target: Target) -> None:
+        """Refuse what the target does not take, before anything is sent.
+
+        Raises:
+            InvalidRecord: the first record that it does not take, as far as its settings tell.
+        """
+        acceptance = Acceptance(target, self.clock(), self.settings.compresses)
+        for log in reader.logs:
+            for table in reader.tables(log, from_offsets.get(log.topic_partition.partition, 0), columns=COLUMNS):
+                if refused := acceptance.refused(table):
+                    offset, error = refused
+                    raise error(f"{log.topic_partition} can't be restored beyond offset {offset}", target)
+
+    def _target(self, topic: str, name: str, reader: Reader) -> tuple[Target, bool]:
+        """The topic to restore to, and whether it was created for that; it is not, if it would not take all records."""
         targets, described = Targets(self.settings), self.store.describe_topic(topic)
         found = targets.find(name)
         if found is None:
+            planned = targets.as_created(name, described.partitions, described.raw_config)
+            self._require_taken(reader, {}, planned)
             targets.create(name, described.partitions, described.raw_config)
             self.progress(f"created topic {name} with {counted(described.partitions, 'partition')}")
         target = found or targets.find(name)

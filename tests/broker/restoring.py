@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from keptlog.home import new_id
@@ -23,8 +24,10 @@ def ignore(_line: str) -> None:
     pass
 
 
-def restore_of(store: LogStore, bootstrap: str, progress: Progress = ignore) -> Restore:
-    settings = ClientSettings.load({"bootstrap.servers": bootstrap}, {})
+def restore_of(
+    store: LogStore, bootstrap: str, progress: Progress = ignore, *, client: Mapping[str, str] | None = None
+) -> Restore:
+    settings = ClientSettings.load({"bootstrap.servers": bootstrap, **(client or {})}, {})
     return Restore(store, settings, wall_clock_ms, progress, new_id)
 
 

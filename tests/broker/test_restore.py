@@ -6,16 +6,15 @@ import json
 import multiprocessing
 import random
 import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from keptlog.cli import main
-from keptlog.errors import InvalidConfig, InvalidRecord, StalePlan
+from keptlog.errors import InvalidConfig, StalePlan
 from keptlog.home import new_id
 from keptlog.log.record import Header, NewRecord
 from keptlog.log.reference import latest_values
@@ -23,65 +22,16 @@ from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers
 from keptlog.passes.restore import RestoreResult
 from keptlog.sinks.kafka_broker import writer
-from keptlog.table.store import LogStore
-from tests.broker.broker import DEADLINE_SECONDS, Broker
+from tests.broker.broker import DEADLINE_SECONDS
 from tests.broker.restoring import restore_of, restore_until_killed, wall_clock_ms
+from tests.broker.twins import COMPACTED, KEPT, PARTITIONS, Twins, updates
 from tests.in_process import in_process_engine
-from tests.logs import carry_out, open_store
 
 KILLS = 6
-PARTITIONS = 2
 HEADERS: tuple[tuple[Header, ...], ...] = ((), (("é", None), ("a", b""), ("a", b"\xff")))
 CLEANED_AT_ONCE = {"cleanup.policy": "compact", "segment.ms": "1", "delete.retention.ms": "3600000"}
-COMPACTED = {"cleanup.policy": "compact"}
-KEPT = {"cleanup.policy": "delete", "retention.ms": "-1"}
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.broker.restoring"])
-
-Seen = tuple[bytes | None, bytes | None, int, tuple[Header, ...]]
-
-
-@dataclass
-class Twins:
-    """A topic here, and the one of the same name that it is restored to."""
-
-    broker: Broker
-    home: Path
-    store: LogStore
-    topic: str
-
-    def create(self, settings: Mapping[str, str] = COMPACTED, there: Mapping[str, str] = KEPT) -> None:
-        """Create both, the one there so that its broker removes nothing."""
-        self.store.create_topic(self.topic, PARTITIONS, settings)
-        self.broker.create_topic(self.topic, PARTITIONS, there)
-
-    def append(self, *records: NewRecord) -> None:
-        self.store.append(self.topic, records, new_id(), wall_clock_ms())
-
-    def clean(self, now_ms: int) -> None:
-        cleaner = Cleaner(self.store, in_process_engine(self.store.files))
-        result = carry_out(cleaner, cleaner.plan([self.topic], now_ms=now_ms, requested=True))
-        assert result.committed
-        assert not result.failed
-
-    def restore(self, *, append_to_existing: bool = False, skip_lost: bool = False, later_ms: int = 0) -> RestoreResult:
-        restore = replace(restore_of(self.store, self.broker.bootstrap), clock=lambda: wall_clock_ms() + later_ms)
-        return restore.to_broker(self.topic, self.topic, append_to_existing=append_to_existing, skip_lost=skip_lost)
-
-    def there(self) -> dict[int, list[Seen]]:
-        found = self.broker.records(self.topic, PARTITIONS)
-        return {number: [(r.key, r.value, r.timestamp_ms, r.headers) for r in some] for number, some in found.items()}
-
-    def here(self) -> dict[int, list[Seen]]:
-        found: dict[int, list[Seen]] = {number: [] for number in range(PARTITIONS)}
-        for number, r in self.store.read(self.topic):
-            found[number].append((r.key, r.value, r.timestamp_ms, r.headers))
-        return found
-
-
-@pytest.fixture
-def twins(broker: Broker, tmp_path: Path) -> Twins:
-    return Twins(broker, tmp_path, open_store(tmp_path), f"restored-{new_id()}")
 
 
 def odd_records(count: int, seed: int) -> list[NewRecord]:
@@ -98,11 +48,6 @@ def odd_records(count: int, seed: int) -> list[NewRecord]:
         )
         for index in range(count)
     ]
-
-
-def updates(*pairs: tuple[str, str | None]) -> list[NewRecord]:
-    now_ms = wall_clock_ms()
-    return [NewRecord(key.encode(), None if value is None else value.encode(), now_ms, 0) for key, value in pairs]
 
 
 def small_transactions(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
@@ -269,36 +214,6 @@ def test_positions_that_somebody_else_moved_are_not_believed(twins: Twins) -> No
     consumer.commit(offsets=[TopicPartition(twins.topic, 0, 0)], asynchronous=False)
     consumer.close()
     with pytest.raises(InvalidConfig, match="that keptlog did not commit"):
-        twins.restore()
-
-
-def test_a_record_without_a_key_is_named_if_the_topic_there_is_compacted(twins: Twins) -> None:
-    twins.create(KEPT, there=COMPACTED)
-    twins.append(NewRecord(b"a", b"1", wall_clock_ms(), 1), NewRecord(None, b"2", wall_clock_ms(), 1))
-    with pytest.raises(InvalidRecord, match=r"-1 can't be restored beyond offset 1: it has no key"):
-        twins.restore()
-
-
-@pytest.mark.parametrize("small", [10, 5000])
-def test_a_record_that_is_too_large_is_named_and_waited_for(twins: Twins, small: int) -> None:
-    twins.create(there=KEPT | {"max.message.bytes": "10000"})
-    setting = ConfigEntry("max.message.bytes", "10000", incremental_operation=AlterConfigOpType.SET)
-    values = ["x" * small] * 20 + ["x" * 20_000] + ["x" * small] * 20
-    twins.append(*updates(*((str(index), value) for index, value in enumerate(values))))
-    with pytest.raises(InvalidRecord, match=r"-0 can't be restored beyond offset 20: it is larger .*=10000"):
-        twins.restore()
-    setting.value = "100000"
-    resource = ConfigResource(ConfigResource.Type.TOPIC, twins.topic, incremental_configs=[setting])
-    admin = AdminClient({"bootstrap.servers": twins.broker.bootstrap})
-    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_SECONDS)
-    twins.restore()
-    assert twins.there() == twins.here()
-
-
-def test_a_timestamp_that_the_topic_refuses_is_named(twins: Twins) -> None:
-    twins.create({"message.timestamp.after.max.ms": str(2**62)})
-    twins.append(NewRecord(b"a", b"1", wall_clock_ms() + 10**9, 0))
-    with pytest.raises(InvalidRecord, match=r"beyond offset 0: its timestamp is outside of message\.timestamp"):
         twins.restore()
 
 

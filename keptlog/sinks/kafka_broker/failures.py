@@ -1,7 +1,9 @@
 """What goes wrong while a topic is written, as keptlog's errors: with the offset that can't be passed, and what to do.
 
-A record is refused long after it was sent, in a report from the broker, and then everything behind it fails as well:
-its transaction is broken. So the first report is kept and told, and whatever fails after it is its consequence.
+Most of what a topic does not take is known before (``acceptance``). What only the broker knows, it reports long after
+the record was sent, and then everything behind it fails as well: its transaction is broken. So the first report is kept
+and told, and whatever fails after it is its consequence. A call may fail before the report is heard that says why: it
+is waited for.
 """
 
 # ruff: noqa: SLF001  # the codes of librdkafka's own errors have such names
@@ -9,18 +11,21 @@ its transaction is broken. So the first report is kept and told, and whatever fa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from keptlog.errors import InvalidRecord, KeptlogError, StalePlan
+from keptlog.errors import KeptlogError, StalePlan
 from keptlog.kafka_client.errors import translated
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.sinks.kafka_broker.acceptance import too_large, untimely
 from keptlog.sinks.kafka_broker.position import Pair
 from keptlog.sinks.kafka_broker.transactions import Transactions, is_fenced
 
 _CONSEQUENCES = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+_TURN_SECONDS = 0.2
+_REPORT_TURNS = 25
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -40,17 +45,20 @@ class Failures:
             return
         where, target = self.where(partition, offset), self.pair.target
         if error.code() in _TOO_LARGE:
-            self.first = InvalidRecord(
-                f"{where}: it is larger than max.message.bytes={target.max_message_bytes} of {target.name}: raise it "
-                "there, and run this again; it goes on from here"
-            )
+            self.first = too_large(where, target)
         elif error.code() == KafkaError.INVALID_TIMESTAMP:
-            self.first = InvalidRecord(
-                f"{where}: its timestamp is outside of message.timestamp.before.max.ms and message.timestamp.after."
-                f"max.ms of {target.name}: raise them there, and run this again; it goes on from here"
-            )
+            self.first = untimely(where, target)
         else:
             self.first = self.translated(error, where)
+
+    def hear(self) -> None:
+        """Wait for the report of a record that was not taken, as long as one may come."""
+        producer = self.transactions.producer
+        for _ in range(_REPORT_TURNS):
+            if self.first or not len(producer):
+                return
+            with suppress(KafkaException, SystemError):
+                producer.poll(_TURN_SECONDS)
 
     def require_none(self) -> None:
         """Raises the first failure, if there is one."""
@@ -63,6 +71,7 @@ class Failures:
         try:
             yield
         except KafkaException as error:
+            self.hear()
             self.require_none()
             raise self.translated(error.args[0], f"{self.pair.topic} can't be restored: {what}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -16,6 +17,13 @@ from keptlog.kafka_client.topic_ids import topic_id_of
 _NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
 """Settings of a topic here that brokers do not know begin like this."""
 _BROKERS_DEFAULT = -1
+_DEFAULTS = {
+    "cleanup.policy": "log.cleanup.policy",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+}
+"""Settings that decide which records a topic takes, and where a broker has their defaults."""
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
 
@@ -71,10 +79,22 @@ class Targets:
             config = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
             return Target(name, topic_id_of(topic.topic_id), len(topic.partitions), config)
 
+    def as_created(self, name: str, partitions: int, config: Mapping[str, str]) -> Target:
+        """What ``create`` would make, but for its id; without the brokers' defaults, where they are not to be had."""
+        brokers: dict[str, str] = {}
+        with broker_errors(self.settings, f"topic {name} can't be looked at") as trouble:
+            admin = self._admin(trouble)
+            number = min(admin.list_topics(timeout=WAIT_SECONDS).brokers)
+            resource = ConfigResource(ConfigResource.Type.BROKER, str(number))
+            with suppress(KafkaException):  # not everybody may see them; then the broker has the last word
+                entries = admin.describe_configs([resource], request_timeout=WAIT_SECONDS)[resource].result()
+                told = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+                brokers = {ours: told[theirs] for ours, theirs in _DEFAULTS.items() if theirs in told}
+        return Target(name, "", partitions, brokers | _settings_there(config))
+
     def create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         """Create a topic with the settings of one here, as far as brokers know them, that keeps timestamps."""
-        known = {key: value for key, value in config.items() if not key.startswith(_NOT_KAFKAS)}
-        known["message.timestamp.type"] = "CreateTime"
+        known = _settings_there(config)
         with broker_errors(self.settings, f"topic {name} can't be created") as trouble:
             new = NewTopic(name, num_partitions=partitions, replication_factor=_BROKERS_DEFAULT, config=known)
             admin = self._admin(trouble)
@@ -94,3 +114,9 @@ class Targets:
         admin = AdminClient(self.settings.for_admin(trouble))
         ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
         return admin
+
+
+def _settings_there(config: Mapping[str, str]) -> dict[str, str]:
+    """Those of a topic that is created for one with these settings here."""
+    known = {key: value for key, value in config.items() if not key.startswith(_NOT_KAFKAS)}
+    return known | {"message.timestamp.type": "CreateTime"}

@@ -21,10 +21,10 @@ from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from keptlog.errors import InvalidRecord
 from keptlog.kafka_client.errors import Trouble, broker_errors
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
+from keptlog.sinks.kafka_broker.acceptance import no_key
 from keptlog.sinks.kafka_broker.failures import Failures
 from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.position_group import PositionGroup
@@ -80,10 +80,7 @@ class Writer:
             InvalidConfig, StorageUnavailable: the broker refuses or is gone.
         """
         if record.key is None and self.pair.target.is_compacted:
-            raise InvalidRecord(
-                f"{self.failures.where(partition, record.offset)}: it has no key, and {self.pair.target.name} is "
-                "compacted: restore to a topic with cleanup.policy=delete"
-            )
+            raise no_key(self.failures.where(partition, record.offset), self.pair.target)
         self._records += 1
         self._bytes += len(record.key or b"") + len(record.value or b"")
         self.zero_timestamps += record.timestamp_ms == 0
@@ -133,6 +130,7 @@ class Writer:
             self.failures.require_none()
             return False
         except KafkaException as error:
+            self.failures.hear()
             self.failures.require_none()
             where = self.failures.where(partition, record.offset)
             raise self.failures.translated(error.args[0], where) from None

@@ -1,0 +1,66 @@
+"""What a target does not take is named, before anything is sent wherever that can be known."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from keptlog.errors import InvalidRecord
+from keptlog.home import new_id
+from keptlog.log.record import NewRecord
+from tests.broker.broker import DEADLINE_SECONDS
+from tests.broker.restoring import restore_of, wall_clock_ms
+from tests.broker.twins import COMPACTED, KEPT, Twins
+
+
+def test_a_record_without_a_key_is_named_if_the_topic_there_is_compacted(twins: Twins) -> None:
+    twins.create(KEPT, there=COMPACTED)
+    twins.append(NewRecord(b"a", b"1", wall_clock_ms(), 1), NewRecord(None, b"2", wall_clock_ms(), 1))
+    with pytest.raises(InvalidRecord, match=r"-1 can't be restored beyond offset 1: it has no key"):
+        twins.restore()
+
+
+@pytest.mark.parametrize("client", [{}, {"compression.type": "gzip"}])
+def test_a_record_that_is_too_large_is_named_and_waited_for(twins: Twins, client: dict[str, str]) -> None:
+    """What is compressed is too large only once it was sent, and then later calls fail before the broker says why."""
+    twins.create(there=KEPT | {"max.message.bytes": "10000"})
+    setting = ConfigEntry("max.message.bytes", "10000", incremental_operation=AlterConfigOpType.SET)
+    chance = random.Random(1)
+    values = [b"x", b"x", b"x", chance.randbytes(20_000), *[b"x" * 10] * 5000]
+    twins.append(*(NewRecord(b"%d" % index, value, wall_clock_ms(), 0) for index, value in enumerate(values)))
+    with pytest.raises(InvalidRecord, match=r"-0 can't be restored beyond offset 3: it is larger .*=10000"):
+        twins.restore(client=client)
+    assert twins.there()[0] == []
+    setting.value = "100000"
+    resource = ConfigResource(ConfigResource.Type.TOPIC, twins.topic, incremental_configs=[setting])
+    admin = AdminClient({"bootstrap.servers": twins.broker.bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_SECONDS)
+    twins.restore(client=client)
+    assert twins.there() == twins.here()
+
+
+def test_a_topic_that_would_refuse_a_record_is_not_created(twins: Twins) -> None:
+    """The settings are those that it would have: of the topic here, and of the broker where that has none."""
+    now_ms = wall_clock_ms()
+    refused = {
+        "it has no key": (COMPACTED, NewRecord(None, b"v", now_ms, 0)),
+        "max.message.bytes=500 ": (KEPT | {"max.message.bytes": "500"}, NewRecord(b"k", bytes(480), now_ms, 0)),
+        "max.message.bytes=1048588 ": (KEPT, NewRecord(b"k", bytes(1_048_570), now_ms, 0)),
+    }
+    for number, (why, (settings, record)) in enumerate(refused.items()):
+        name = f"{twins.topic}-{number}"
+        twins.store.create_topic(name, 1, KEPT)
+        twins.store.append(name, [record], new_id(), now_ms)
+        twins.store.alter_topic(name, settings)
+        with pytest.raises(InvalidRecord, match=f"{name}-0 can't be restored beyond offset 0: .*{why}"):
+            restore_of(twins.store, twins.broker.bootstrap).to_broker(name, name)
+        assert name not in twins.broker.admin.list_topics(timeout=DEADLINE_SECONDS).topics
+
+
+def test_a_timestamp_that_the_topic_refuses_is_named(twins: Twins) -> None:
+    twins.create({"message.timestamp.after.max.ms": str(2**62)})
+    twins.append(NewRecord(b"a", b"1", wall_clock_ms() + 10**9, 0))
+    with pytest.raises(InvalidRecord, match=r"beyond offset 0: its timestamp is outside of message\.timestamp"):
+        twins.restore()

@@ -1,0 +1,63 @@
+"""What a topic does not take is known from its settings, to the byte, before anything is sent."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from keptlog.log.record import Record
+from keptlog.sinks.kafka_broker.acceptance import COLUMNS, Acceptance
+from keptlog.sinks.kafka_broker.target import Target
+from keptlog.storage.schema import to_arrow
+from tests.sources.kafka_log.encoder import batch
+
+NOW_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+FIRST = Record(5, b"k", b"v", NOW_MS)
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+def told(config: dict[str, str], *records: Record, compresses: bool = False) -> str | None:
+    target = Target("there", "", 1, config)
+    refused = Acceptance(target, NOW_MS, compresses).refused(to_arrow(0, records).select(COLUMNS))
+    return None if refused is None else f"{refused[0]} {refused[1]('users-0', target)}"
+
+
+def odd_record(chance: random.Random, offset: int) -> Record:
+    sizes = (0, 1, 50, 63, 64, 70, 8100, 8191, 8192, 8300, 1_048_400, 1_048_575)
+    some = [None, *(bytes(size) for size in sizes)]
+    names = ("", "h", "x" * 70)
+    headers = tuple((chance.choice(names), chance.choice(some[:-2])) for _ in range(chance.choice((0, 0, 1, 3, 70))))
+    return Record(offset, chance.choice(some[:-2]), chance.choice(some), NOW_MS, headers=headers)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_record_is_too_large_if_its_own_batch_is(seed: int) -> None:
+    chance = random.Random(seed)
+    record = odd_record(chance, 9)
+    small = [replace(FIRST, offset=offset, headers=(("h", b"v"),) * offset) for offset in range(3)]
+    fits = {"max.message.bytes": str(max(len(batch([each])) for each in (record, *small)))}
+    assert told(fits, *small, record) is None
+    too_small = {"max.message.bytes": str(len(batch([record])) - 1)}
+    assert (told(too_small, record) or "").startswith("9 users-0: it is larger than max.message.bytes=")
+    assert told(too_small, record, compresses=True) is None
+
+
+def test_the_first_record_that_is_not_taken_is_told() -> None:
+    unkeyed, large = Record(6, None, b"v", NOW_MS), Record(7, b"k", bytes(99), NOW_MS)
+    limits = COMPACTED | {"max.message.bytes": "150"}
+    assert (told(limits, FIRST, large, replace(unkeyed, offset=8)) or "").startswith("7 users-0: it is larger")
+    assert (told(limits, FIRST, unkeyed, large) or "").startswith("6 users-0: it has no key, and there is compacted")
+    assert told({}, FIRST, unkeyed, large) is None
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "is_taken"),
+    [(NOW_MS + HOUR_MS, True), (NOW_MS + HOUR_MS + 1, False), (NOW_MS - 9, True), (NOW_MS - 10, False), (-1, True)],
+)
+def test_a_timestamp_that_is_too_far_off_is_told(timestamp_ms: int, *, is_taken: bool) -> None:
+    limits = {"message.timestamp.before.max.ms": "9", "message.timestamp.after.max.ms": str(HOUR_MS)}
+    assert (told(limits, replace(FIRST, timestamp_ms=timestamp_ms)) is None) == is_taken
+    assert told({}, replace(FIRST, timestamp_ms=timestamp_ms)) is None
