@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
 
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
@@ -19,75 +15,13 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.notify.ticks import leave_tick
 from keptlog.table.mark import Failure
-from keptlog.table.store import LogStore
 from tests.broken_topics import cut_in_half, first_manifest, metadata_file
+from tests.patched_home import BrokenHome, Patched
 from tests.table.foreign import insert, roll_back, table_of
-from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id
+from tests.table.stores import TOPIC, append_each, clean, new_id
 
 LOG = f"{TOPIC}-0"
 DAY_MS = 24 * 3_600_000
-
-
-@dataclass
-class Patched:
-    """A home that is there at the beginning of each row as it was made: a topic of two commits, and another one."""
-
-    home: Path
-    monkeypatch: pytest.MonkeyPatch
-
-    @property
-    def whole(self) -> Path:
-        return self.home.with_name("whole")
-
-    def make(self) -> None:
-        """The home from which all rows begin."""
-        store = open_home(self.home).store
-        store.create_topic(TOPIC, 1, COMPACTED)
-        store.create_topic("orders", 2, COMPACTED)
-        append_each(store, [("a", "1"), ("b", "1")], [("a", "2")])
-        shutil.copytree(self.home, self.whole)
-
-    def put_back(self) -> None:
-        """What a backup of the whole folder is for."""
-        if self.home.is_dir() and not self.home.is_symlink():
-            shutil.rmtree(self.home)
-        else:
-            self.home.unlink(missing_ok=True)
-        shutil.copytree(self.whole, self.home)
-
-    @property
-    def store(self) -> LogStore:
-        return open_home(self.home).store
-
-    def set(self, name: str, value: str) -> None:
-        self.monkeypatch.setenv(name, value)
-
-    def unset(self, name: str) -> None:
-        self.monkeypatch.delenv(name)
-
-    def write(self, name: str, text: str) -> None:
-        (self.home / name).write_text(text)
-
-    def segment(self) -> Path:
-        return min((self.home / "warehouse").rglob("*.parquet"))
-
-
-Act = Callable[[Patched], object]
-
-
-@dataclass(frozen=True)
-class BrokenHome:
-    """One way."""
-
-    id: str
-    check: str
-    """Which of doctor's checks finds it."""
-    said: str
-    do: Act
-    command: str | None = None
-    """The command that doctor names."""
-    mend: Act | None = None
-    """What a person does; null: the command is run."""
 
 
 def _away(broken: Patched) -> None:

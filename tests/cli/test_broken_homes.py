@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.broken_homes import BROKEN_HOMES, BrokenHome, Patched
+from tests.broken_homes import BROKEN_HOMES
 from tests.broken_topics import cut_in_half, metadata_file
 from tests.cli.conftest import Run
+from tests.patched_home import BrokenHome, Patched
 from tests.table.foreign import insert
 from tests.table.stores import COMPACTED, TOPIC
 

@@ -18,6 +18,7 @@ from keptlog.passes.clean import Cleaner
 from keptlog.passes.observer import READING_MS, Observer, Overview, observe
 from keptlog.table import live_files
 from keptlog.table.logs import ObservedTopic
+from keptlog.table.metadata_reading import entries_of
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.in_process import in_process_engine
@@ -144,11 +145,10 @@ def test_a_manifest_that_was_read_is_not_read_again(store: LogStore, monkeypatch
     observer.look(NOW_MS)
     append(store, "b")
     read: list[str] = []
-    really = live_files.entries_of
 
     def told(topic: str, manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
         read.append(topic)
-        return really(topic, manifest, io)
+        return entries_of(topic, manifest, io)
 
     monkeypatch.setattr(live_files, "entries_of", told)
     assert [log.log_end_offset for log in observer.look(NOW_MS).logs] == [2, 3, 2]

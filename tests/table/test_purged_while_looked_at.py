@@ -15,6 +15,7 @@ from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table import live_files
+from keptlog.table.metadata_reading import manifests_of
 from keptlog.table.store import LogStore
 from tests.logs import open_store
 
@@ -27,7 +28,7 @@ def overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogStore:
     """A store under whose first look another one appends and purges."""
     open_store(tmp_path).create_topic(TOPIC, 1, {"cleanup.policy": "compact", "file.delete.delay.ms": "0"})
     open_store(tmp_path).append(TOPIC, [RECORD], new_id(), wall_clock_ms())
-    really, looks = live_files.manifests_of, [0]
+    really, looks = manifests_of, [0]
 
     def overtaken(topic: str, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
         looks[0] += 1
