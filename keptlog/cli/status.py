@@ -7,7 +7,7 @@ opened only for what has changed since the last look.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.conditions import Condition, check_condition
+from keptlog.log.counted import counted
+from keptlog.log.health import worst_of
 from keptlog.log.metrics import cleaner_metrics, metrics_by_log
 from keptlog.log.plan import why_off
 from keptlog.log.segment import total_bytes
@@ -46,6 +48,11 @@ from keptlog.table.unopened import UnopenedStore
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
+
+MOST_SHOWN = 200
+"""Rows, if no topic was named; JSON has all."""
+MOST_DAMAGED = 20
+"""Lines about logs whose files are missing or damaged."""
 
 
 @click.command()
@@ -77,25 +84,47 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         checks = {"broken": {each.subject: each.text for each in broken}}
         print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed)
     else:
-        print_table([_shown(_status_row(each), each, seen.now_ms) for each in assessments], empty=no_topics(failed))
+        shown = assessments if names else _at_a_glance(assessments, seen.now_ms)
+        print_table([_shown(_status_row(each), each, seen.now_ms) for each in shown], empty=no_topics(failed))
+        if len(shown) < len(assessments):
+            count = counted(len(assessments), "log")
+            click.echo(f"these are the worst {MOST_SHOWN} of {count}; name topics to see theirs, --json has all")
         if off_reason:
             click.echo(off_reason)
-        for each in assessments:
+        for each in shown:
             if each.log.uncleanable:
                 click.echo(f"{wrong(str(each.log.topic_partition))}: {each.log.uncleanable.told(seen.now_ms)}")
         for holder in all_holders(seen):
             if not holder.is_late:
                 click.echo(str(holder))
-        if assessments:
-            click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
     if store.read_only and store.read_only not in map(str, failed.values()):
         click.echo(f"keptlog: {store.read_only}", err=True)
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
     tell_late(late)
     _tell_broken(broken)
-    exit_if_failed({**failed, **damaged})
+    exit_if_failed({**failed, **_first(damaged)})
     if store.read_only or late or broken:
         sys.exit(EXIT_FAILED)
+
+
+def _tell_notes(seen: Overview, shown: Sequence[Assessment], off_reason: str | None) -> None:
+    """What no cell of the table has room for."""
+    if len(shown) < len(seen.assessments):
+        count = counted(len(seen.assessments), "log")
+        click.echo(f"these are the worst {len(shown)} of {count}; name topics to see theirs, --json has all")
+    if off_reason:
+        click.echo(off_reason)
+    for each in shown:
+        if each.log.uncleanable:
+            click.echo(f"{wrong(str(each.log.topic_partition))}: {each.log.uncleanable.told(seen.now_ms)}")
+    for holder in all_holders(seen):
+        if not holder.is_late:
+            click.echo(str(holder))
+
+
+def _tell_metrics(metrics: Mapping[str, object]) -> None:
+    if metrics:
+        click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
 
 
 def _broken(home: Path, seen: Overview) -> list[Condition]:
@@ -118,12 +147,27 @@ def _names(assessment: Assessment) -> tuple[str, str]:
 def _damaged(seen: Overview) -> dict[str, LogCorrupt]:
     """Topic-partition to what is wrong with its files, where they lie on a disk."""
     found: dict[str, LogCorrupt] = {}
-    for name, seen_wrong in wrong_on_disk(seen.logs).items():
-        now = unopened_store().observe(name.topic).logs[name.partition]
-        if still := still_wrong(seen_wrong, now):
+    suspected = wrong_on_disk(seen.logs)
+    later = observe(unopened_store(), {name.topic for name in suspected}, now_ms=seen.now_ms) if suspected else seen
+    logs = {log.topic_partition: log for log in later.logs}
+    for name, seen_wrong in suspected.items():
+        if name in logs and (still := still_wrong(seen_wrong, logs[name])):
             more = f"; and {len(still) - 1} more" if len(still) > 1 else ""
             found[str(name)] = LogCorrupt(f"{still[0]}{more}")
     return found
+
+
+def _first(damaged: Mapping[str, LogCorrupt]) -> dict[str, LogCorrupt]:
+    """A few of them, and how many more there are: a volume that is not mounted damages every log."""
+    told = dict(list(damaged.items())[:MOST_DAMAGED])
+    more = counted(len(damaged) - len(told), "more log")
+    rest = LogCorrupt("files are missing or damaged; status --json and verify name them all")
+    return told if len(told) == len(damaged) else {**told, more: rest}
+
+
+def _at_a_glance(assessments: Sequence[Assessment], now_ms: int) -> Sequence[Assessment]:
+    """As many as a person reads, the worst first if there are more."""
+    return assessments if len(assessments) <= MOST_SHOWN else worst_of(assessments, now_ms, MOST_SHOWN)
 
 
 def unopened_store() -> UnopenedStore:

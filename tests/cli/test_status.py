@@ -17,7 +17,9 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.notify.checks import leave_checks
 from keptlog.table.embedded import embedded_locations
+from keptlog.table.logs import ObservedTopic
 from keptlog.table.mark import Failure
+from keptlog.table.unopened import UnopenedStore
 from tests.cli.conftest import Run
 
 NOW_MS = "1800000000000"
@@ -173,3 +175,46 @@ def test_what_verify_has_found_broken_is_told_until_it_is_whole(keptlog: Run, to
 
 def set_property(topic: str, name: str, value: str) -> None:
     open_home().store.load_table(topic).transaction().set_properties({name: value}).commit_transaction()
+
+
+def test_more_logs_than_a_person_reads_are_told_by_the_worst_of_them(
+    keptlog: Run, topics: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keptlog.cli.status.MOST_SHOWN", 2)
+    failure = Failure(TopicPartition("users", 1), "segment 7 is gone", None, Action.FIX_DATA)
+    open_home().store.mark_uncleanable("users", [failure], int(NOW_MS), Backoff(60_000, 60_000))
+    shown = keptlog("status").out
+    rows = [line.partition(" ")[0] for line in shown.splitlines()[1:3]]
+    assert rows == ["users-1", "orders-0"]
+    assert "these are the worst 2 of 3 logs; name topics to see theirs, --json has all" in shown
+    assert len(keptlog("status", "--json").json["logs"]) == 3
+    assert "worst" not in keptlog("status", "users", "orders").out
+
+
+def test_a_volume_that_is_gone_is_told_in_a_few_lines_and_each_topic_is_looked_at_again_once(
+    keptlog: Run, topics: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keptlog.cli.status.MOST_DAMAGED", 1)
+    for name in ("users", "shop"):
+        if name == "shop":
+            open_home().store.create_topic(name, 3, {"cleanup.policy": "compact"})
+        records = [NewRecord(b"a", b"1", 1_700_000_000_000, partition) for partition in range(2)]
+        open_home().store.append(name, records, f"all-{name}", 1_700_000_000_000)
+    keptlog("status")
+    for path in topics.rglob("*.parquet"):
+        path.unlink()
+    looked: list[str] = []
+    really = UnopenedStore.observe
+
+    def observe(store: UnopenedStore, topic: str, location: str | None = None) -> ObservedTopic:
+        looked.append(topic)
+        return really(store, topic, location)
+
+    monkeypatch.setattr(UnopenedStore, "observe", observe)
+    told = keptlog("status")
+    assert told.code == 1
+    first, rest = told.err.splitlines()
+    assert "is missing from storage though the table lists it" in first
+    assert rest == "keptlog: 4 more logs: files are missing or damaged; status --json and verify name them all"
+    assert sorted(looked) == sorted(2 * ["orders", "shop", "users"])
+    assert len(keptlog("status", "--json").json["damaged"]) == 5
