@@ -25,6 +25,7 @@ from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
+from keptlog.log.conditions import Thresholds
 from keptlog.log.counted import counted
 from keptlog.log.explain import verdict_on
 from keptlog.log.health import Totals, late_ms, totals_of, worst_of
@@ -143,7 +144,9 @@ def health_spec(mount: Mount) -> dg.AssetSpec:
         mount.keys.health,
         group_name=mount.group,
         description="How the logs stand: which are late, due or uncleanable, why each is not cleaned yet, and when it "
-        "will be. The sensor tells it every minute, from what the other sensors have seen.",
+        "will be. The sensor tells it every minute, from what the other sensors have seen.\n\nA log is late from its "
+        "deadline on. Its maximum lag makes it due at the same time, so it is late until its clean has ended. `notify` "
+        f"sends a message about a log that is late for {duration(Thresholds().late_ms)}, or for `KEPTLOG_NOTIFY_LATE`.",
         skippable=True,
     )
 
