@@ -26,6 +26,8 @@ class Automation:
     """Which run from the start: all, none, or those that are named; null for what is best for most."""
     topics: Sequence[str] = ()
     """Those whose sections are in the asset graph: sensors are listed on their pages."""
+    ingested: Sequence[str] = ()
+    """Those of them that have a broker's topic as their source."""
 
     def seconds(self, sensor: str, default: int = 30) -> int:
         """The least time between two ticks.

@@ -102,8 +102,14 @@ def build_defs(
     mount, log_store = _mount(shown), bound["log_store"]
     state = StateFile.of(log_store)
     seen = seen_topics(log_store, state)
-    names = [topic.name for topic in seen.topics]
-    automation = Automation(mount, HomeJobs.of(mount), shown.get("intervals", {}), shown.get("sensors_on"), names)
+    automation = Automation(
+        mount,
+        HomeJobs.of(mount),
+        shown.get("intervals", {}),
+        shown.get("sensors_on"),
+        topics=[topic.name for topic in seen.topics],
+        ingested=[topic.name for topic in seen.topics if topic.source],
+    )
     with definitions_that_stay():
         return dg.Definitions(
             assets=topic_assets(mount, seen, log_store.told),

@@ -24,6 +24,7 @@ from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.erasures import ErasureNews, deadline_result, erasures_observation, overdue_lines
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
+from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
@@ -72,18 +73,19 @@ def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
     """The sensor of a home."""
     mount, jobs = automation.mount, automation.jobs
 
-    @dg.sensor(
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _evaluated(MountCall(mount, context))
+
+    return SensorOfAssets(
+        [mount.keys.erasures] if automation.topics else [],
         name=mount.name(ERASURE_SENSOR),
+        evaluation_fn=evaluate,
         jobs=[jobs.clean_logs, jobs.purge, jobs.verify_erasures],
         description="Asks for cleans, purges and verifications in time for every erasure to be done by its deadline.",
         minimum_interval_seconds=automation.seconds(ERASURE_SENSOR),
         default_status=automation.sensor_status(ERASURE_SENSOR),
         required_resource_keys=mount.needs("log_store", "clock", "spark"),
     )
-    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return _evaluated(MountCall(mount, context))
-
-    return sensor
 
 
 def _evaluated(mounted: Tick) -> dg.SensorResult:

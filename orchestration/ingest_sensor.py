@@ -19,6 +19,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import by_reason, source_observation
 from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import IngestFailures, recent_failures
@@ -58,18 +59,19 @@ def ingest_lag_sensor(automation: Automation) -> dg.SensorDefinition:
     """The sensor of a home."""
     mount = automation.mount
 
-    @dg.sensor(
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _tick(MountCall(mount, context))
+
+    return SensorOfAssets(
+        [key_of(topic) for key_of in (mount.keys.source, mount.keys.dirty) for topic in automation.ingested],
         name=mount.name(INGEST_LAG_SENSOR),
+        evaluation_fn=evaluate,
         job=automation.jobs.ingest_kafka,
         description="Ingests topics that are behind their Kafka brokers, and says what is stopped and why.",
         minimum_interval_seconds=automation.seconds(INGEST_LAG_SENSOR),
         default_status=automation.sensor_status(INGEST_LAG_SENSOR),
         required_resource_keys=mount.needs("log_store", "kafka", "clock", "spark"),
     )
-    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return _tick(MountCall(mount, context))
-
-    return sensor
 
 
 def _tick(tick: Tick) -> dg.SensorResult:

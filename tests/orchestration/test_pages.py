@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.remote_representation.external_data import SensorSnap
 
+from keptlog.log.source import SourceIdentity
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor
@@ -30,6 +31,28 @@ def test_a_clean_section_lists_the_sensors_that_clean_it_and_they_ask_for_runs_o
     assert health.target_dict == {}
     assert health.asset_selection
     assert health.asset_selection.resolve(graph) == {dg.AssetKey(["keptlog", "health"])}
+
+
+def test_erasures_and_what_is_ingested_list_the_sensors_that_look_after_them(world: World) -> None:
+    world.topic("users")
+    world.topic("orders")
+    world.store.ingest("orders", [], SourceIdentity("crm.orders", None, "127.0.0.1:1"), 1, "remember-its-source")
+    repository = world.defs.get_repository_def()
+
+    snaps = {sensor.name: SensorSnap.from_def(sensor, repository) for sensor in repository.sensor_defs}
+
+    listed = {
+        name: snap.asset_selection.resolve(repository.asset_graph)
+        for name, snap in snaps.items()
+        if snap.asset_selection and name not in {sensor.name for sensor in CLEAN_SENSORS}
+    }
+    assert listed == {
+        "health_sensor": {dg.AssetKey(["keptlog", "health"])},
+        "erasure_sensor": {dg.AssetKey(["erasures"])},
+        "ingest_lag_sensor": {dg.AssetKey(["orders", "source"]), dg.AssetKey(["orders", "dirty"])},
+    }
+    assert list(snaps["erasure_sensor"].target_dict) == ["clean_logs", "purge", "verify_erasures"]
+    assert list(snaps["ingest_lag_sensor"].target_dict) == ["ingest_kafka"]
 
 
 def test_the_sensors_of_a_home_without_topics_are_on_no_page(world: World) -> None:
