@@ -2,6 +2,10 @@
 
 It is started once for all tests here, and whatever happens all its processes are gone afterwards. Every wait has a
 deadline, and a test that runs into it shows what Dagster last said.
+
+The pictures of the documentation are made by these tests:
+
+    KEPTLOG_PICTURES=$PWD/docs/images KEPTLOG_PAGES_TOPICS=300 pytest tests/e2e
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, sync_playwright
 
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.record import NewRecord
@@ -33,6 +37,14 @@ from tests.mock_broker import MockBroker, mock_broker
 ROOT = Path(__file__).parents[2]
 HOUR_MS = 3_600_000
 Found = TypeVar("Found")
+Picture = Callable[..., None]
+ELSEWHERE = """home => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode())
+        for (let n = home.length; n > 8; n--)  // a text may be cut short
+            texts.currentNode.data = texts.currentNode.data.replaceAll(home.slice(0, n), "/srv/keptlog");
+}"""
+"""A picture shows no folder of a test."""
 
 
 @dataclass
@@ -191,3 +203,24 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.set_default_timeout(60_000)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def picture(page: Page, dagster_dev: DagsterDev) -> Picture:
+    """Takes a picture of the page as it is now, where pictures are wanted."""
+    folder = os.environ.get("KEPTLOG_PICTURES")
+
+    def take(name: str, height: int, width: int = 1280, top: Locator | None = None) -> None:
+        if folder is None:
+            return
+        hide = page.get_by_text("Hide navigation")
+        if hide.count() and hide.first.is_visible():
+            hide.first.click()
+        page.set_viewport_size({"width": width, "height": height})
+        if top:
+            top.scroll_into_view_if_needed()
+        page.wait_for_timeout(1_500)
+        page.evaluate(ELSEWHERE, str(dagster_dev.home))
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+    return take

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import DagsterDev
+from tests.e2e.conftest import DagsterDev, Picture
 from tests.e2e.launching import launch
 
 
@@ -96,7 +96,28 @@ def test_the_automation_page_shows_every_sensor_at_work(dagster_dev: DagsterDev,
         expect(page.get_by_text(name).first).to_be_visible()
 
 
-def test_a_click_in_the_browser_cleans_a_log(dagster_dev: DagsterDev, page: Page) -> None:
+def test_the_lineage_shows_what_is_ingested_and_what_is_made_of_it(
+    dagster_dev: DagsterDev, page: Page, picture: Picture
+) -> None:
+    page.goto(f"{dagster_dev.url}/assets/profiles/dirty?view=lineage&lineageScope=neighbors")
+
+    for section in ("source", "dirty", "clean"):
+        expect(page.get_by_text(section, exact=True).first).to_be_visible()
+    picture("ingest", 500)
+    page.goto(f"{dagster_dev.url}/asset-groups")
+    expect(page.get_by_text("by_hand").first).to_be_visible()
+    picture("assets", 900)
+
+
+def test_a_sensors_page_has_its_ticks(dagster_dev: DagsterDev, page: Page, picture: Picture) -> None:
+    page.goto(f"{dagster_dev.url}/locations/__repository__@keptlog/sensors/dirty_ratio_sensor")
+
+    expect(page.get_by_text("Cleans logs whose dirty ratio is above").first).to_be_visible()
+    expect(page.get_by_text("1 run requested").first).to_be_visible()
+    picture("sensor", 900)
+
+
+def test_a_click_in_the_browser_cleans_a_log(dagster_dev: DagsterDev, page: Page, picture: Picture) -> None:
     dagster_dev.append("by-hand", ("b", "2"))
     before = {run["runId"] for run in dagster_dev.runs()}
     page.goto(f"{dagster_dev.url}/assets/by-hand/clean")
@@ -109,3 +130,7 @@ def test_a_click_in_the_browser_cleans_a_log(dagster_dev: DagsterDev, page: Page
         "run of the click", is_it=lambda run: run["runId"] not in before and run["jobName"] != "purge"
     )
     assert dagster_dev.records("by-hand") == [(2, b"2"), (3, b"2")]
+    page.goto(f"{dagster_dev.url}/assets/by-hand/clean?view=overview")
+    page.get_by_role("button", name="Plots").click()
+    expect(page.locator("canvas").first).to_be_visible()
+    picture("clean-section", 900)

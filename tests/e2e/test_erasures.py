@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from keptlog.home import open_home
-from tests.e2e.conftest import HOUR_MS, DagsterDev
+from tests.e2e.conftest import HOUR_MS, DagsterDev, Picture
 from tests.e2e.launching import launch, refused_launch
 
 KEY = "user-7@example.org"
@@ -20,7 +20,9 @@ def erase_config(key_hash: str) -> dict[str, Any]:
     return {"ops": {"ask_for_erasure": {"config": config}}}
 
 
-def test_an_erasure_is_asked_for_and_shown_and_a_key_by_mistake_is_refused(dagster_dev: DagsterDev, page: Page) -> None:
+def test_an_erasure_is_asked_for_and_shown_and_a_key_by_mistake_is_refused(
+    dagster_dev: DagsterDev, page: Page, picture: Picture
+) -> None:
     settings = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "1"}
     dagster_dev.store.create_topic("leavers", 1, settings)
     dagster_dev.append("leavers", (KEY, "lives in Rotterdam"), ("other", "stays"))
@@ -35,6 +37,8 @@ def test_an_erasure_is_asked_for_and_shown_and_a_key_by_mistake_is_refused(dagst
     page.goto(f"{dagster_dev.url}/assets/erasures?view=overview")
     expect(page.get_by_text("tombstoned").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("erasures-open-count").first).to_be_visible(timeout=PAGE_MS)
+    expect(page.get_by_text("erasure_sensor").first).to_be_visible(timeout=PAGE_MS)
+    picture("erasures", 900)
     page.goto(f"{dagster_dev.url}/assets/erasures?view=checks")
     expect(page.get_by_text("erasure_deadline").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("Passed").first).to_be_visible(timeout=PAGE_MS)

@@ -1,23 +1,25 @@
 """The pages that answer, in a browser: what cleans a topic, what it waits for, which log is worst.
 
-``KEPTLOG_PICTURES=docs/images`` makes the pictures of the documentation from them.
+``KEPTLOG_PAGES_TOPICS=300`` makes so many topics more.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import HOUR_MS, DagsterDev
+from benchmarks.many_topics import Shape, make_topics, topic_name
+from tests.e2e.conftest import HOUR_MS, DagsterDev, Picture
 
 PAGE_MS = 60_000
 """A page asks for much when it is first opened, and the machine may be busy."""
+TOPICS = int(os.environ.get("KEPTLOG_PAGES_TOPICS", "3"))
 COMPACT = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "1"}
 EVENTS = """query ($key: AssetKeyInput!) {assetOrError(assetKey: $key) {... on Asset {
     assetMaterializations(limit: 1) {partition description metadataEntries {label
@@ -25,33 +27,6 @@ EVENTS = """query ($key: AssetKeyInput!) {assetOrError(assetKey: $key) {... on A
     assetObservations(limit: 1) {partition metadataEntries {label}}}}}"""
 AUTOMATION = """query ($key: AssetKeyInput!) {assetNodeOrError(assetKey: $key) {... on AssetNode {
     targetingInstigators {... on Sensor {name}}}}}"""
-
-
-ELSEWHERE = """home => {
-    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    while (texts.nextNode())
-        for (let n = home.length; n > 8; n--)  // a text may be cut short
-            texts.currentNode.data = texts.currentNode.data.replaceAll(home.slice(0, n), "/srv/keptlog");
-}"""
-"""A picture shows no folder of a test."""
-Picture = Callable[..., None]
-
-
-@pytest.fixture
-def picture(page: Page, tmp_path: Path, dagster_dev: DagsterDev) -> Picture:
-    """Takes a picture of the page as it is now."""
-    folder = Path(os.environ.get("KEPTLOG_PICTURES", str(tmp_path)))
-
-    def take(name: str, height: int, width: int = 1280) -> None:
-        hide = page.get_by_text("Hide navigation")
-        if hide.count() and hide.first.is_visible():
-            hide.first.click()
-        page.set_viewport_size({"width": width, "height": height})
-        page.wait_for_timeout(1_500)
-        page.evaluate(ELSEWHERE, str(dagster_dev.home))
-        page.screenshot(path=folder / f"{name}.png")
-
-    return take
 
 
 def newest(dev: DagsterDev, *path: str) -> dict[str, Any] | None:
@@ -63,9 +38,18 @@ def newest(dev: DagsterDev, *path: str) -> dict[str, Any] | None:
     return {each["label"]: each.get("mdStr") or each.get("text") or each.get("intValue") for each in entries}
 
 
+def many_topics(dev: DagsterDev, count: int) -> None:
+    """Topics that are not due, each with a deadline of its own: in an hour, and every three hours after that."""
+    now_ms = time.time_ns() // 1_000_000
+    make_topics(dev.home, count, Shape(partitions=1, segments=2), now_ms)
+    for number in range(count):
+        dev.store.alter_topic(topic_name(number), {"max.compaction.lag.ms": str((25 + 3 * number) * HOUR_MS)})
+
+
 @pytest.fixture(scope="module")
 def waiting(dagster_dev: DagsterDev) -> DagsterDev:
     """A topic that is appended to, and due in days, and one that is late, whose segment is damaged."""
+    many_topics(dagster_dev, TOPICS)
     dagster_dev.store.create_topic("crm.users", 2, COMPACT | {"max.compaction.lag.ms": str(72 * HOUR_MS)})
     dagster_dev.append("crm.users", ("ada", "1"), ("bob", "1"), ("ada", "2"))
     lag = {"max.compaction.lag.ms": str(HOUR_MS)}
@@ -96,6 +80,8 @@ def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
     report = newest(waiting, "keptlog", "health") or {}
     assert str(report["nearest_deadline"]).startswith("[crm.orders-0](../crm.orders/clean) ")
     assert report["logs_late"] == report["logs_uncleanable"] == 1
+    rows = {line.split("]")[0].strip("| ["): line for line in str(report["worst_logs"]).splitlines()}
+    assert "dirty ratio" in rows[f"{topic_name(2)}-0"]
     page.goto(f"{waiting.url}/assets/keptlog/health?view=overview")
     expect(page.get_by_text("largest_late_ms").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("health_sensor").first).to_be_visible(timeout=PAGE_MS)
@@ -104,7 +90,7 @@ def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
     worst.click()
     link = page.get_by_role("link", name="crm.users-0").last
     expect(link).to_be_visible(timeout=PAGE_MS)
-    picture("health-worst", 600, 1500)
+    picture("health-worst", 600, 1500, top=page.get_by_text("deadline (UTC)").last)
     link.click()
     expect(page).to_have_url(re.compile(r"/assets/crm\.users/clean"), timeout=PAGE_MS)
     page.goto(f"{waiting.url}/assets/keptlog/health?view=overview")
@@ -126,7 +112,7 @@ def test_a_clean_section_says_what_cleans_it_and_what_it_waits_for(
     expect(page.get_by_text("3 sensors").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("No automations found")).to_have_count(0)
     page.get_by_role("button", name="Columns").click()
-    picture("clean-page", 900)
+    picture("clean-page", 900, 1500)
 
 
 def test_a_dirty_section_is_materialized_when_it_changes(waiting: DagsterDev, page: Page) -> None:
