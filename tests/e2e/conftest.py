@@ -36,6 +36,8 @@ from tests.mock_broker import MockBroker, mock_broker
 
 ROOT = Path(__file__).parents[2]
 HOUR_MS = 3_600_000
+PAGE_MS = 60_000
+"""A page asks for much when it is first opened, and the machine may be busy."""
 Found = TypeVar("Found")
 Picture = Callable[..., None]
 ELSEWHERE = """home => {

@@ -7,12 +7,10 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from keptlog.home import open_home
-from tests.e2e.conftest import HOUR_MS, DagsterDev, Picture
+from tests.e2e.conftest import HOUR_MS, PAGE_MS, DagsterDev, Picture
 from tests.e2e.launching import launch, refused_launch
 
 KEY = "user-7@example.org"
-PAGE_MS = 60_000
-"""A page asks for much when it is first opened, and the machine may be busy."""
 
 
 def erase_config(key_hash: str) -> dict[str, Any]:

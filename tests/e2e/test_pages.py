@@ -15,10 +15,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.many_topics import Shape, make_topics, topic_name
-from tests.e2e.conftest import HOUR_MS, DagsterDev, Picture
+from tests.e2e.conftest import HOUR_MS, PAGE_MS, DagsterDev, Picture
 
-PAGE_MS = 60_000
-"""A page asks for much when it is first opened, and the machine may be busy."""
 TOPICS = int(os.environ.get("KEPTLOG_PAGES_TOPICS", "3"))
 COMPACT = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "1"}
 EVENTS = """query ($key: AssetKeyInput!) {assetOrError(assetKey: $key) {... on Asset {
