@@ -24,6 +24,10 @@ LOG = f"{TOPIC}-0"
 DAY_MS = 24 * 3_600_000
 
 
+def _spark_at(address: str) -> Act:
+    return lambda broken: broken.set("KEPTLOG_SPARK_MASTER", address)
+
+
 def _away(broken: Patched) -> None:
     shutil.rmtree(broken.home)
 
@@ -297,29 +301,29 @@ BROKEN_HOMES = (
         "a Spark server that is gone",
         "spark",
         "no Spark Connect server answers at 127.0.0.1:1",
-        lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "sc://127.0.0.1:1"),
-        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+        _spark_at("sc://127.0.0.1:1"),
+        mend=_spark_at("local[2]"),
     ),
     BrokenHome(
         "a Spark server that was never started",
         "settings",
         "no Spark Connect server has left its address in ",
         lambda broken: broken.set("KEPTLOG_SPARK_MASTER", f"file:{broken.home}/spark-address"),
-        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+        mend=_spark_at("local[2]"),
     ),
     BrokenHome(
         "a Spark cluster that is gone",
         "spark",
         "no Spark master answers at spark://127.0.0.1:1",
-        lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "spark://127.0.0.1:1"),
-        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+        _spark_at("spark://127.0.0.1:1"),
+        mend=_spark_at("local[2]"),
     ),
     BrokenHome(
-        "YARN without Hadoop's settings",
+        "YARN without settings",
         "spark",
-        "Spark's master is yarn, and no variable says where YARN is",
-        lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "yarn"),
-        mend=lambda broken: broken.set("KEPTLOG_SPARK_MASTER", "local[2]"),
+        "no variable says where YARN is",
+        _spark_at("yarn"),
+        mend=_spark_at("local[2]"),
     ),
     BrokenHome(
         "an old Java",

@@ -370,5 +370,9 @@ CHECKS: Sequence[_Check] = (
         "conditions", "nothing is late, uncleanable, stopped, broken or silent: what keptlog notify tells", _conditions
     ),
     _Check("cleaner", "the cleaner is switched on", _cleaner),
-    _Check("spark", "what Spark needs is here, and its server is of the same versions", _spark),
+    _Check(
+        "spark",
+        "what Spark needs is here, and a server or cluster that is named answers",
+        _spark,
+    ),
 )
