@@ -16,7 +16,7 @@ from keptlog.log.uncleanable import Backoff
 from keptlog.notify.ticks import leave_tick
 from keptlog.table.mark import Failure
 from tests.broken_topics import cut_in_half, first_manifest, metadata_file
-from tests.patched_home import BrokenHome, Patched
+from tests.patched_home import Act, BrokenHome, Patched
 from tests.table.foreign import insert, roll_back, table_of
 from tests.table.stores import TOPIC, append_each, clean, new_id
 
@@ -26,6 +26,10 @@ DAY_MS = 24 * 3_600_000
 
 def _spark_at(address: str) -> Act:
     return lambda broken: broken.set("KEPTLOG_SPARK_MASTER", address)
+
+
+LOCAL_SPARK, SERVER_GONE = _spark_at("local[2]"), _spark_at("sc://127.0.0.1:1")
+CLUSTER_GONE, NO_HADOOP = _spark_at("spark://127.0.0.1:1"), _spark_at("yarn")
 
 
 def _away(broken: Patched) -> None:
@@ -298,33 +302,17 @@ BROKEN_HOMES = (
     BrokenHome("what verify has found", "conditions", "verify found ", _verified_broken, f"keptlog verify {LOG}"),
     BrokenHome("sensors that are off", "conditions", "did not tick for ", _silent, mend=_ticking),
     BrokenHome(
-        "a Spark server that is gone",
-        "spark",
-        "no Spark Connect server answers at 127.0.0.1:1",
-        _spark_at("sc://127.0.0.1:1"),
-        mend=_spark_at("local[2]"),
+        "a Spark server that is gone", "spark", "no Spark Connect server answers", SERVER_GONE, mend=LOCAL_SPARK
     ),
     BrokenHome(
         "a Spark server that was never started",
         "settings",
         "no Spark Connect server has left its address in ",
         lambda broken: broken.set("KEPTLOG_SPARK_MASTER", f"file:{broken.home}/spark-address"),
-        mend=_spark_at("local[2]"),
+        mend=LOCAL_SPARK,
     ),
-    BrokenHome(
-        "a Spark cluster that is gone",
-        "spark",
-        "no Spark master answers at spark://127.0.0.1:1",
-        _spark_at("spark://127.0.0.1:1"),
-        mend=_spark_at("local[2]"),
-    ),
-    BrokenHome(
-        "YARN without settings",
-        "spark",
-        "no variable says where YARN is",
-        _spark_at("yarn"),
-        mend=_spark_at("local[2]"),
-    ),
+    BrokenHome("a Spark cluster that is gone", "spark", "no Spark master answers", CLUSTER_GONE, mend=LOCAL_SPARK),
+    BrokenHome("YARN without settings", "spark", "no variable says where YARN is", NO_HADOOP, mend=LOCAL_SPARK),
     BrokenHome(
         "an old Java",
         "spark",
