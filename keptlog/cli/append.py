@@ -88,7 +88,7 @@ def append(  # noqa: PLR0913
 ) -> None:
     """Append the records of files to TOPIC, all of them or none.
 
-    JSON lines have one object a line; timestamp (ms) and partition may be left out, null as value is a tombstone:
+    JSON lines have one object a line. timestamp (ms) and partition may be left out. A null value is a tombstone:
 
     \b
     {"key": "user-7", "value": "{\\"name\\": \\"Ada\\"}", "timestamp": 1700000000000}

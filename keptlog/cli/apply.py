@@ -40,7 +40,9 @@ _LISTED = 10
 @click.option("--dry-run", is_flag=True, help="Show the differences, and change nothing.")
 @click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 1 if there are differences.")
 @click.option("--delete", multiple=True, metavar="TOPIC", help="Delete a topic too; may be repeated.")
-@click.option("--yes", is_flag=True, help="Do not ask before topics are deleted.")
+@click.option(
+    "--yes", is_flag=True, help="Do not ask before topics are deleted. Without a terminal it must be given then."
+)
 @json_option
 def apply(  # noqa: PLR0913
     file: str, *, dry_run: bool, exit_code: bool, delete: Sequence[str], yes: bool, as_json: bool

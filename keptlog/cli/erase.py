@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from keptlog.cli.arguments import topics_argument
-from keptlog.cli.asking import require_consent
+from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
 from keptlog.cli.groups import HelpfulGroup
@@ -57,7 +57,7 @@ _WAYS = {
 @click.option("--by", metavar="TIME", help="The deadline: 2026-12-01T00:00Z, or 30d. By default what a topic promises.")
 @click.option("--reason", default="", metavar="TEXT", help="Stored with the request, and shown; no key in it.")
 @click.option("--here", "is_here", is_flag=True, help="Ingested topics: drop the records here at once.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@consent_option
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--hash", "only_hash", is_flag=True, help="Only print the keyed hashes of the keys; no TOPIC.")
 @run_id_option
@@ -171,8 +171,8 @@ def show(erasure_id: str, *, as_json: bool) -> None:
 def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     """Look through every file for the keys of these erasures, or of all that are deleted, on Spark.
 
-    An erasure of which nothing is found is verified, and has ended. One that is not as far yet is told, and left. Exit
-    code 1 if a record was found, a file could not be looked through, or an erasure is overdue.
+    An erasure of which nothing is found is verified, and has ended. One that is not so far yet is named, and left as it
+    is. Exit code 1 if a record was found, a file could not be looked through, or an erasure is overdue.
     """
     now_ms = clock_ms()
     require_topics_here()

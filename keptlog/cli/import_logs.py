@@ -48,7 +48,7 @@ def import_group() -> None:
 @click.option(
     "--above-high-watermark",
     is_flag=True,
-    help="Take records, too, that not all replicas had when DIR was copied: from the only copy of a log that there is.",
+    help="Also take records that not all replicas had when DIR was copied: for the only copy of a log that there is.",
 )
 @run_id_option
 @json_option

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
     """Say what a clean would do now, most urgent first, why it leaves the rest alone, and what retention removes.
 
-    Then what holds superseded bytes until when, as far as tables tell; explain and verify look at the storage too.
+    Below that it says what holds superseded bytes, and until when, as far as tables tell. explain and verify look at
+    the storage too.
     """
     store, now_ms = unopened_store(), clock_ms()
     require_topics_here()
@@ -82,7 +83,7 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
 @click.argument("partition", type=click.IntRange(0), required=False)
 @json_option
 def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
-    """Say why one log is, or is not, cleaned now, and when it will be; and what holds its superseded bytes.
+    """Say why one log is, or is not, cleaned now, when it will be, and what holds its superseded bytes.
 
     \b
     keptlog explain users-0

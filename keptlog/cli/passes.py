@@ -97,10 +97,10 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
 def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind.
 
-    Below the table stands what may still hold values although it is not live any more, and until when; each file that
-    could not be deleted, with the reason; and the receipts of what is gone. A topic of which the storage knows more
-    than this home does, or of which a live file is missing, is named and left as it is. Deletions of topics that were
-    begun are finished.
+    Below the table it names what may still hold values although it is not live any more, and until when. Each file that
+    could not be deleted is there too, with the reason, and the receipts of what is gone. A topic is left as it is, and
+    named, if the storage knows more of it than this home does, or if a live file is missing. Deletions of topics that
+    were begun are finished.
 
     On a terminal it says what it would delete, and asks.
     """

@@ -96,8 +96,8 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     With FILEs, or FOLDERs as `receipt export` writes them, nothing else is read but the public keys: no home, no
     catalog. Without, the receipts of the home are checked, and that the catalog says the same of them.
 
-    Whether receipts are missing at the end is told by head.json. Without it that can't be told, and the exit code is 1;
-    --part is for single receipts.
+    Only head.json tells whether receipts are missing at the end. Without it the exit code is 1. --part is for single
+    receipts.
 
     \b
     Exit code 0: all is well. 1: something is wrong, and named. 2: no public key, or a file that is not there.

@@ -27,8 +27,8 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
 
     They come by partition and offset, all from one snapshot.
 
-    With --as-reader (keptlog reader add) those behind the reader's positions, with tombstones; the positions move once
-    all of it was printed. A reader who missed deletions gets an error, and nothing.
+    With --as-reader (see keptlog reader add) they are those behind the reader's positions, tombstones too. The
+    positions move once all of them were printed. A reader who missed deletions gets an error, and no records.
     """
     del as_json
     store = open_home().store

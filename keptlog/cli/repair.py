@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.arguments import topic_argument
-from keptlog.cli.asking import require_consent
+from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
@@ -29,14 +29,14 @@ _SHOWN = 20
 @topic_argument
 @click.option("--adopt", is_flag=True, help="Take the table as it is now, and give up what is no longer there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@consent_option
 @json_option
 def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Bring state and files of TOPIC together again, after a rollback or a commit of another program.
 
-    Nothing is written to such a topic before. Without --adopt it gets back all records that were acknowledged, and what
-    other programs did is undone. With --adopt it stays as it is now: acknowledged records that are gone are lost, no
-    offset is given twice, and the next clean judges everything again. Both are one commit; it can be killed, and run
+    Until then nothing is written to such a topic. Without --adopt it gets back all records that were acknowledged, and
+    what other programs did is undone. With --adopt it stays as it is now: acknowledged records that are gone are lost,
+    no offset is given twice, and the next clean judges everything again. Both are one commit; it can be killed, and run
     again.
     """
     home, now_ms = open_home(), clock_ms()

@@ -62,7 +62,7 @@ class _Options:
 def restore(topic: str, **given: object) -> None:
     """Write the records of a topic to FILE or to a topic of a Kafka broker, with tombstones and headers, in order.
 
-    To FILE also those of one of its logs: users-0.
+    A single log (users-0) can be written to a FILE too.
 
     \b
     keptlog restore users --to jsonl users.jsonl        - is standard output; keptlog append takes it back

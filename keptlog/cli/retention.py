@@ -73,8 +73,8 @@ def delete_records(  # noqa: PLR0913
 ) -> None:
     """Delete the records of one log before OFFSET, or all of them if it is -1, whatever the cleanup.policy.
 
-    Nobody reads them from now on. Segments that lie wholly before OFFSET go at once; of the segment that holds it, the
-    rest goes with that segment. On a terminal it says what it would delete, and asks.
+    Nobody reads them from now on. Segments that lie wholly before OFFSET go at once. The segment that holds OFFSET goes
+    later, as a whole. On a terminal it says what it would delete, and asks.
 
     \b
     keptlog delete-records users-0 42

@@ -11,7 +11,7 @@ import click
 
 from keptlog.cli.apply import apply, export
 from keptlog.cli.arguments import config_option, topic_name_argument
-from keptlog.cli.asking import require_consent
+from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
     as_columns,
@@ -92,7 +92,7 @@ def list_topics(*, as_json: bool) -> None:
 @topic_name_argument
 @json_option
 def describe(name: str, *, as_json: bool) -> None:
-    """Show every setting of TOPIC and of the broker, and where it comes from; and Kafka's that have no meaning here.
+    """Show every setting of TOPIC and of the broker, where it comes from, and which of Kafka's mean nothing here.
 
     A value comes from the topic, from the broker settings (server.properties, environment), or is Kafka's default. What
     decides over deletion is stored when a topic is made, so that it is the same on every machine.
@@ -163,13 +163,13 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
 
 @topic.command()
 @topic_name_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@consent_option
 @json_option
 def delete(name: str, *, yes: bool, as_json: bool) -> None:
     """Delete TOPIC with all its records, for good; or finish a deletion that was interrupted.
 
-    A receipt of what was deleted is sealed, and those of the topic's earlier purges are; they outlive it. Files that
-    can't be deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again.
+    A receipt says what was deleted. It outlives the topic, and so do the receipts of its purges. Files that can't be
+    deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again.
     """
     store = open_home().store
     if name not in store.being_deleted():
