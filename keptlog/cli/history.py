@@ -27,8 +27,8 @@ _SHOWN = 20
 def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool) -> None:
     """Show what was done to TOPIC, commit by commit: why, what it read and wrote, how long it took, and by which run.
 
-    It is remembered for keptlog.history.retention.ms (90 days), also when a purge has expired the snapshots. `keptlog
-    receipt list` tells what purges have deleted.
+    It is remembered for keptlog.history.retention.ms (90 days), also when a purge has expired the snapshots.
+    `keptlog receipt list` tells what purges have deleted.
     """
     # They import PyIceberg, which the help of all commands does without.
     from keptlog.table.history import history_of  # noqa: PLC0415
