@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +64,8 @@ class Postgres:
 
 
 @contextmanager
-def postgres() -> Iterator[Postgres]:
-    """Start a database server; its processes and its folder are gone when the block ends.
+def postgres(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
+    """Start a database server, with settings besides; its processes and its folder are gone when the block ends.
 
     Raises:
         NotInstalled: PostgreSQL is not there.
@@ -83,13 +83,13 @@ def postgres() -> Iterator[Postgres]:
         making = ["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", f"--username={USER}"]
         _run([str(binaries / "initdb"), *making, "--pgdata", str(data)], user)
         (port,) = free_ports(1)
-        settings = {
+        ours = {
             "listen_addresses": "127.0.0.1",
             "port": port,
             "unix_socket_directories": "",
             "max_connections": 200,
         }
-        options = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
+        options = [text for name, value in {**(settings or {}), **ours}.items() for text in ("-c", f"{name}={value}")]
         ready = [str(binaries / "pg_isready"), "--quiet", "--host", "127.0.0.1", "--port", str(port)]
         server = ServerProcess(
             "PostgreSQL",

@@ -2,8 +2,8 @@
 
     {"price": 1.10, "total": 12345678901234567.89}      Python's float would make 1.1 and 1.2345678901234568e+16 of them
 
-A whole number is Python's, which has as many digits as it needs. Any other is a ``Number``: its text, and nothing is
-computed with it.
+A whole number is Python's, which has as many digits as it needs; all but -0, which PostgreSQL writes for a float. Any
+other is a ``Number``: its text, and nothing is computed with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Number:
-    """A number with a fraction or an exponent, as its text."""
+    """A number that Python's whole numbers can't hold, as its text."""
 
     text: str
 
@@ -76,4 +76,10 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"JSON has no {constant}: write it as a string, or null")
 
 
-_DECODER = json.JSONDecoder(parse_float=Number, parse_constant=_refuse, object_pairs_hook=_fields_once)
+def _whole(text: str) -> int | Number:
+    return Number(text) if text == "-0" else int(text)
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=Number, parse_int=_whole, parse_constant=_refuse, object_pairs_hook=_fields_once
+)
