@@ -34,6 +34,7 @@ class How(TypedDict):
     key_fields: str | None
     tables: str | None
     rows_only: bool
+    accept_unavailable: bool
     partition: int | None
 
 
@@ -68,6 +69,9 @@ class How(TypedDict):
 )
 @click.option(
     "--rows-only", is_flag=True, help="Debezium: leave out heartbeats, schema changes, transaction marks and messages."
+)
+@click.option(
+    "--accept-unavailable", is_flag=True, help="Debezium: take rows that lack a large value, because it did not change."
 )
 @click.option("--partition", type=click.IntRange(0), help="The partition of records that name none.")
 @click.option("--source-topic", metavar="NAME", help="With offsets: the topic that they are from. TOPIC by default.")
@@ -159,6 +163,7 @@ def _reading(how: How) -> Reading:
         key_fields=tuple(each.strip() for each in (how["key_fields"] or "").split(",") if each.strip()),
         tables=how["tables"],
         rows_only=how["rows_only"],
+        accept_unavailable=how["accept_unavailable"],
         partition=how["partition"],
     )
 
@@ -179,7 +184,12 @@ def _refuse_idle(files: FileSet) -> None:
     if files.reading.columns and not any(files.is_parquet(path) for path in files.paths):
         raise InvalidConfig("--column is about Parquet files, and there is none: say --format parquet if there is")
     reading = files.reading
-    given = {"--key-field": reading.key_fields, "--table": reading.tables, "--rows-only": reading.rows_only}
+    given = {
+        "--key-field": reading.key_fields,
+        "--table": reading.tables,
+        "--rows-only": reading.rows_only,
+        "--accept-unavailable": reading.accept_unavailable,
+    }
     idle = [option for option, value in given.items() if value]
     if idle and reading.format is not Format.DEBEZIUM:
         raise InvalidConfig(f"{idle[0]} is about Debezium's events: say --format debezium too")

@@ -14,6 +14,8 @@ The same event is written in many ways, and all of these are taken:
 - only the value, without a key: the key is then made of the columns in ``key_fields``
 - flattened (``ExtractNewRecordState``), if the rows say what happened to them: by ``__deleted`` or ``__op``
 
+A row that lacks a large value, because that did not change, is refused unless it is accepted (``unavailable``).
+
 All events are of one table, or of those that were chosen (``change_tables``). An update of the key's columns, of an
 event without a key that has the row before, is two records: the old key's tombstone, and the row under its new key.
 
@@ -24,6 +26,7 @@ line is left aside: the key chooses, so that one key is never in two logs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,12 +37,13 @@ from keptlog.log.record import Header, NewRecord
 from keptlog.sources.change_tables import TableChoice, foreign_form
 from keptlog.sources.exact_json import compact, loads
 from keptlog.sources.json_lines import headers_of, kind_of, object_of, whole_number
+from keptlog.sources.unavailable import lacking, may_lack, refusal
 
 _DELETED, _OP = "__deleted", "__op"
 _FLAT_TIMES = ("__source_ts_ms", "__ts_ms")
 _REFUSED_OPS = {
-    "t": "a truncate deletes rows without naming their keys: append a null for each of them, or leave truncates out "
-    "(skipped.operations=t, Debezium's default)",
+    "t": "a truncate deletes rows without naming their keys: append what stands before it, then a null for each key "
+    "that keptlog read --latest shows, then what stands behind it",
 }
 
 
@@ -66,6 +70,8 @@ class ChangeEvents:
     key_fields: tuple[str, ...]
     now_ms: int
     choice: TableChoice = field(default_factory=TableChoice)
+    lacking: Counter[str] | None = None
+    """Counts the columns whose values are not there, in rows that are taken all the same; null to refuse such rows."""
     _deleted: NewRecord | None = field(default=None)
     """The record before this one, if it is a delete."""
     _is_left_out: bool = field(default=False)
@@ -93,6 +99,8 @@ class ChangeEvents:
             return ()
         self._is_left_out = False
         change = _change(value)
+        if may_lack(line) and not change.is_delete:
+            self._require_values(_parsed(change.image))
         if key is not None and self.key_fields:
             raise InvalidRecord("the event has a key of its own, which --key-field would put aside: leave that out")
         record = NewRecord(
@@ -105,6 +113,13 @@ class ChangeEvents:
         if key is None and (old_key := self._old_key(change)) not in {None, record.key}:
             return replace(record, key=old_key, value=None), record
         return (record,)
+
+    def _require_values(self, row: Any) -> None:
+        columns = lacking(row)
+        if columns and self.lacking is None:
+            raise refusal(columns)
+        if self.lacking is not None:
+            self.lacking.update(columns)
 
     def _old_key(self, change: _Change) -> bytes | None:
         """The key that a row had before an update; null if the event does not tell."""

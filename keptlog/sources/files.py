@@ -69,6 +69,8 @@ class Reading:
     """Debezium: a pattern of the tables whose events are taken, the others being left out; null for one table."""
     rows_only: bool = False
     """Debezium: leave out heartbeats and what else is no change of a row, instead of refusing them."""
+    accept_unavailable: bool = False
+    """Debezium: take rows that lack a large value, because that did not change, with its placeholder."""
     partition: int | None = None
     """Of records that name none."""
 
@@ -86,6 +88,8 @@ class FileSet:
     """Records read so far."""
     left_out: Counter[str] = field(default_factory=Counter)
     """What was not wanted, by what it was."""
+    lacking: Counter[str] = field(default_factory=Counter)
+    """How many rows lack the value of a column, by the column."""
     _bytes_before: int = 0
     _bytes_here: Callable[[], float] = field(default=lambda: 0.0)
 
@@ -114,6 +118,9 @@ class FileSet:
                     odd_count, odd_ms = odd_count + 1, odd_ms or record.timestamp_ms
                 has_partition = record.partition is not None or self.reading.partition is None
                 yield record if has_partition else replace(record, partition=self.reading.partition)
+        if self.lacking:
+            told = ", ".join(f"{name} in {counted(count, 'row')}" for name, count in sorted(self.lacking.items()))
+            _logger.warning("values that did not change are not there, and a clean removes the rows before: %s", told)
         if odd_count:
             _warn_of_times(odd_count, self.count, odd_ms)
 
@@ -150,7 +157,8 @@ class FileSet:
         reading = self.reading
         if reading.format is Format.DEBEZIUM:
             choice = TableChoice(reading.tables, reading.rows_only, self.left_out)
-            return ChangeEvents(reading.key_fields, reading.now_ms, choice).records
+            lacking = self.lacking if reading.accept_unavailable else None
+            return ChangeEvents(reading.key_fields, reading.now_ms, choice, lacking).records
         return lambda line: (from_json(line, now_ms=reading.now_ms),)
 
     def _reading_of(self, path: str, content: Iterator[_T]) -> Iterator[_T]:

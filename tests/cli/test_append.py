@@ -78,6 +78,21 @@ def test_events_of_a_chosen_table_are_appended_and_what_was_left_out_is_counted(
     }
 
 
+def test_rows_that_lack_a_value_are_taken_only_if_that_is_accepted(keptlog: Run, users: str, tmp_path: Path) -> None:
+    row = {"id": 1, "document": "__debezium_unavailable_value"}
+    path = tmp_path / "changes.jsonl"
+    path.write_text(json.dumps({"key": {"id": 1}, "value": {"op": "u", "after": row}}))
+    change = ("append", users, "--file", str(path), "--format", "debezium")
+    refused = keptlog(*change)
+    assert (refused.code, refused.out) == (2, "")
+    assert "changes.jsonl: line 1: the event does not have the value of 'document'" in refused.err
+    accepted = keptlog(*change, "--accept-unavailable")
+    assert accepted.out.startswith("appended 1 record")
+    assert "values that did not change are not there, and a clean removes the rows before: document in 1 row" in (
+        accepted.err
+    )
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -137,6 +152,7 @@ def test_progress_goes_to_stderr_unless_quiet(
         (["--column", "key=a"], "--column is about Parquet files, and there is none"),
         (["--table", "users"], "--table is about Debezium's events"),
         (["--rows-only"], "--rows-only is about Debezium's events"),
+        (["--accept-unavailable"], "--accept-unavailable is about Debezium's events"),
         (["--key-field", "id"], "--key-field is about Debezium's events"),
         (["--skip-existing"], "are about offsets: name their column"),
         (["--source-topic", "x"], "are about offsets: name their column"),

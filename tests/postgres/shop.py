@@ -67,9 +67,9 @@ class Shop:
                 self.connection.commit()
 
     def execute(self, statement: str, *values: object) -> None:
-        """A transaction of its own; ``TABLE`` is that of the customers."""
+        """A transaction of its own; ``CUSTOMERS`` is their table."""
         with self.connection, self.connection.cursor() as cursor:
-            cursor.execute(statement.replace("TABLE", f"{self.schema}.customers"), values)
+            cursor.execute(statement.replace("CUSTOMERS", f"{self.schema}.customers"), values)
 
     def messages(self) -> list[bytes]:
         """What the slot has to tell since the last time."""

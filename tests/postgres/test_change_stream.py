@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from examples.lake.postgres import Postgres
+from keptlog.errors import InvalidRecord
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner
@@ -85,7 +86,7 @@ def customers(tmp_path: Path) -> Customers:
 def change(tables: Shop, number: int) -> None:
     tables.transactions(TRANSACTIONS)
     if number == 1:
-        tables.execute("TRUNCATE TABLE")
+        tables.execute("TRUNCATE CUSTOMERS")
         tables.transactions(TRANSACTIONS // 3)
 
 
@@ -111,6 +112,26 @@ def test_the_state_before_and_after_every_clean_is_what_select_shows(
         customers.clean()
         assert differences(customers.rows(), tables.rows()) == []
         assert sum(1 for _ in customers.store.read("customers")) == len(tables.rows()), "nothing else is left"
+
+
+def test_a_row_that_lacks_a_large_value_does_not_supersede_the_one_that_has_it(
+    database: Postgres, customers: Customers
+) -> None:
+    """The database tells a large value only when it changes, or with the row before."""
+    large = "x" * 9000
+    with shop(database, 4, "DEFAULT") as tables:
+        stream = tables.stream()
+        tables.execute("INSERT INTO CUSTOMERS (region, id, document) VALUES ('eu', 1, %s)", large)
+        customers.append(line for message in tables.messages() for line in stream.lines(message))
+        tables.execute("UPDATE CUSTOMERS SET note = 'n'")
+        with pytest.raises(InvalidRecord, match=r"does not have the value of 'document', which did not change"):
+            customers.append(line for message in tables.messages() for line in stream.lines(message))
+        customers.clean()
+        assert customers.rows()["eu", "1"]["document"] == large
+        tables.execute("ALTER TABLE CUSTOMERS REPLICA IDENTITY FULL")
+        tables.execute("UPDATE CUSTOMERS SET name = 'Ada'")
+        customers.append(line for message in tables.messages() for line in stream.lines(message))
+        assert differences(customers.rows(), tables.rows()) == []
 
 
 def between_truncates(lines: Sequence[bytes]) -> list[list[bytes] | None]:

@@ -164,7 +164,10 @@ def test_headers_come_along(headers: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"key": 1, "value": event("t")}, "op 't': a truncate deletes rows without naming their keys: append a null"),
+        (
+            {"key": 1, "value": event("t")},
+            "op 't': a truncate deletes rows without naming their keys: append what stands before it",
+        ),
         ({"key": 1, "value": event("m", message={})}, "a message is no change of a row: leave such lines out"),
         ({"key": 1, "value": event("x", after=ADA)}, "unknown op 'x': it must be c (create)"),
         ({"key": 1, "value": event("c") | {"op": ["c"]}}, "unknown op ['c']"),
