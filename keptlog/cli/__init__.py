@@ -54,6 +54,7 @@ _COMMANDS = {
     "expire": "keptlog.cli.passes:expire",
     "retain": "keptlog.cli.retention:retain",
     "delete-records": "keptlog.cli.retention:delete_records",
+    "truncate": "keptlog.cli.truncate:truncate",
     "purge": "keptlog.cli.passes:purge",
     "erase": "keptlog.cli.erase:erase",
     "erasure": "keptlog.cli.erase:erasure",

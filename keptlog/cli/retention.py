@@ -82,7 +82,7 @@ def delete_records(  # noqa: PLR0913
 
     With --run-id it can be repeated: "all of them" then stay those of the first time.
     """
-    log, store = _log_named(place), open_home().store
+    log, store = log_named(place), open_home().store
     if dry_run or is_asked(yes=yes):
         preview = _preview(store, log, offset)
         if dry_run:
@@ -108,7 +108,7 @@ def delete_records(  # noqa: PLR0913
         click.echo(f"{deleted.topic_partition} begins at offset {deleted.log_start_offset} now; {went}")
 
 
-def _log_named(place: Sequence[str]) -> TopicPartition:
+def log_named(place: Sequence[str]) -> TopicPartition:
     """The log that one or two words mean.
 
     A bare topic is none, also if it has a single log: who forgets the partition would give the offset in its place.

@@ -265,8 +265,9 @@ def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, ski
     if position > log.end_offset:
         return (
             f"it ends at offset {position} here and at {log.end_offset} at its source, which was cut off, created "
-            f"again, or is an older copy: ingest it into another topic (--into {topic}-2), or delete the one here "
-            f"first (keptlog topic delete {topic})"
+            f"again, or is an older copy: ingest it into another topic (--into {topic}-2), delete the one here first "
+            f"(keptlog topic delete {topic}), or remove what lies beyond here and read on (keptlog truncate "
+            f"{topic}-{log.partition} {log.end_offset})"
         )
     if position < log.log_start_offset and not skip_lost:
         return (

@@ -33,7 +33,10 @@ from keptlog.table.change import OPERATION
 from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, References, references_of
 
-_GOES_ON = {"append", "ingest", "clean", "retain", "delete-records", "drop", "sweep", "alter", "erase", "register"}
+_GOES_ON = {
+    *("append", "ingest", "clean", "retain", "delete-records", "truncate"),
+    *("drop", "sweep", "alter", "erase", "register"),
+}
 """Our commits that take the files of the snapshot before, and bring back none that was dropped."""
 EXPIRED_AT_ONCE = 500
 """A commit of PyIceberg compares each snapshot that goes with all that are there."""

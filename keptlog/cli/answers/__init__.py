@@ -55,6 +55,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "history": (passes.HistoryForm,),
     "retain": (passes.RetainedForm,),
     "delete-records": (passes.DeletedRecordsForm, passes.RecordsPreviewForm),
+    "truncate": (passes.TruncatedForm, passes.TruncationPreviewForm),
     "purge": (passes.PurgedForm, passes.PurgePreviewForm),
     "erase": (proofs.ErasureRequestForm, proofs.ErasureProposalForm, proofs.KeyHashesForm),
     "erasure list": (proofs.ErasuresForm,),

@@ -219,6 +219,28 @@ class RecordsPreviewForm(TypedDict):
     bytes: int
 
 
+class TruncatedForm(TypedDict):
+    """`truncate`."""
+
+    topic_partition: str
+    log_end_offset_before: int
+    log_end_offset: int
+    records: int
+    """That went."""
+    run_id: str
+
+
+class TruncationPreviewForm(TypedDict):
+    """`truncate --dry-run`."""
+
+    is_dry_run: bool
+    topic_partition: str
+    log_end_offset_before: int
+    log_end_offset: int
+    records: int
+    """That would go."""
+
+
 class HeldFileForm(TypedDict):
     """A file that may still hold values."""
 

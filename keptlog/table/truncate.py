@@ -1,0 +1,193 @@
+"""Removes the end of a log that is ingested, so that the next ingest reads it again: what a follower does in Kafka.
+
+    here    [ 0 ... 99 ][ 1048676 .. 1048695 ]      log end 1048696: a damaged batch was taken at a wrong offset
+    there   [ 0 ............ 119 ]                  the source ends at 120, before the position: nothing goes on
+    truncated to 120
+    here    [ 0 ... 99 ]                            log end 100, and the next ingest reads [100, 120)
+
+The log end moves behind the last record that is left, and not to the offset itself: what lies between may never have
+been read. To read an offset again does no harm, since records keep theirs. A segment that lies on both sides is written
+again without its end.
+
+That is refused where an offset that is read again would change what has been done already: below a checkpoint, where a
+clean has removed what later records superseded; after an erasure, whose records would come back; and where a registered
+reader is beyond it, who would not see what comes there. Of a topic without a source nothing can be read again, and an
+offset is given once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.counted import counted
+from keptlog.log.segment import Log, Segment
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.storage.segment_reader import read_row_groups
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
+from keptlog.table.file_metrics import data_file_of
+from keptlog.table.files import TableFiles
+from keptlog.table.lineage import COMMIT_ID
+from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.manifests import FileChange
+from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
+from keptlog.table.reach import reaching
+from keptlog.table.readers import PositionFiles, registrations
+from keptlog.table.staged import discarded_if_refused
+from keptlog.table.state import ERASURES, log_end_offset, read_source
+from keptlog.table.topics import load_topic_table, require_partition, topic_of
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationResult:
+    """What a truncation does to a log, or did."""
+
+    topic_partition: TopicPartition
+    log_end_offset_before: int
+    log_end_offset: int
+    records: int
+    """That go, or went."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What of a log goes."""
+
+    log: Log
+    end_offset: int
+    gone: tuple[Segment, ...]
+    """Segments with a record that goes; the first may have others."""
+    records: int
+
+    @property
+    def result(self) -> TruncationResult:
+        return TruncationResult(self.log.topic_partition, self.log.log_end_offset, self.end_offset, self.records)
+
+
+@dataclass
+class Truncation:
+    """The removal of a log's records from an offset on. ``new_id`` never returns the same text twice."""
+
+    topic_partition: TopicPartition
+    offset: int
+    run_id: str
+    new_id: Callable[[], str]
+    _staged: list[str] = field(default_factory=list)
+
+    def preview(self, committer: Committer, files: TableFiles) -> TruncationResult:
+        """What ``commit`` would do; changes nothing. It raises what that does, too."""
+        with reaching(f"topic {self.topic_partition.topic} can't be read"):
+            return self._cut(files, load_topic_table(committer.catalog, self.topic_partition.topic)).result
+
+    def commit(self, committer: Committer, files: TableFiles) -> TruncationResult:
+        """Truncate, in one commit; where there is nothing beyond the offset, nothing is committed.
+
+        Raises:
+            UnknownTopic: no such topic or partition.
+            InvalidConfig: the log can't be truncated there; says why, and what can be done.
+            StalePlan: others kept committing first; nothing landed.
+            CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
+            LogCorrupt: a segment is damaged.
+        """
+        cuts: list[_Cut] = []
+
+        def prepare(table: Table) -> Land | None:
+            cut = self._cut(files, table)
+            cuts.append(cut)
+            if cut.end_offset == cut.log.log_end_offset:
+                return None
+            live = LiveFiles().of(table)
+            paths = {segment.path for segment in cut.gone}
+            removed = [file for some in live.values() for file in some if file.segment.path in paths]
+            number = self.topic_partition.partition
+            added = [data_file_of(number, segment) for segment in self._kept(files, table, cut)]
+            summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "truncate"}
+            return FileChange(summary, {log_end_offset(number): str(cut.end_offset)}, added, removed, live).written(
+                table
+            )
+
+        with discarded_if_refused(files, lambda: self._staged):
+            committer.commit(Change(self.topic_partition.topic, None, self.run_id), prepare)
+        return cuts[-1].result
+
+    def _cut(self, files: TableFiles, table: Table) -> _Cut:
+        topic = topic_of(table, {})
+        require_partition(topic, self.topic_partition.partition)
+        log = logs_of(topic.name, table.properties, LiveFiles().of(table), topic.config)[self.topic_partition.partition]
+        self._require_truncatable(table, log)
+        gone = tuple(segment for segment in log.segments if segment.last_offset >= self.offset)
+        left = [segment.last_offset for segment in log.segments if segment.last_offset < self.offset]
+        records = sum(segment.record_count for segment in gone)
+        for rows in _rows_below(files, gone, self.offset, ["offset"]):
+            records -= rows.num_rows
+            left.append(rows["offset"][-1].as_py())
+        if log.log_end_offset <= self.offset:
+            return _Cut(log, log.log_end_offset, (), 0)
+        end_offset = max([log.log_start_offset, log.checkpoint or 0, *(offset + 1 for offset in left)])
+        self._require_read_by_nobody(files, table, end_offset)
+        return _Cut(log, end_offset, gone, records)
+
+    def _kept(self, files: TableFiles, table: Table, cut: _Cut) -> tuple[Segment, ...]:
+        """What is left of the segment that lies on both sides, staged."""
+        topic, number = topic_of(table, {}), self.topic_partition.partition
+        paths = SegmentPaths(topic.data_location, self.run_id, self.new_id)
+        writers = PartitionWriters(files, paths, topic.config.segment_bytes)
+        try:
+            for rows in _rows_below(files, cut.gone, self.offset, None):
+                writers.write(number, rows)
+            kept = writers.finish().get(number, ())
+        except BaseException:
+            writers.discard()
+            raise
+        self._staged += [segment.path for segment in kept]
+        return kept
+
+    def _require_truncatable(self, table: Table, log: Log) -> None:
+        topic, offset = self.topic_partition.topic, self.offset
+        if read_source(topic, table.properties).source is None:
+            raise self._refused("its records were appended, so nothing could be read again: see keptlog delete-records")
+        if offset < log.log_start_offset:
+            raise self._refused(f"it begins at offset {log.log_start_offset}: give that or a later one")
+        cleaned_to = max(log.checkpoint or 0, log.cleaning_to or 0)
+        if offset < cleaned_to:
+            raise self._refused(
+                f"it is cleaned up to offset {cleaned_to}, and what went there is not all at its source: ingest it "
+                f"into another topic (--into {topic}-2), or delete the one here first (keptlog topic delete {topic})"
+            )
+        if table.properties.get(ERASURES):
+            raise self._refused(
+                "keys were erased in its topic, and would come back with what is read again: ingest it into another "
+                f"topic (--into {topic}-2)"
+            )
+
+    def _require_read_by_nobody(self, files: TableFiles, table: Table, end_offset: int) -> None:
+        topic, partition = self.topic_partition.topic, self.topic_partition.partition
+        readers = registrations(topic, table.properties)
+        positions = PositionFiles(files, table.location()).read(readers) if readers else {}
+        beyond = sorted(reader for reader, each in positions.items() if each.of(partition) > end_offset)
+        if beyond:
+            raise self._refused(
+                f"{counted(len(beyond), 'registered reader')} would miss what comes there again: let them start over "
+                f"(keptlog reader remove {topic} {beyond[0]}, and then add it)"
+            )
+
+    def _refused(self, why: str) -> InvalidConfig:
+        return InvalidConfig(f"{self.topic_partition} can't be truncated to offset {self.offset}: {why}")
+
+
+def _rows_below(
+    files: TableFiles, segments: tuple[Segment, ...], offset: int, columns: list[str] | None
+) -> Iterator[pa.Table]:
+    """The rows of segments that stay, of those on both sides; no table is empty."""
+    for segment in segments:
+        if segment.base_offset < offset:
+            for table in read_row_groups(files, segment, columns):
+                rows = table.filter(pc.less(table["offset"], offset))
+                if rows.num_rows:
+                    yield rows

@@ -1,0 +1,102 @@
+"""A log whose end went wrong is truncated, and reads on from its source as if nothing had happened."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.home import new_id, wall_clock_ms
+from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.clean import Cleaner
+from keptlog.passes.readers import Readers
+from keptlog.passes.verify import CheckResult, verify_log
+from keptlog.table.store import LogStore
+from keptlog.table.truncate import Truncation, TruncationResult
+from tests.in_process import in_process_engine
+from tests.ingest.directories import records_of, run_import, some_batch, some_records, write_log
+from tests.logs import carry_out, open_store
+
+USERS = TopicPartition("users", 0)
+WRONG = 2**20
+"""A bit of the base offset that was flipped: nothing in the directory tells."""
+
+
+def displaced(batch: bytes) -> bytes:
+    return struct.pack(">q", struct.unpack_from(">q", batch)[0] | WRONG) + batch[8:]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LogStore:
+    """A topic whose newest batch was taken at a wrong offset; the directory is whole again, and has grown."""
+    store, directory = open_store(tmp_path / "home"), tmp_path / "logs"
+    write_log(directory, "users-0", [some_batch(0), some_batch(10), displaced(some_batch(20))])
+    assert not run_import(store, directory, "damaged").failed
+    assert store.logs("users")[0].log_end_offset == WRONG + 30
+    write_log(directory, "users-0", [some_batch(0), some_batch(10), some_batch(20), some_batch(30)])
+    return store
+
+
+def truncated(store: LogStore, offset: int, name: TopicPartition = USERS) -> TruncationResult:
+    return Truncation(name, offset, new_id(), new_id).commit(store.committer, store.files)
+
+
+def broken_checks(store: LogStore) -> list[CheckResult]:
+    results = verify_log(store, store.logs("users")[0], wall_clock_ms())
+    return [each for each in results if not each.passed]
+
+
+def clean(store: LogStore) -> None:
+    cleaner = Cleaner(store, in_process_engine(store.files))
+    now_ms = wall_clock_ms() + 30 * 86_400_000
+    assert not carry_out(cleaner, cleaner.plan(["users"], now_ms=now_ms, requested=True)).failed
+
+
+def test_a_healthy_copy_is_refused_with_the_command_that_puts_the_log_right(store: LogStore, tmp_path: Path) -> None:
+    stopped = run_import(store, tmp_path / "logs", "again").failed
+    assert "remove what lies beyond here and read on (keptlog truncate users-0 40)" in str(stopped["users-0"])
+    preview = Truncation(USERS, 40, new_id(), new_id).preview(store.committer, store.files)
+    assert store.logs("users")[0].log_end_offset == WRONG + 30
+    assert truncated(store, 40) == preview == TruncationResult(USERS, WRONG + 30, 20, 10)
+    assert records_of(store, "users") == some_records(0, 20)
+    assert truncated(store, 40) == TruncationResult(USERS, 20, 20, 0)
+    assert run_import(store, tmp_path / "logs", "once-more").failed == {}
+    assert records_of(store, "users") == some_records(0, 40)
+    assert broken_checks(store) == []
+    clean(store)
+    assert broken_checks(store) == []
+
+
+@pytest.mark.parametrize(("offset", "end"), [(15, 15), (10, 10), (3, 3), (0, 0)])
+def test_a_log_is_truncated_anywhere_and_reads_the_same_again(
+    store: LogStore, tmp_path: Path, offset: int, end: int
+) -> None:
+    assert truncated(store, offset).log_end_offset == end
+    assert records_of(store, "users") == some_records(0, end)
+    assert run_import(store, tmp_path / "logs", "again").failed == {}
+    assert records_of(store, "users") == some_records(0, 40)
+    assert broken_checks(store) == []
+
+
+def test_a_log_is_not_truncated_where_what_was_done_would_be_undone(store: LogStore) -> None:
+    Readers(store, new_id).add("users", "search", now_ms=wall_clock_ms())
+    Readers(store, new_id).commit("users", "search", {0: 21})
+    with pytest.raises(InvalidConfig, match=r"1 registered reader would miss .*keptlog reader remove users search"):
+        truncated(store, 25)
+    Readers(store, new_id).remove("users", "search")
+    assert truncated(store, 25).log_end_offset == 20
+    clean(store)
+    with pytest.raises(InvalidConfig, match=r"it is cleaned up to offset 20, .*--into users-2"):
+        truncated(store, 19)
+
+
+def test_what_can_not_be_read_again_is_not_truncated(store: LogStore) -> None:
+    store.create_topic("own", 1, {})
+    store.append("own", [NewRecord(b"a", b"1", wall_clock_ms(), 0)], new_id(), wall_clock_ms())
+    with pytest.raises(InvalidConfig, match="own-0 can't be truncated to offset 0: its records were appended"):
+        truncated(store, 0, TopicPartition("own", 0))
+    with pytest.raises(UnknownTopic, match="topic 'users' has no partition 7"):
+        truncated(store, 0, TopicPartition("users", 7))
