@@ -85,6 +85,6 @@ record Observation(UnifiedLog log, Optional<Long> checkpoint, long nowMs) {
     }
 
     private static String text(ByteBuffer bytes) {
-        return bytes == null ? null : StandardCharsets.UTF_8.decode(bytes).toString();
+        return bytes == null ? null : StandardCharsets.ISO_8859_1.decode(bytes).toString();
     }
 }

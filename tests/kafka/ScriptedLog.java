@@ -1,11 +1,13 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -41,13 +43,16 @@ import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
- * One log of one script. Times are ms, sizes bytes; keys and values are text.
+ * One log of one script. Times are ms, sizes bytes; of keys and values each character is one byte (ISO 8859-1).
  *
  * <pre>
  * create          config, now_ms                        first of every script
- * append          records: [{key, value, timestamp, headers?}], one batch; producer? makes it part of a transaction
+ * append          records: [{key, value, timestamp, headers?}], one batch; producer? makes it part of a transaction,
+ *                 with idempotent? only of that producer's sequence
  *                 base_offset?, last_offset? and the records' offset: as a follower gets it from a leader that has
- *                 cleaned its log, with gaps before, between and behind the records, and with records without a key
+ *                 cleaned its log, with gaps before, between and behind the records, and with records without a key;
+ *                 a record with batch_base begins another batch there, the one before ends at its previous_last
+ *                 segment_base? closes an active segment that has something; the next one begins there
  * end_transaction producer, commit
  * roll                                                  close the active segment
  * clock           now_ms
@@ -58,7 +63,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  * checkpoint      offset                                as if a clean had ended there
  * </pre>
  *
- * The high watermark is the log end offset after every append, unless the append says "high_watermark": false.
+ * The high watermark is the log end offset after whatever appends, unless that says "high_watermark": false.
  */
 final class ScriptedLog implements AutoCloseable {
     private static final double LOAD_FACTOR = 0.9;
@@ -69,9 +74,13 @@ final class ScriptedLog implements AutoCloseable {
     private static final int LEADER_EPOCH = 0;
     private static final short TRANSACTION_VERSION = 1;
 
-    /** Indexes are created at full size; a small one costs less, and no script fills it. */
+    /**
+     * Indexes are created at full size; a small one costs less, and no script fills it. The offset index has no entry,
+     * since a pass that begins at one of them may miss the end of a transaction (test_transactions.py).
+     */
     private static final Map<String, String> DEFAULTS = Map.of(
         "segment.index.bytes", "65536",
+        "index.interval.bytes", String.valueOf(Integer.MAX_VALUE),
         "message.timestamp.after.max.ms", String.valueOf(Long.MAX_VALUE));
 
     private final ManualTime time;
@@ -136,28 +145,58 @@ final class ScriptedLog implements AutoCloseable {
         } else {
             produce(operation);
         }
+        moveHighWatermark(operation);
+    }
+
+    private void moveHighWatermark(JsonNode operation) throws IOException {
         if (operation.path("high_watermark").asBoolean(true)) {
             log.updateHighWatermark(log.logEndOffset());
         }
     }
 
     private void replicate(JsonNode operation) throws IOException {
+        if (operation.has("segment_base") && log.activeSegment().size() > 0) {
+            log.roll(Optional.of(operation.get("segment_base").asLong()));
+        }
+        ByteArrayOutputStream batches = new ByteArrayOutputStream();
+        List<JsonNode> records = new ArrayList<>();
         long base = operation.get("base_offset").asLong();
-        long last = operation.get("last_offset").asLong();
-        int offsets = (int) (last - base + 1);
-        boolean isTransactional = operation.has("producer");
+        for (JsonNode record : operation.get("records")) {
+            if (record.has("batch_base") && !records.isEmpty()) {
+                write(batches, operation, records, base, record.get("previous_last").asLong());
+                records.clear();
+                base = record.get("batch_base").asLong();
+            }
+            records.add(record);
+        }
+        write(batches, operation, records, base, operation.get("last_offset").asLong());
+        log.appendAsFollower(MemoryRecords.readableRecords(ByteBuffer.wrap(batches.toByteArray())), LEADER_EPOCH);
+    }
+
+    /** One batch as it comes from a leader, behind those that come with it. */
+    private void write(ByteArrayOutputStream batches, JsonNode operation, List<JsonNode> records, long base, long last) {
+        boolean hasProducer = operation.has("producer");
         long producer = operation.path("producer").asLong(RecordBatch.NO_PRODUCER_ID);
-        int sequence = isTransactional ? nextSequence.merge(producer, offsets, Integer::sum) - offsets : RecordBatch.NO_SEQUENCE;
-        short epoch = isTransactional ? EPOCH : RecordBatch.NO_PRODUCER_EPOCH;
+        int sequence = hasProducer ? sequence(producer, (int) (last - base + 1)) : RecordBatch.NO_SEQUENCE;
+        short epoch = hasProducer ? EPOCH : RecordBatch.NO_PRODUCER_EPOCH;
         try (MemoryRecordsBuilder builder = MemoryRecords.builder(ByteBuffer.allocate(BUFFER_BYTES),
             RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE, TimestampType.CREATE_TIME, base, time.milliseconds(),
-            producer, epoch, sequence, isTransactional, LEADER_EPOCH)) {
-            for (JsonNode record : operation.get("records")) {
+            producer, epoch, sequence, hasProducer && !isIdempotent(operation), LEADER_EPOCH)) {
+            for (JsonNode record : records) {
                 builder.appendWithOffset(record.get("offset").asLong(), record(record));
             }
             builder.overrideLastOffset(last);
-            log.appendAsFollower(builder.build(), LEADER_EPOCH);
+            ByteBuffer written = builder.build().buffer();
+            batches.write(written.array(), written.arrayOffset() + written.position(), written.remaining());
         }
+    }
+
+    private int sequence(long producer, int count) {
+        return nextSequence.merge(producer, count, Integer::sum) - count;
+    }
+
+    private static boolean isIdempotent(JsonNode operation) {
+        return operation.path("idempotent").asBoolean();
     }
 
     private void produce(JsonNode operation) throws IOException {
@@ -166,13 +205,18 @@ final class ScriptedLog implements AutoCloseable {
         for (int index = 0; index < batch.length; index++) {
             batch[index] = record(records.get(index));
         }
-        if (operation.has("producer")) {
-            long producer = operation.get("producer").asLong();
-            int sequence = nextSequence.merge(producer, batch.length, Integer::sum) - batch.length;
-            log.appendAsLeader(MemoryRecords.withTransactionalRecords(Compression.NONE, producer, EPOCH, sequence, batch), 0);
-        } else {
-            log.appendAsLeader(MemoryRecords.withRecords(Compression.NONE, batch), 0);
+        log.appendAsLeader(asProduced(operation, batch), 0);
+    }
+
+    private MemoryRecords asProduced(JsonNode operation, SimpleRecord[] batch) {
+        if (!operation.has("producer")) {
+            return MemoryRecords.withRecords(Compression.NONE, batch);
         }
+        long producer = operation.get("producer").asLong();
+        int sequence = sequence(producer, batch.length);
+        return isIdempotent(operation)
+            ? MemoryRecords.withIdempotentRecords(Compression.NONE, producer, EPOCH, sequence, batch)
+            : MemoryRecords.withTransactionalRecords(Compression.NONE, producer, EPOCH, sequence, batch);
     }
 
     private static SimpleRecord record(JsonNode record) {
@@ -185,7 +229,7 @@ final class ScriptedLog implements AutoCloseable {
     }
 
     private static byte[] bytes(JsonNode text) {
-        return text == null || text.isNull() ? null : text.asText().getBytes(StandardCharsets.UTF_8);
+        return text == null || text.isNull() ? null : text.asText().getBytes(StandardCharsets.ISO_8859_1);
     }
 
     private void endTransaction(JsonNode operation) throws IOException {
@@ -194,7 +238,7 @@ final class ScriptedLog implements AutoCloseable {
             operation.get("producer").asLong(), EPOCH, new EndTransactionMarker(type, 0));
         log.appendAsLeader(marker, 0, AppendOrigin.COORDINATOR, RequestLocal.noCaching(), VerificationGuard.SENTINEL,
             TRANSACTION_VERSION);
-        log.updateHighWatermark(log.logEndOffset());
+        moveHighWatermark(operation);
     }
 
     private boolean clean(JsonNode operation) throws Exception {

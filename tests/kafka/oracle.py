@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import IO, Any
 
 from examples.kafka_jars import VERSION
 from tests.kafka.jars import classpath
@@ -31,7 +34,20 @@ class KafkaOracle:
     """Runs scripts through Kafka's classes. An answer holds a state for each operation with ``"observe": true``."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin
         self._process = process
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        self._writer = threading.Thread(target=_write, args=(self._lines, process.stdin), daemon=True)
+        self._writer.start()
+        self._unread = 0
+        """Answers that nobody has read yet."""
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._lines.put(None)
+        self._writer.join()
+        self._process.communicate()
 
     def states(self, script: Script) -> list[State]:
         """Run one script.
@@ -47,32 +63,39 @@ class KafkaOracle:
     def answers(self, scripts: Iterable[Script]) -> Iterator[tuple[Script, list[State] | KafkaRefused]]:
         """Run many scripts, each while the caller works on the answer before it.
 
-        Only one is sent ahead, and it fits into a pipe's buffer: neither side can wait for the other for ever.
+        A thread writes what is asked, so that neither side waits for the other for ever, however large a line is.
         """
+        while self._unread:  # who asked before has stopped in the middle
+            self._receive()
         waiting: Script | None = None
         for script in scripts:
-            self._send(script)
+            self._unread += 1
+            self._lines.put(json.dumps({"operations": script}) + "\n")
             if waiting is not None:
                 yield waiting, self._receive()
             waiting = script
         if waiting is not None:
             yield waiting, self._receive()
 
-    def _send(self, script: Script) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps({"operations": script}) + "\n")
-        self._process.stdin.flush()
-
     def _receive(self) -> list[State] | KafkaRefused:
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the process that runs Kafka {VERSION} ended with {self._process.wait()}")
+        self._unread -= 1
         answer = json.loads(line)
         if "error" in answer:
             return KafkaRefused(answer["error"])
         states: list[State] = answer["states"]
         return states
+
+
+def _write(lines: SimpleQueue[str | None], stdin: IO[str]) -> None:
+    """Write line by line until there is a null, or nobody reads any more."""
+    with contextlib.suppress(BrokenPipeError):
+        while (line := lines.get()) is not None:
+            stdin.write(line)
+            stdin.flush()
 
 
 @contextmanager
@@ -88,8 +111,8 @@ def kafka_oracle() -> Iterator[KafkaOracle]:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+        oracle = KafkaOracle(process)
         try:
-            yield KafkaOracle(process)
+            yield oracle
         finally:
-            process.kill()
-            process.communicate()
+            oracle.close()

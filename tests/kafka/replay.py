@@ -6,7 +6,8 @@
                 keptlog.log.clean         where a pass ends whose map is full, and what becomes of each record
     retain      keptlog.log.retention     which segments go
 
-Transactions are resolved before keptlog sees a record: what was aborted only takes up room here, as it does in Kafka.
+Transactions are resolved before keptlog sees a record: what was aborted, markers, and what Kafka keeps of producers
+only take up room here, as they do in Kafka.
 
 The states have the form of the oracle's, so that a difference is a difference. keptlog differs from Kafka on purpose in
 some things; where such a thing would show, it is taken out of the comparison here, at a line that names its ADR. Not
@@ -15,6 +16,7 @@ visible here at all: the order of several logs (ADR 4), and that what does not c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.log.assessment import Assessment, assess
@@ -28,8 +30,9 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.setting import LONG_MAX
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
-from tests.kafka.layout import Batch, KafkaSegment, Layout
+from tests.kafka.layout import Batch, KafkaSegment, Layout, Round
 from tests.kafka.oracle import Operation, Script, State
+from tests.kafka.producers import Producers
 
 _LOG = TopicPartition("t", 0)
 _KEYS_FOR_ALL = 2**63 - 1
@@ -57,15 +60,12 @@ class Replay:
     log_start_offset: int = 0
     high_watermark: int = 0
     checkpoint: int | None = None
-    open_batches: dict[int, list[range]] = field(default_factory=dict)
-    """Of every producer with an open transaction, the offsets of its batches."""
-    aborted: set[int] = field(default_factory=set)
-    """Offsets of all records that were aborted."""
+    producers: Producers = field(default_factory=Producers)
 
     def __post_init__(self) -> None:
         self.settings = dict(self.create["config"])
         self.now_ms = self.create["now_ms"]
-        self.layout = Layout([KafkaSegment(0, self.now_ms)])
+        self.layout = Layout([KafkaSegment(0, self.now_ms, self.now_ms)])
 
     def apply(self, operation: Operation) -> State:
         """Carry out one operation and say what it did, as the oracle does."""
@@ -97,7 +97,7 @@ class Replay:
     def observe(self) -> State:
         assessment = self._assess()
         sections = assessment.sections
-        undecided = {offset for batches in self.open_batches.values() for offsets in batches for offset in offsets}
+        uncommitted = self.producers.undecided | self.producers.aborted
         # Kafka could tell the delay of a log that is not compacted too, but never asks; keptlog has none.
         delay = {"max_compaction_delay_ms": assessment.max_compaction_delay_ms} if self._config.is_compacted else {}
         return delay | {
@@ -115,15 +115,17 @@ class Replay:
                 row_of(record)
                 for segment in self.layout.segments
                 for record in segment.records
-                if record.offset not in undecided
+                if record.offset not in uncommitted
             ],
-            "uncommitted": undecided | self.aborted,
+            "uncommitted": uncommitted,
         }
 
     @property
     def _last_stable_offset(self) -> int:
-        """Where the first open transaction begins."""
-        return min([self.high_watermark, *(batches[0].start for batches in self.open_batches.values())])
+        unstable = self.producers.first_unstable_offset(self.high_watermark)
+        if unstable is not None and unstable < self.log_start_offset:
+            unstable = self.layout.batch_base_from(self.log_start_offset)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     @property
     def _config(self) -> TopicConfig:
@@ -146,7 +148,8 @@ class Replay:
         segment = self.layout.segments[index]
         # ADR 9: keptlog measures a lag from the smallest timestamp of a segment, Kafka from the largest one of its
         # first batch; and where that is missing from nothing, keptlog from the largest.
-        first_timestamp_ms = segment.batches[0].max_timestamp_ms if segment.batches else LONG_MAX
+        times = [batch.max_timestamp_ms for batch in segment.batches[:1] if batch.max_timestamp_ms > 0]
+        first_timestamp_ms = times[0] if times else LONG_MAX
         return Segment(
             path=f"segment-{segment.base_offset}",
             base_offset=segment.base_offset,
@@ -176,6 +179,9 @@ class Replay:
         if step is None:
             return False
         assert isinstance(step, Compact), "no script waits until only tombstones are due"
+        for transaction in self.producers.decided:
+            if transaction.is_forgotten(self.log_start_offset):
+                self.layout.show(transaction)
         cleaned = self._carried_out(replace(step, map_capacity=MapCapacity(max_keys)))
         survivors = {record.offset: record for record in cleaned.records}
         self.checkpoint = cleaned.step.end_offset
@@ -187,7 +193,16 @@ class Replay:
                 return replace(record, delete_horizon_ms=step.bounds.new_delete_horizon_ms)
             return survivors.get(record.offset)
 
-        self.layout.rewrite(cleaned.step.end_offset, step.end_offset, step.segment_bytes, survivor)
+        round_ = Round(
+            cleaned.step.end_offset,
+            step.end_offset,
+            self.log_start_offset,
+            self.now_ms,
+            step.bounds.new_delete_horizon_ms,
+            self.producers.last_data_offsets,
+            survivor,
+        )
+        self.layout.rewrite(round_, step.segment_bytes)
         return True
 
     def _carried_out(self, step: Compact) -> CleanedLog:
@@ -218,6 +233,14 @@ class Replay:
         return end_offset
 
     def _retain(self) -> int:
+        count = self._old_segments()
+        if count:
+            self.layout.delete_first(count, self.now_ms)
+            self.log_start_offset = max(self.log_start_offset, self.layout.segments[0].base_offset)
+        return count
+
+    def _old_segments(self) -> int:
+        """How many of Kafka's segments go now."""
         log = self._log()
         if self.layout.active.batches:
             # Kafka keeps the active segment when all of it lies below the log start, until time or size take it.
@@ -227,33 +250,38 @@ class Replay:
         count = len(retention.old)
         if count == len(self.layout.segments) and not self.layout.active.batches:
             count -= 1  # Kafka never deletes an empty active segment; keptlog has no such file
-        if count:
-            self.layout.delete_first(count, self.now_ms)
-            self.log_start_offset = max(self.log_start_offset, self.layout.segments[0].base_offset)
         return count
 
     def _append(self, operation: Operation) -> None:
-        base_offset = operation.get("base_offset", self.layout.log_end_offset)
         records = [_record(each) for each in operation["records"]]
         if "base_offset" in operation:
-            batch = Batch.of(base_offset, operation["last_offset"], records)
-            self.layout.replicate(batch, self._config, self.now_ms)
+            batches = list(_replicated(operation, records))
+            if "segment_base" in operation and self.layout.active.batches:
+                self.layout.roll(self.now_ms, operation["segment_base"])
         else:
-            self.layout.append(records, self._config, self.now_ms)
+            batches = [self.layout.numbered(records)]
+            if self.settings.get("message.timestamp.type") == "LogAppendTime":
+                batches = [batches[0].appended_at(self.now_ms)]
         if "producer" in operation:
-            offsets = range(base_offset, self.layout.log_end_offset)
-            self.open_batches.setdefault(operation["producer"], []).append(offsets)
-        if operation.get("high_watermark", True):
-            self.high_watermark = self.layout.log_end_offset
+            offsets = [range(each.base_offset, each.last_offset + 1) for each in batches]
+            is_transactional = not operation.get("idempotent", False)
+            transaction = self.producers.append(operation["producer"], offsets, is_transactional=is_transactional)
+            batches = [replace(each, transaction=transaction) for each in batches]
+        self.layout.append(batches, self._config, self.now_ms)
+        self._move_high_watermark(operation)
 
     def _end_transaction(self, operation: Operation) -> None:
         """keptlog's sources bring in neither markers nor what was aborted; only their bytes lie here, as in Kafka."""
-        self.layout.append_marker(self._config, self.now_ms)
-        batches = self.open_batches.pop(operation["producer"], [])
-        if not operation["commit"]:
-            self.layout.hide({offsets.start for offsets in batches})
-            self.aborted.update(offset for offsets in batches for offset in offsets)
-        self.high_watermark = self.layout.log_end_offset
+        producer, marker_offset = operation["producer"], self.layout.log_end_offset
+        transaction = self.producers.end(producer, marker_offset, commit=operation["commit"])
+        self.layout.append([self.layout.marker(self.now_ms, transaction)], self._config, self.now_ms)
+        if transaction.is_aborted:
+            self.layout.hide(transaction)
+        self._move_high_watermark(operation)
+
+    def _move_high_watermark(self, operation: Operation) -> None:
+        if operation.get("high_watermark", True):
+            self.high_watermark = self.layout.log_end_offset
 
     def _delete_records(self, offset: int) -> None:
         if offset > self.log_start_offset:  # below it Kafka does nothing, keptlog says so
@@ -274,14 +302,34 @@ def _with_ends_of_batches(segment: KafkaSegment) -> list[Record]:
     return records
 
 
+def _replicated(operation: Operation, records: Sequence[Record]) -> Iterator[Batch]:
+    """The batches that came from a leader in one go."""
+    base_offset, taken = operation["base_offset"], list[Record]()
+    for given, record in zip(operation["records"], records, strict=True):
+        if "batch_base" in given and taken:
+            yield Batch.of(base_offset, given["previous_last"], taken)
+            base_offset, taken = given["batch_base"], []
+        taken.append(record)
+    yield Batch.of(base_offset, operation["last_offset"], taken)
+
+
 def _record(given: Operation) -> Record:
-    headers = tuple((name, value.encode()) for name, value in given.get("headers", []))
-    key, value = (None if given[name] is None else given[name].encode() for name in ("key", "value"))
+    """A record as a script has it: of keys and values each character is a byte."""
+    headers = tuple((name, _bytes(value)) for name, value in given.get("headers", []))
+    key, value = (_bytes(given[name]) for name in ("key", "value"))
     return Record(given.get("offset", -1), key, value, given["timestamp"], headers=headers)
 
 
 def row_of(record: Record) -> list[object]:
     """As the oracle writes it."""
-    key, value = (None if each is None else each.decode() for each in (record.key, record.value))
-    headers = [[name, None if value is None else value.decode()] for name, value in record.headers]
+    headers = [[name, _text(value)] for name, value in record.headers]
+    key, value = _text(record.key), _text(record.value)
     return [record.offset, key, value, record.timestamp_ms, headers, record.delete_horizon_ms]
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("latin-1")
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")

@@ -85,6 +85,26 @@ def test_a_lag_is_measured_from_the_smallest_timestamp_only_here(oracle: KafkaOr
     assert assess(log, NOW_MS + 1_200, active=()).max_compaction_delay_ms == 200
 
 
+def test_a_lag_counts_where_the_first_batch_has_no_timestamp_only_here(oracle: KafkaOracle) -> None:
+    """ADR 9: Kafka leaves such a segment out, and what lies in it may wait for ever."""
+    topic = create(max_compaction_lag_ms=1_000)
+    observed = clock(1_200) | {"observe": True}
+    (kafka,) = oracle.states([topic, append(("a", "1", -NOW_MS - 1)), append(("b", "1", 0)), ROLL, observed])
+    assert kafka["max_compaction_delay_ms"] == 0
+    log = log_of(topic, segment(0, 1, first_ms=-NOW_MS - 1, until_ms=0))
+    assert assess(log, NOW_MS + 1_200, active=()).max_compaction_delay_ms == 200
+
+
+def test_a_segment_without_timestamps_is_closed_by_its_age_only_in_kafka(oracle: KafkaOracle) -> None:
+    """ADR 17: a file tells no age; here the clock closes what has no timestamp at once (ADR 5)."""
+    topic = create(segment_ms=100)
+    untimed = [append(("a", "1", -NOW_MS - 1)), clock(100), append(("a", "2", -NOW_MS - 1)) | {"observe": True}]
+    *_, young, old = oracle.states([topic, *untimed, clock(101), append(("a", "3", -NOW_MS - 1)) | {"observe": True}])
+    assert [young["active_base_offset"], old["active_base_offset"]] == [0, 2]
+    files = [segment(offset, offset, first_ms=-NOW_MS - 1, until_ms=-NOW_MS - 1) for offset in range(2)]
+    assert assess(log_of(topic, *files), NOW_MS).sections.active == ()
+
+
 def test_a_tombstone_behind_the_end_of_a_pass_is_stamped_only_by_kafka(oracle: KafkaOracle) -> None:
     """Kafka visits the rest of the segment in which its map was full. A tombstone there begins to expire, and a reader
     of the log has less time to see it, while the older record of its key is still there.

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.kafka.fuzz import differing, told
-from tests.kafka.layout import Layout
+from tests.kafka.layout import Batch, Layout, Round
 from tests.kafka.oracle import KafkaOracle, KafkaRefused, Operation, Script, State
+from tests.kafka.producers import Transaction
 from tests.kafka.replay import Replay
 from tests.kafka.scripts import random_script
 
@@ -83,6 +86,30 @@ def test_a_batch_that_ended_with_its_last_record_would_be_noticed(
     monkeypatch.setattr(Replay, "_end_in_batch", lambda _self, _first, end_offset: end_offset)
     without_unkeyed = [each for each in answered if None not in keys(each[0])]
     assert any(differing(script, answer) for script, answer in without_unkeyed)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "changed"),
+    [
+        (Round, "_empty", lambda _self, _batch: None),
+        (Batch, "stamped", lambda batch, _horizon_ms: batch),
+        (Batch, "appended_at", lambda batch, _now_ms: batch),
+        (Layout, "batch_base_from", lambda _self, offset: offset),
+        (Transaction, "is_forgotten", lambda _self, _offset: False),
+    ],
+    ids=[
+        "an emptied batch that went at once",
+        "a marker that stayed for ever",
+        "a timestamp that was the producer's",
+        "a last stable offset inside of a batch",
+        "an aborted transaction that was remembered",
+    ],
+)
+def test_what_kafka_keeps_would_be_missed(
+    answered: list[Answered], monkeypatch: pytest.MonkeyPatch, where: type, name: str, changed: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(where, name, changed)
+    assert any(differing(script, answer) for script, answer in answered)
 
 
 def test_an_aborted_record_that_came_in_would_be_noticed(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.kafka.oracle import Script
-from tests.kafka.scripts import random_script, shrunk
+from tests.kafka.scripts import random_script
+from tests.kafka.shrinking import shrunk
 
 
 def values(script: Script) -> list[str | None]:
