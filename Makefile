@@ -28,7 +28,7 @@ dagster := .dagster/.prepared
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-kafka demo-lake quick test sim soak soak-lake dev lint fuzz readers bench growth docs clean java
+.PHONY: help demo demo-kafka demo-lake quick test sim soak soak-broker soak-lake dev lint fuzz readers bench growth docs clean java
 
 help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -58,6 +58,9 @@ sim: $(venv) ## simulate histories with faults until one breaks; longer: make si
 
 soak: java $(venv) ## try new histories until one fails; longer: make soak MINUTES=600, again: make soak SEED=7
 	@$(bin)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+soak-broker: java $(venv) ## play with topics of a live broker beside its cleaner; longer: make soak-broker MINUTES=600, again: SEED=7
+	@$(bin)/python -m tests.broker.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 soak-lake: java $(venv) ## kill and disturb a lake of local servers; longer: make soak-lake KILLS=200, again: SEED=7
 	@$(bin)/python -m tests.lake.soak --kills $(KILLS) $(if $(SEED),--seed $(SEED))
