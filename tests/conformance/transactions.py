@@ -34,10 +34,17 @@ class Source:
 
     segment_bases: list[int] = field(default_factory=lambda: [0])
     batches: list[Batch] = field(default_factory=list)
+    high_watermark: int | None = None
+    """Null where a case says nothing of it: all is replicated."""
 
     @property
     def log_end_offset(self) -> int:
         return max(self.segment_bases[-1], self.batches[-1].last_offset + 1 if self.batches else 0)
+
+    @property
+    def has_unreplicated(self) -> bool:
+        """Whether something lies at or above the high watermark."""
+        return self.high_watermark is not None and any(b.last_offset >= self.high_watermark for b in self.batches)
 
     @property
     def has_producers(self) -> bool:
@@ -67,6 +74,8 @@ class Source:
     def entered(self) -> Iterator[Record]:
         """All records that may come in by now."""
         decided, last_stable_offset = self._decisions()
+        if self.high_watermark is not None:
+            last_stable_offset = min(last_stable_offset, self.high_watermark)
         for batch in self.batches:
             if batch.last_offset < last_stable_offset and decided.get(batch.base_offset, True):
                 yield from batch.records

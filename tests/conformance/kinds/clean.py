@@ -48,6 +48,7 @@ _NOT_HERE = {
     "aborted_txns": Difference(15, "there is no index of aborted transactions, for none enters"),
 }
 _AT_THE_DOOR = Difference(15, "transactions are resolved at the door: compared is what a read_committed consumer sees")
+_NOT_REPLICATED = Difference(33, "what lies above the high watermark may be taken back, and stays out")
 _KEPT_EMPTY = Difference(15, "an empty batch is not kept: the log end offset is stored")
 
 
@@ -84,6 +85,7 @@ class History:
                 self.source.roll(step.get("base"))
             case "set_hw":
                 understood(step, "set_hw", set(), {"op", "value"})
+                self.source.high_watermark = step["value"]
             case "expire_producers":
                 understood(step, "expire_producers", set(), {"op", "pids"})
             case "clean":
@@ -112,6 +114,8 @@ class History:
         self._note_unkeyed(expect.get("next_dirty", result.end_offset), result.end_offset)
         if self.source.has_transactions:
             self.differences.append(_AT_THE_DOOR)
+        if self.source.has_unreplicated:
+            self.differences.append(_NOT_REPLICATED)
         for name, wanted in expect.items():
             if name in _NOT_HERE:
                 self.differences.append(_NOT_HERE[name])
