@@ -131,9 +131,10 @@ class SoakTopic:
         """Delete some keys, and give the broker's cleaner time to drop the tombstones before the next ingest."""
         alive = sorted(self.told)
         self._tell(self._sent(self._plain, [(*place, None) for place in self.dice.sample(alive, min(2, len(alive)))]))
-        for _ in range(3):
-            self._produce()
+        for number in range(3):  # each closes the segment before, and makes something dirty
+            self._tell(self._sent(self._plain, [(each, b"tick", b"%d" % number) for each in range(self.partitions)]))
             time.sleep(0.7)
+        self.sure = False
 
     def _ingest(self) -> None:
         result = self.ingesting.bring()
