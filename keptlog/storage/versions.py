@@ -15,7 +15,8 @@ found, and of these the ones that no other of the same record follows:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from dataclasses import dataclass
+from itertools import groupby
 from typing import assert_never
 
 import numpy as np
@@ -146,34 +147,54 @@ def latest_by_offset(tables: Iterable[pa.Table]) -> pa.Table:
     Each table is read when its turn comes, and let go of once its keys are hashed: memory is that of distinct keys. One
     stream may take a lot of keys (``keys``); what is behind it is a stream of its own, and the two are grouped.
     """
-    rest = iter(tables)
-    latest = _hashed(_lot_of(rest))
-    for following in rest:
-        joined = pa.concat_tables([latest, _hashed(_lot_of(chain([following], rest)))])
-        highest = grouped_by_key(joined, [("offset", "max")])
-        latest = pa.table({"key": highest["key"], "offset": highest["offset_max"]})
+    latest = _KEYS_AND_OFFSETS.empty_table()
+    for lot, of_lot in groupby(filter(len, map(_with_key, tables)), _Lots()):
+        hashed = _hashed((batch for records in of_lot for batch in records.to_batches()), lot.length)
+        if len(latest):
+            highest = grouped_by_key(pa.concat_tables([latest, hashed]), [("offset", "max")])
+            hashed = pa.table({"key": highest["key"], "offset": highest["offset_max"]})
+        latest = hashed
     return latest
 
 
-def _lot_of(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Batches of as many of the tables as may go into one hash table."""
-    lot_bytes = 0
-    for table in tables:
-        records = _with_key(table)
-        yield from records.to_batches()
-        lot_bytes += key_bytes(records["key"])
-        if lot_bytes >= keys.MOST_KEY_BYTES:
-            return
+@dataclass(frozen=True, slots=True)
+class _Lot:
+    """What goes into one hash table: ``length`` is that of all its keys, in bytes, null where they may differ."""
+
+    number: int
+    length: int | None
 
 
-def _hashed(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+@dataclass
+class _Lots:
+    """Says of each of the tables, in their order, to which lot it belongs.
+
+    A lot ends when it is large, and once where a key of another length comes: from there on lengths may differ.
+    """
+
+    _lot: _Lot | None = None
+    _lot_bytes: int = 0
+
+    def __call__(self, records: pa.Table) -> _Lot:
+        length = keys.fixed_length(records["key"])
+        if self._lot is None:
+            self._lot = _Lot(0, length)
+        elif self._lot_bytes >= keys.MOST_KEY_BYTES or self._lot.length not in (length, None):
+            same = length if length == self._lot.length else None
+            self._lot, self._lot_bytes = _Lot(self._lot.number + 1, same), 0
+        self._lot_bytes += key_bytes(records["key"])
+        return self._lot
+
+
+def _hashed(batches: Iterator[pa.RecordBatch], length: int | None) -> pa.Table:
     from pyarrow import acero  # noqa: PLC0415  # a fifth of a second, and only workers get here
 
-    records = pa.RecordBatchReader.from_batches(_KEYS_AND_OFFSETS, batches)
+    schema = _KEYS_AND_OFFSETS.set(0, pa.field("key", pa.binary(length))) if length else _KEYS_AND_OFFSETS
+    records = pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in batches))
     source = acero.Declaration("record_batch_reader_source", acero.RecordBatchReaderSourceNodeOptions(records))
     highest = acero.AggregateNodeOptions([("offset", "hash_max", None, "offset")], keys=["key"])
     of_keys = acero.Declaration("aggregate", highest, inputs=[source])
-    return of_keys.to_table(use_threads=False)
+    return of_keys.to_table(use_threads=False).cast(_KEYS_AND_OFFSETS)
 
 
 def _with_key(records: pa.Table) -> pa.Table:

@@ -12,7 +12,7 @@ from keptlog.storage import keys
 from keptlog.storage.keys import are_among, grouped_by_key, key_bytes, rows_of
 from keptlog.storage.versions import latest_by_offset
 
-KEYS = st.lists(st.binary(max_size=4), max_size=12)
+KEYS = st.one_of(st.lists(st.binary(max_size=4), max_size=12), st.lists(st.binary(min_size=3, max_size=3), max_size=12))
 
 
 @pytest.fixture(params=[1, 5, 2**30])
@@ -21,16 +21,40 @@ def most_key_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     return int(request.param)
 
 
+@pytest.fixture(params=[(1, 0), (5, 250_000), (2**30, 0), (2**30, 250_000)])
+def way_to_look_up(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In lots and in one, by a join and by a lookup table."""
+    most_key_bytes, joined_keys = request.param
+    monkeypatch.setattr(keys, "MOST_KEY_BYTES", most_key_bytes)
+    monkeypatch.setattr(keys, "JOINED_KEYS", joined_keys)
+
+
 def column(values: list[bytes | None], chunk: int = 3) -> pa.ChunkedArray:
     return pa.chunked_array([values[start : start + chunk] for start in range(0, len(values), chunk)], pa.binary())
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(wanted=st.lists(st.one_of(st.none(), st.binary(max_size=4))), among=KEYS.map(lambda each: sorted(set(each))))
-def test_a_key_is_found_in_its_row(most_key_bytes: int, wanted: list[bytes | None], among: list[bytes]) -> None:
-    found = rows_of(column(wanted), column(list(among)))
+WANTED = st.lists(st.one_of(st.none(), st.binary(max_size=4)))
+OF_ONE_LENGTH = st.lists(st.one_of(st.none(), st.binary(min_size=2, max_size=2)))
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=st.one_of(WANTED, OF_ONE_LENGTH), length=st.one_of(st.none(), st.just(2)), data=st.data())
+def test_a_key_is_found_in_its_row(
+    way_to_look_up: None, wanted: list[bytes | None], length: int | None, data: st.DataObject
+) -> None:
+    some = st.binary(max_size=4) if length is None else st.binary(min_size=length, max_size=length)
+    among = data.draw(
+        st.lists(st.one_of(some, *([st.sampled_from(known)] if (known := _known(wanted)) else [])), unique=True)
+    )
+    # Slices, because a row group's part of a column is one.
+    keys_wanted, keys_among = column([None, *wanted]).slice(1), column([b"before", *among]).slice(1)
+    found = rows_of(keys_wanted, keys_among)
     assert found.to_pylist() == [among.index(key) if key in among else None for key in wanted]
-    assert are_among(column(wanted), column(list(among))).to_pylist() == [key in among for key in wanted]
+    assert are_among(keys_wanted, keys_among).to_pylist() == [key in among for key in wanted]
+
+
+def _known(keys: list[bytes | None]) -> list[bytes]:
+    return [key for key in keys if key is not None]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
