@@ -29,7 +29,13 @@ class Counts:
     unkeyed: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)))
+        return Counts(
+            self.kept + other.kept,
+            self.stamped + other.stamped,
+            self.superseded + other.superseded,
+            self.expired + other.expired,
+            self.unkeyed + other.unkeyed,
+        )
 
     @property
     def retained(self) -> int:
