@@ -32,12 +32,12 @@ from keptlog.dagster.resources.io_manager import IO_MANAGER_KEY, TOPIC_KEY
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.pool import pool_name
-from keptlog.dagster.resources.spark import session_of, why_spark_is_down
+from keptlog.dagster.resources.spark import spark_of, why_spark_is_down
 from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from keptlog.dagster.resources.spark import SessionSource
+    from keptlog.dagster.resources.spark import SparkSource
 
 RESOURCES = ("log_store", "spark", "clock", "kafka")
 """What a home's runs and ticks work with."""
@@ -190,9 +190,9 @@ class MountCall(Generic[ContextT_co]):
         return clock.read_ms()
 
     @property
-    def session(self) -> SessionSource:
-        """What gives the Spark session once it is needed."""
-        return session_of(self._spark, self.log_store.path)
+    def spark(self) -> SparkSource:
+        """What gives the Spark that does the tasks, once it is needed."""
+        return spark_of(self._spark, self.log_store.path)
 
     def why_spark_is_down(self) -> str | None:
         """Why the Spark server that runs use can't be reached; null if it answers, or each run starts its own."""

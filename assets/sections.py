@@ -68,7 +68,7 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
             stored = run.log_store.store.source_of(topic.name)
             known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
             there = stored.source.topic if stored.source else source.topic
-            ingest = run.log_store.ingest(run.session)
+            ingest = run.log_store.ingest(run.spark)
             plans = ingest.plan(KafkaBrokers(run.kafka.settings(run.log_store), {topic.name: there}))
             run_ingest(run, ingest, plans if names >= known else plans.only(names), now_ms)
 
@@ -107,7 +107,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         with telling_outages(context, now_ms):
             taken = take_over(run)
             every_name = [*names, *taken.all_names]
-            cleaner = run.log_store.cleaner(run.session)
+            cleaner = run.log_store.cleaner(run.spark)
             planned = cleaner.begin(every_name, run_id_of(context), now_ms=now_ms, requested=True)
             committed = cleaner.commit(cleaner.stage(planned, progress=context.log.info))
         cleaned, after = observe_after(run.log_store.store, committed, every_name)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from keptlog.passes.repair import Repairer, RepairProposal
     from keptlog.passes.retain import Retainer
     from keptlog.passes.verify import CheckResult
+    from keptlog.spark.driver import Spark
     from keptlog.table.append import AppendResult
     from keptlog.table.store import LogStore
     from keptlog.table.topics import Topic
@@ -191,7 +192,7 @@ class Home:
             InvalidConfig: Java is missing or too old.
             StorageUnavailable: Spark can't be started.
         """
-        cleaner = self.cleaner(partial(spark_session, self.path))
+        cleaner = self.cleaner(partial(running_spark, self.path))
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
         planned = cleaner.begin(names, run_id or new_id(), now_ms=now_ms, requested=bool(names))
         refuse_unknown(planned.failed)
@@ -230,14 +231,14 @@ class Home:
             self.repairer.repair(proposal, new_id(), now_ms=now_ms)
         return proposal
 
-    def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
-        """A cleaner of this home's logs; ``session`` is called when there is something to rewrite, not before.
+    def cleaner(self, spark: Callable[[], Spark] | None = None) -> Cleaner:
+        """A cleaner of this home's logs; ``spark`` is called when there is something to rewrite, not before.
 
         Planning and committing need none.
         """
         from keptlog.passes.clean import Cleaner
 
-        return Cleaner(self.store, self._engine(session or _no_session), self.broker, monotonic_ms)
+        return Cleaner(self.store, self._engine(spark or _no_spark), self.broker, monotonic_ms)
 
     @property
     def applier(self) -> Applier:
@@ -291,7 +292,7 @@ class Home:
         from keptlog.storage.erasure_secret import load_hasher
 
         hasher = partial(load_hasher, self.path, os.environ, lambda: secrets.token_bytes(32))
-        engine = self._engine(partial(spark_session, self.path))
+        engine = self._engine(partial(running_spark, self.path))
         return Eraser(self.store, engine, hasher, new_id, self.broker.keptlog_purge_interval_ms)
 
     @property
@@ -305,17 +306,17 @@ class Home:
         held = (*left_folders(), *TopicCache(self.path).outdated(whole(self.store).metadata_locations()))
         return Holdings("", Terms(0, self.broker.keptlog_purge_interval_ms), held)
 
-    def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
-        """An ingest into this home's topics; ``session`` is called when there is something to read, not before."""
+    def ingest(self, spark: Callable[[], Spark]) -> Ingest:
+        """An ingest into this home's topics; ``spark`` is called when there is something to read, not before."""
         from keptlog.ingest.ingest_pass import Ingest
         from keptlog.spark.jobs import spark_engine
 
-        return Ingest(self.store, spark_engine(session, self.store.files), wall_clock_ms)
+        return Ingest(self.store, spark_engine(spark, self.store.files), wall_clock_ms)
 
-    def _engine(self, session: Callable[[], SparkSession]) -> Engine:
+    def _engine(self, spark: Callable[[], Spark]) -> Engine:
         from keptlog.spark.bounded import bounded_engine
 
-        return bounded_engine(session, self.store.files, self.broker, (time.monotonic, time.sleep))
+        return bounded_engine(spark, self.store.files, self.broker, (time.monotonic, time.sleep))
 
 
 def open_home(path: Path | str | None = None, environment: Mapping[str, str] = os.environ) -> Home:
@@ -344,8 +345,8 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
 
 
-def _no_session() -> NoReturn:
-    raise AssertionError("only rewriting needs a Spark session")
+def _no_spark() -> NoReturn:
+    raise AssertionError("only rewriting needs a Spark")
 
 
 def spark_session(home: Path | None = None) -> SparkSession:
@@ -360,6 +361,13 @@ def spark_session(home: Path | None = None) -> SparkSession:
     from keptlog.spark.session import start_session
 
     return start_session(spark_master(), spark_settings(home or home_path()))
+
+
+def running_spark(home: Path | None = None) -> Spark:
+    """As ``spark_session``, for whoever hands tasks out and asks for no frame: a local Spark is sooner there so."""
+    from keptlog.spark.session import start_spark
+
+    return start_spark(spark_master(), spark_settings(home or home_path()))
 
 
 def wall_clock_ms() -> int:

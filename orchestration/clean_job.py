@@ -127,7 +127,7 @@ def _plan(run: Run, config: PlanConfig) -> Pass:
 
 def _stage(run: Run, planned: Pass, kind: type[Compact] | type[Expire]) -> Pass:
     with telling_outages(run.context, planned.plan.now_ms):
-        return run.log_store.cleaner(run.session).stage(planned, [kind], run.context.log.info)
+        return run.log_store.cleaner(run.spark).stage(planned, [kind], run.context.log.info)
 
 
 def _commit(run: Run, config: CommitConfig, staged: Pass) -> Pass:

@@ -92,7 +92,7 @@ def _ingest(run: Run, config: IngestConfig) -> None:
             _topic_settings(config),
             with_broker_config=config.broker_config,
         )
-        ingest = run.log_store.ingest(run.session)
+        ingest = run.log_store.ingest(run.spark)
         plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen_ms=config.seen_ms)
         run_ingest(run, ingest, plans.only(only) if only else plans, now_ms)
 

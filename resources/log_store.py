@@ -22,8 +22,6 @@ from keptlog.passes.observer import Observer
 from keptlog.settings import home_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from keptlog.ingest.ingest_pass import Ingest
     from keptlog.log.broker import BrokerConfig
     from keptlog.log.holder import Holdings
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from keptlog.passes.erase import Eraser
     from keptlog.passes.purge import Purger
     from keptlog.passes.retain import Retainer
+    from keptlog.spark.driver import Spark
     from keptlog.table.store import LogStore
 
 Memory = TypeVar("Memory")
@@ -100,9 +99,9 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """What lies on this machine and may be of any topic."""
         return self._open().home.holdings_here
 
-    def cleaner(self, session: Callable[[], SparkSession] | None = None) -> Cleaner:
-        """A cleaner; ``session`` is called when there is something to rewrite, not before."""
-        return self._open().home.cleaner(session)
+    def cleaner(self, spark: Callable[[], Spark] | None = None) -> Cleaner:
+        """A cleaner; ``spark`` is called when there is something to rewrite, not before."""
+        return self._open().home.cleaner(spark)
 
     @property
     def retainer(self) -> Retainer:
@@ -114,14 +113,14 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """What deletes files that were replaced."""
         return self._open().home.purger
 
-    def eraser(self, session: Callable[[], SparkSession] | None = None) -> Eraser:
-        """What erases keys; ``session`` is called when files are looked through or records dropped, not before."""
+    def eraser(self, spark: Callable[[], Spark] | None = None) -> Eraser:
+        """What erases keys; ``spark`` is called when files are looked through or records dropped, not before."""
         home = self._open().home
-        return replace(home.eraser, engine=home.cleaner(session).engine)
+        return replace(home.eraser, engine=home.cleaner(spark).engine)
 
-    def ingest(self, session: Callable[[], SparkSession]) -> Ingest:
-        """An ingest into the home's topics; ``session`` is called when there is something to read, not before."""
-        return self._open().home.ingest(session)
+    def ingest(self, spark: Callable[[], Spark]) -> Ingest:
+        """An ingest into the home's topics; ``spark`` is called when there is something to read, not before."""
+        return self._open().home.ingest(spark)
 
     def remembered(self, kind: type[Memory], begin: Callable[[LogStore], Memory]) -> Memory:
         """What this process remembers of these topics; ``begin`` makes it. A home that is opened anew begins anew."""

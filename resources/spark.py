@@ -23,12 +23,15 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_master, spark_settings
 from keptlog.spark.connect import without_secrets
 from keptlog.spark.master import require_answer
-from keptlog.spark.session import session_settings, start_session, starting
+from keptlog.spark.session import session_settings, start_session, start_spark, starting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from keptlog.spark.driver import Spark
+
     SessionSource: TypeAlias = Callable[[], SparkSession]
+    SparkSource: TypeAlias = Callable[[], Spark]
 
 
 class SparkResource(LazyPySparkResource):
@@ -79,13 +82,22 @@ def why_spark_is_down(spark: LazyPySparkResource, home: Path) -> str | None:
     return None
 
 
+def spark_of(spark: LazyPySparkResource, home: Path) -> SparkSource:
+    """The resource's Spark, as ``LogStoreResource.cleaner`` takes it; one in a process, as Spark has it.
+
+    A session that somebody else's resource brings is taken as it is; of ours one is made only where frames are.
+    """
+    if not _is_plain(spark):
+        return session_of(spark, home)
+    return lambda: start_spark(extra=_with_home(spark, home).settings())
+
+
 def session_of(spark: LazyPySparkResource, home: Path) -> SessionSource:
-    """The resource's session, as ``LogStoreResource.cleaner`` takes it; one in a process, as Spark has it.
+    """The resource's session, for frames.
 
     What a resource of dagster-pyspark's own was given goes over keptlog's settings too.
     """
-    is_plain = type(spark) in {LazyPySparkResource, SparkResource}
-    bringer = _with_home(spark, home) if is_plain else spark
+    bringer = _with_home(spark, home) if _is_plain(spark) else spark
 
     def session() -> SparkSession:
         with starting({}):
@@ -93,6 +105,10 @@ def session_of(spark: LazyPySparkResource, home: Path) -> SessionSource:
         return brought
 
     return session
+
+
+def _is_plain(spark: LazyPySparkResource) -> bool:
+    return type(spark) in {LazyPySparkResource, SparkResource}
 
 
 def _with_home(spark: LazyPySparkResource, home: Path) -> SparkResource:

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,10 +50,33 @@ class _Conf:
         return self._application if default is None else default
 
 
+@dataclass(frozen=True)
+class _Distributed:
+    """What ``parallelize`` gives: an element for each task."""
+
+    elements: list[Any]
+
+    def map(self, work: Callable[[Any], Any]) -> _Distributed:
+        return _Distributed([work(each) for each in self.elements])
+
+    def collect(self) -> list[Any]:
+        return self.elements
+
+
 class _Context:
     """Its jobs are over before anybody asks how far they are."""
 
     defaultParallelism = 2  # noqa: N815  # Spark's name
+    master = "local[2]"
+
+    def __init__(self, application: str) -> None:
+        self.applicationId = application
+
+    def parallelize(self, elements: list[Any], _parts: int) -> _Distributed:
+        return _Distributed(elements)
+
+    def getConf(self) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(get=lambda _name, default: default)
 
     def addJobTag(self, tag: str) -> None: ...  # noqa: N802
 
@@ -69,7 +93,7 @@ class InProcessSession:
 
     def __init__(self) -> None:
         self.conf = _Conf()
-        self.sparkContext = _Context()
+        self.sparkContext = _Context(self.conf.get("spark.app.id"))
 
     def range(self, _start: int, end: int, _step: int, _partitions: int) -> _Frame:
         return _Frame([[pa.record_batch([[number]], names=["id"])] for number in range(end)])

@@ -18,7 +18,7 @@ from keptlog.cli.ingest_result import (
     skip_lost_option,
 )
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
-from keptlog.cli.passes import spark_session
+from keptlog.cli.passes import command_spark
 from keptlog.cli.topics import settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
@@ -91,7 +91,7 @@ def kafka_logs(  # noqa: PLR0913
         progress(f"cleaned by its broker: {counted(cleaned, 'log')}; here all of it is dirty until the first clean")
     if configs and (existing := sorted(chosen.keys() & set(home.store.topics()))):
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
-    ingest, run_id = home.ingest(spark_session), run_id or new_id()
+    ingest, run_id = home.ingest(command_spark), run_id or new_id()
     start_jobs = partial(ingest.engine.start_jobs, run_id, progress)
     source = KafkaLogs(chosen, config, start_jobs, skip_corrupt, above_high_watermark)
     result = ingest.carry_out(ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile), run_id, progress)

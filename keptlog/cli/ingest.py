@@ -17,7 +17,7 @@ from keptlog.cli.ingest_result import (
     skip_lost_option,
 )
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
-from keptlog.cli.passes import spark_session
+from keptlog.cli.passes import command_spark
 from keptlog.cli.topics import settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, client_settings, new_id, open_home
@@ -84,7 +84,7 @@ def kafka(  # noqa: PLR0913
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
     settings = client_settings(home.path, file)
     source = KafkaBrokers(settings, topics, bootstrap, config, with_broker_config=broker_config)
-    ingest = home.ingest(spark_session)
+    ingest = home.ingest(command_spark)
     plans = ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile)
     refuse_unknown(plans.failed)
     for line in _left_out(plans):

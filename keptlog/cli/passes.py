@@ -24,8 +24,7 @@ from keptlog.cli.output import (
     run_id_option,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest, tell_previews
-from keptlog.home import new_id, open_home
-from keptlog.home import spark_session as home_session
+from keptlog.home import new_id, open_home, running_spark
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.holder import ORPHAN_GRACE_MS
@@ -35,10 +34,9 @@ from keptlog.log.units import size
 from keptlog.passes.names import refuse_unknown
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from keptlog.passes.clean import Pass
     from keptlog.passes.purge import PurgeResult
+    from keptlog.spark.driver import Spark
 
 _INTERRUPTED = "while sending command."
 
@@ -57,7 +55,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
     """
     home, progress = open_home(), progress_to_stderr(quiet=quiet)
     require_topics_here()
-    cleaner = home.cleaner(spark_session)
+    cleaner = home.cleaner(command_spark)
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms(), requested=bool(names))
     refuse_unknown(planned.failed)
     steps, others = planned.plan.steps, planned.plan.left_alone
@@ -74,7 +72,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
 @quiet_option
 def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
-    cleaner, progress = open_home().cleaner(spark_session), progress_to_stderr(quiet=quiet)
+    cleaner, progress = open_home().cleaner(command_spark), progress_to_stderr(quiet=quiet)
     require_topics_here()
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
@@ -155,10 +153,10 @@ def _why_none(result: PurgeResult) -> str:
     return "nothing was purged" if result.failed else no_topics({})
 
 
-def spark_session() -> SparkSession:
-    """The session of a command: that of the process, without the noise of Ctrl-C."""
+def command_spark() -> Spark:
+    """The Spark of a command: that of the process, without the noise of Ctrl-C."""
     logging.getLogger().addFilter(_is_news)
-    return home_session()
+    return running_spark()
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -15,20 +15,20 @@ from keptlog.storage.files import Files
 from keptlog.storage.throttle import Throttle
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from keptlog.spark.driver import Spark
 
 _LEAST_ROW_GROUP_BYTES = 2**20
 """In smaller row groups the headers weigh more than the records."""
 
 
 def bounded_engine(
-    session: Callable[[], SparkSession],
+    spark: Callable[[], Spark],
     files: Files,
     broker: BrokerConfig,
     clock: tuple[Callable[[], float], Callable[[float], None]],
 ) -> Engine:
     """An engine; ``clock`` tells the time in seconds, and waits for some."""
-    return spark_engine(session, files, _sizes(broker), _throttle(broker, *clock))
+    return spark_engine(spark, files, _sizes(broker), _throttle(broker, *clock))
 
 
 def _throttle(broker: BrokerConfig, now: Callable[[], float], sleep: Callable[[float], None]) -> Throttle | None:

@@ -41,11 +41,6 @@ _SECRET_NAME = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 _TOKEN = re.compile(r"(?<=token=)[^;\s'\"]+")
 
 
-def is_connect(session: SparkSession) -> bool:
-    """Whether a session is a client's of a Connect server."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
-
-
 def require_server(master: str | None) -> None:
     """If the master is a Connect server, see that somebody listens there.
 

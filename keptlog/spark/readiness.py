@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 from keptlog.errors import InvalidConfig
+from keptlog.spark.driver import Spark, local_context, session_on
 from keptlog.spark.failures import as_keptlog_error
 from keptlog.spark.packed import archive_name, fingerprint, write_archive
-from keptlog.spark.waiting import collected, is_local
+from keptlog.spark.waiting import collected
 
 MODULES = ("pyarrow", "numpy")
 """What every task imports, beside Python's own modules and keptlog's."""
@@ -40,7 +40,7 @@ _ROWS = 1024
 """Spark cuts them into as many tasks as it runs at once."""
 
 
-def make_ready(session: SparkSession, modules: Iterable[str] = ()) -> None:
+def make_ready(spark: Spark, modules: Iterable[str] = ()) -> None:
     """Send keptlog's code to the workers of a session and compare them with this process, if nobody has done so yet.
 
     ``modules`` are needed in tasks besides those that always are.
@@ -49,8 +49,9 @@ def make_ready(session: SparkSession, modules: Iterable[str] = ()) -> None:
         InvalidConfig: the workers lack something, or have another version of it; says what, where and what to do.
         StorageUnavailable: Spark fails.
     """
-    if is_local(session):
+    if local_context(spark):
         return
+    session = session_on(spark)
     needed = sorted({*MODULES, *modules})
     wanted = " ".join([fingerprint(), *needed])
     try:
@@ -160,7 +161,9 @@ def _seen_by_workers(session: SparkSession, needed: Sequence[str]) -> list[dict[
         )
         return told[0]
 
-    asked = sql.udf(look, "string", useArrow=False)
+    from pyspark.sql.functions import udf  # noqa: PLC0415  # local Sparks are not asked
+
+    asked = udf(look, "string", useArrow=False)
     rows = collected(session, session.range(0, _ROWS).select(asked("id").alias("told")), _DOING)
     return [json.loads(each) for each in sorted({row.told for row in rows if row.told})]
 

@@ -18,11 +18,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.spark.connect import require_greeting, require_server, set_patience, why_refused, without_secrets
+from keptlog.spark.driver import Spark, context_of, setting_of
 from keptlog.spark.failures import grpc_status, with_cause
 from keptlog.spark.java import INSTALL_JAVA
 from keptlog.spark.launch import java_for
@@ -130,7 +132,7 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
     settings = session_settings(master, extra)
     remote = settings.get("spark.remote")
     require_server(remote)
-    _forget_dead_session()
+    _forget_dead()
     if remote and SparkSession.getActiveSession() is None:
         require_greeting(remote)
     if SparkSession.getActiveSession() is None:
@@ -147,26 +149,48 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
     return session
 
 
-def _forget_dead_session() -> None:
-    """Let go of a session whose Spark is gone, as one whose cluster was away for too long: a new one may be had."""
-    session = SparkSession.getActiveSession()
-    if session is None:
+def start_spark(master: str | None = None, extra: Mapping[str, str] | None = None) -> Spark:
+    """What tasks are handed out on: the running Spark, or a new one; of a local one a context, and no session.
+
+    Raises:
+        InvalidConfig: Java is missing or too old, or the master or a setting is refused.
+        StorageUnavailable: the master can't be reached, or a Connect server wants another token.
+    """
+    settings = session_settings(master, extra)
+    if not settings.get("spark.master", "").startswith("local"):
+        return start_session(master, extra)
+    _forget_dead()
+    running = _running()
+    if running:
+        return running
+    with starting(settings), java_for(settings):
+        return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+
+
+def _running() -> Spark | None:
+    """The Spark of this process; null if there is none."""
+    context: SparkContext | None = SparkContext._active_spark_context  # noqa: SLF001  # no other way
+    # A session of a Connect server is known to its class alone.
+    return context or SparkSession.getActiveSession()
+
+
+def _forget_dead() -> None:
+    """Let go of a Spark that is gone, as one whose cluster was away for too long: a new one may be had."""
+    spark = _running()
+    if spark is None:
         return
     try:
-        is_dead = is_given_up(session) or not session.version or session.sparkContext._jsc.sc().isStopped()  # noqa: SLF001  # no other way
-    except PySparkException as error:
-        # A Connect session has no context.
-        is_dead = error.getCondition() not in _NO_CONTEXT
+        context = context_of(spark)
+        is_dead = is_given_up(spark) or not spark.version or bool(context and context._jsc.sc().isStopped())  # noqa: SLF001  # no other way
     except Exception:  # noqa: BLE001  # its Java is gone, which is told in many ways
         is_dead = True
     if is_dead:
         with suppress(Exception):
-            session.stop()
+            (SparkSession._instantiatedSession or spark).stop()  # noqa: SLF001  # with its context, if there is one
 
 
 _STOPPED = "stopped SparkContext"
 """So it ends where no master of a cluster has answered as one."""
-_NO_CONTEXT = ("JVM_ATTRIBUTE_NOT_SUPPORTED", "NOT_IMPLEMENTED", "ATTRIBUTE_NOT_SUPPORTED")
 
 
 @contextmanager
@@ -178,7 +202,7 @@ def starting(settings: Mapping[str, str]) -> Iterator[None]:
         StorageUnavailable: the master can't be reached, or a Connect server wants another token.
     """
     use_this_python(settings)
-    before = SparkSession.getActiveSession()
+    before = _running()
     try:
         yield
     except KeptlogError:
@@ -193,8 +217,8 @@ def starting(settings: Mapping[str, str]) -> Iterator[None]:
                 f"whoever listens at {cluster} takes no application: see that it is a Spark master, and of this version"
             )
         raise StorageUnavailable(f"no Spark session could be started: {without_secrets(reason, settings)}") from error
-    session = SparkSession.getActiveSession()
-    if session and not before:
+    spark = _running()
+    if spark and not before:
         # Of a Connect server its own master: the address that leads to it may hold a token.
-        master, application = (session.conf.get(name, "?") for name in ("spark.master", "spark.app.id"))
-        _logger.info("Spark %s is started: master %s, application %s", session.version, master, application)
+        master, application = (setting_of(spark, name, "?") for name in ("spark.master", "spark.app.id"))
+        _logger.info("Spark %s is started: master %s, application %s", spark.version, master, application)

@@ -29,14 +29,15 @@ from functools import partial
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import RDD, SparkContext
+from pyspark.sql import DataFrame
 
 from keptlog.engine.amount import Amount, added
 from keptlog.errors import InvalidConfig, SparkUnavailable
 from keptlog.log.counted import counted
 from keptlog.log.units import duration, size
 from keptlog.progress import Progress, silent
-from keptlog.spark.connect import is_connect
+from keptlog.spark.driver import Spark, context_of, local_context, setting_of
 
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +48,8 @@ _LOOK_SECONDS = 1.0
 _TOLD_SECONDS = 10
 HowFar = Callable[[int, int, int], str | None]
 """From tasks that are done, all tasks and seconds to what people are told."""
-_given_up: WeakSet[SparkSession] = WeakSet()
+_given_up: WeakSet[Spark] = WeakSet()
+"""Contexts, and sessions that have none."""
 
 
 def patience_seconds(settings: Mapping[str, str]) -> int:
@@ -63,15 +65,10 @@ def patience_seconds(settings: Mapping[str, str]) -> int:
     return int(found.group(1)) * _SECONDS[found.group(2)]
 
 
-def is_local(session: SparkSession) -> bool:
-    """Whether its tasks run in processes of this machine that it has started itself."""
-    return not is_connect(session) and str(session.conf.get("spark.master")).startswith("local")
-
-
 def collected(
-    session: SparkSession, frame: DataFrame, doing: str, progress: Progress = silent, amounts: Sequence[Amount] = ()
+    spark: Spark, job: DataFrame | RDD[Any], doing: str, progress: Progress = silent, amounts: Sequence[Amount] = ()
 ) -> list[Any]:
-    """The rows of a job; ``doing`` says to people what it does, ``progress`` takes how far it is.
+    """What a job gives; ``doing`` says to people what it does, ``progress`` takes how far it is.
 
     ``amounts`` is what each of its tasks reads, where that is known.
 
@@ -79,13 +76,13 @@ def collected(
         SparkUnavailable: nobody worked on it for too long.
         Exception: whatever Spark raises.
     """
-    with _watching(session, partial(how_far, doing, amounts), doing, progress):
-        return frame.collect()
+    with _watching(spark, partial(how_far, doing, amounts), doing, progress):
+        return job.collect()
 
 
-def is_given_up(session: SparkSession) -> bool:
+def is_given_up(spark: Spark) -> bool:
     """Whether a job of it was given up, and no other has found anybody to work on it since."""
-    return session in _given_up
+    return (context_of(spark) or spark) in _given_up
 
 
 def how_far(doing: str, amounts: Sequence[Amount], done: int, tasks: int, seconds: int) -> str | None:
@@ -128,10 +125,10 @@ class _Job(Protocol):
 class _ClusterJob:
     """Of a driver that is in this process."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self._context = session.sparkContext
-        self._memory = session.conf.get("spark.executor.memory", "1g")
-        self._is_local = is_local(session)
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._memory = setting_of(context, "spark.executor.memory", "1g")
+        self._is_local = local_context(context) is not None
 
     # By the context: a session's tags can be cancelled from their own thread only.
     def begin(self, tag: str) -> None:
@@ -168,7 +165,7 @@ class _ClusterJob:
 class _ConnectJob:
     """Of a Connect server, which tells every two seconds; one that tells nothing is taken to be at work."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: Spark) -> None:
         self._session: Any = session
         self._is_waiting = False
         self._ended_tasks = 0
@@ -206,9 +203,10 @@ class _ConnectJob:
 
 
 @contextmanager
-def _watching(session: SparkSession, line: HowFar, doing: str, progress: Progress) -> Iterator[None]:
-    job: _Job = _ConnectJob(session) if is_connect(session) else _ClusterJob(session)
-    watch = _Watch(session, job, doing, lambda *done: progress(text) if (text := line(*done)) else None)
+def _watching(spark: Spark, line: HowFar, doing: str, progress: Progress) -> Iterator[None]:
+    context = context_of(spark)
+    job: _Job = _ClusterJob(context) if context else _ConnectJob(spark)
+    watch = _Watch(spark, job, doing, lambda *done: progress(text) if (text := line(*done)) else None)
     try:
         job.begin(watch.tag)
         yield
@@ -226,13 +224,13 @@ def _watching(session: SparkSession, line: HowFar, doing: str, progress: Progres
 class _Watch:
     """Looks at a job from a thread of its own until it has ended."""
 
-    def __init__(self, session: SparkSession, job: _Job, doing: str, tell: Callable[[int, int, int], object]) -> None:
+    def __init__(self, spark: Spark, job: _Job, doing: str, tell: Callable[[int, int, int], object]) -> None:
         self.tag = f"keptlog-{id(self)}"
         self.given_up: str | None = None
         """Why, once it was."""
-        self._session, self._job, self._doing, self._tell = session, job, doing, tell
-        asked_seconds = patience_seconds({PATIENCE: session.conf.get(PATIENCE, DEFAULT_PATIENCE) or ""})
-        self._patience_seconds = min(asked_seconds, _TOLD_SECONDS) if is_given_up(session) else asked_seconds
+        self._spark, self._job, self._doing, self._tell = spark, job, doing, tell
+        asked_seconds = patience_seconds({PATIENCE: setting_of(spark, PATIENCE, DEFAULT_PATIENCE)})
+        self._patience_seconds = min(asked_seconds, _TOLD_SECONDS) if is_given_up(spark) else asked_seconds
         self._ended = threading.Event()
         self._looking = threading.Thread(target=self._look, name="keptlog-waiting", daemon=True)
         self._looking.start()
@@ -255,14 +253,14 @@ class _Watch:
 
     def _act(self, idle_seconds: int) -> None:
         if not idle_seconds:
-            _given_up.discard(self._session)
+            _given_up.discard(context_of(self._spark) or self._spark)
         if idle_seconds == _TOLD_SECONDS < self._patience_seconds:
             text = "Spark has waited for %d s while %s: %s; it waits for %d s at most (%s)"
             missing = self._job.who_is_missing()
             _logger.warning(text, idle_seconds, self._doing, missing, self._patience_seconds, PATIENCE)
         if idle_seconds >= self._patience_seconds:
-            if not is_connect(self._session):
-                _given_up.add(self._session)
+            if context := context_of(self._spark):
+                _given_up.add(context)
             self.given_up = (
                 f"Spark was given up while {self._doing}, after {self._patience_seconds} s ({PATIENCE}): "
                 f"{self._job.who_is_missing()}; nothing was committed, try again"

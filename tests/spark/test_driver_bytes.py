@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from pyspark import RDD
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from keptlog.engine.tasks import Sizes
@@ -63,14 +64,20 @@ def test_eight_times_the_records_are_as_many_bytes_at_the_driver(
 ) -> None:
     told_bytes: list[int] = []
     frames = type(spark.range(1))
-    really = frames.collect
+    really_frames, really_answers = frames.collect, RDD.collect
 
     def measured(frame: DataFrame) -> list[Row]:
-        rows = really(frame)
+        rows = really_frames(frame)
         told_bytes[-1] += sum(len(json.dumps(row.asDict())) for row in rows)
         return rows
 
+    def measured_answers(job: RDD[str]) -> list[str]:
+        answers = really_answers(job)
+        told_bytes[-1] += sum(map(len, answers))
+        return answers
+
     monkeypatch.setattr(frames, "collect", measured)
+    monkeypatch.setattr(RDD, "collect", measured_answers)
     for records in (_RECORDS, _RECORDS * _TIMES):
         folder = tmp_path / str(records)
         step = way.step(folder / "partition=0", records)

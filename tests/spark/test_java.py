@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -68,6 +69,28 @@ def test_ctrl_c_while_java_starts_is_one_line_and_leaves_no_java(tmp_path: Path)
     assert process.returncode == 130
     assert rest.strip() == "keptlog: stopped; nothing is lost, uncommitted work will be swept by a purge"
     assert not any(_is_alive(each) for each in started)
+
+
+def test_a_java_that_was_started_ahead_is_gone_if_nothing_was_to_be_cleaned(tmp_path: Path) -> None:
+    store = open_home(tmp_path).store
+    store.create_topic("users", 1, {"cleanup.policy": "compact"})
+    variables = {"KEPTLOG_HOME": str(tmp_path), "KEPTLOG_SPARK_MASTER": "local[1]"}
+    # Folders of a Java on its way lie where this process looks for them.
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    command = [sys.executable, "-m", "keptlog", "clean", "users"]
+    environment = {**os.environ, **variables, "TMPDIR": str(folder)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        started: set[str] = set()
+        while process.poll() is None:
+            with suppress(FileNotFoundError):
+                started |= _children(process.pid)
+        assert process.stderr
+        assert process.stderr.read() == "to be cleaned: 0 of 1 log\n"
+    assert process.returncode == 0
+    assert started
+    assert not any(_is_alive(each) for each in started)
+    assert list(folder.iterdir()) == []
 
 
 def _is_alive(process: str) -> bool:

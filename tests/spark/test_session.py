@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -38,6 +39,33 @@ def test_a_connect_server_keeps_its_own_settings() -> None:
 def test_the_settings_reach_the_session(spark: SparkSession) -> None:
     wanted = session_settings(spark.conf.get("spark.master"))
     assert {name: spark.conf.get(name) for name in wanted} == wanted
+
+
+_TASKS_ALONE = """
+import json
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from keptlog.engine.tasks import RewriteTask
+from keptlog.progress import silent
+from keptlog.spark.jobs import spark_jobs
+from keptlog.spark.session import start_session, start_spark
+from keptlog.table.files import TableFiles
+jobs = spark_jobs(lambda: start_spark("local[2]"), TableFiles(()))("run", silent)
+results = jobs.run([RewriteTask(())] * 3, "trying it")
+is_context = start_spark("local[2]") is SparkContext._active_spark_context
+had_session = SparkSession._instantiatedSession is not None
+frame = start_session("local[2]")
+same = frame.sparkContext.applicationId == start_spark().applicationId
+print(json.dumps([results, is_context, had_session, same, frame.range(3).count()]))
+"""
+
+
+def test_tasks_need_no_session_of_spark_sql_and_a_frame_gets_one_on_the_same_spark() -> None:
+    done = subprocess.run([sys.executable, "-c", _TASKS_ALONE], capture_output=True, text=True, check=True)
+    results, is_context, had_session, same, rows = json.loads(done.stdout)
+    assert results == [{"runs": []}] * 3
+    assert (is_context, had_session) == (True, False)
+    assert (same, rows) == (True, 3)
 
 
 def test_a_missing_java_is_told_in_one_line_that_says_what_to_install(tmp_path: Path) -> None:
