@@ -21,9 +21,9 @@ from pydantic import Field
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_master, spark_settings
-from keptlog.spark.connect import without_secrets
-from keptlog.spark.master import require_answer
-from keptlog.spark.session import session_settings, start_session, start_spark, starting
+from keptlog.spark.master import require_answer, without_secrets
+from keptlog.spark.session import start_session, start_spark, starting
+from keptlog.spark.settings import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

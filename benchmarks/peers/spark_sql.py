@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 
 from benchmarks.peers import Left, Setup, Work
-from keptlog.spark.session import session_settings, start_session
+from keptlog.spark.session import start_session
+from keptlog.spark.settings import session_settings
 
 _MS_PER_SECOND = 1000
 _HEAP = {"spark.driver.memory": "4g"}

@@ -46,7 +46,7 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
     and started again with another port or token: they read the file each time.
     """
     from keptlog.spark.server import TOKEN, connect_server, remote_of  # noqa: PLC0415  # Spark's library comes with it
-    from keptlog.spark.session import session_settings  # noqa: PLC0415
+    from keptlog.spark.settings import session_settings  # noqa: PLC0415
 
     named = spark_address_file()
     address_file = address_file or named

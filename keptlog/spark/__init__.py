@@ -1,6 +1,7 @@
 """All that is Spark's: a session, and the tasks of ``keptlog.engine`` as Spark jobs.
 
-    session.py         every Spark setting, with its reason, and the start of a session
+    settings.py        every Spark setting, with its reason
+    session.py         the start of a context, or of a session
     driver.py          a Spark in hand: a context, a session on it, or a Connect server's session
     server.py          a Spark that stays warm: a Connect server with the same settings
     connect.py         a Connect server, seen from its client

@@ -10,17 +10,14 @@ The address may hold a token (``sc://host:port/;token=…``). What people are to
 from __future__ import annotations
 
 import os
-import re
 import socket
 import ssl
 import warnings
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from keptlog.errors import StorageUnavailable
-from keptlog.spark.failures import grpc_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +34,6 @@ _RETRIES = 6
 _LONGEST_PAUSE_MS = 5_000
 """Pauses of 0.05, 0.2, 0.8, 3.2 and two times 5 s."""
 _START_AGAIN = "start it again (keptlog spark-server), or unset KEPTLOG_SPARK_MASTER to start Spark in each process"
-_SECRET_NAME = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
-_TOKEN = re.compile(r"(?<=token=)[^;\s'\"]+")
 
 
 def require_server(master: str | None) -> None:
@@ -143,6 +138,8 @@ def set_patience(session: SparkSession, retries: int = _RETRIES) -> None:
 
 def why_refused(error: BaseException, master: str | None) -> str | None:
     """What to do where a Connect server wants another token; null if it is something else."""
+    from keptlog.spark.failures import grpc_status  # noqa: PLC0415  # Arrow comes with it
+
     code, _ = grpc_status(error) or ("", "")
     if not master or code not in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
         return None
@@ -156,14 +153,6 @@ def place_of(master: str) -> str:
     """Host and port of a Connect server, without what else its address says."""
     address = urlsplit(master)
     return f"{address.hostname}:{_port(address)}"
-
-
-def without_secrets(text: str, settings: Mapping[str, str]) -> str:
-    """A text in which no token and no value of a secret setting stands."""
-    for name, value in settings.items():
-        if _SECRET_NAME.search(name) and value:
-            text = text.replace(value, "…")
-    return _TOKEN.sub("…", text)
 
 
 def _port(address: SplitResult) -> int:

@@ -106,29 +106,49 @@ def _tell(line: str) -> None:
             sys.stderr.write(f"{line}\n")
 
 
-def launched(command: Sequence[str], environment: Mapping[str, str]) -> Java:
-    """Start Java by ``spark-submit`` and its arguments, and wait until it can be asked. If that fails, none is left.
+class StartingJava:
+    """A Java that was started by ``spark-submit`` and its arguments, and need not be waited for yet.
 
-    Raises:
-        InvalidConfig: there is no Java, or it does not accept its settings.
+    Whoever has begun it calls ``wait`` or ``end``: else it may stay for ever.
     """
-    with tempfile.TemporaryDirectory(prefix="keptlog-java-") as folder:
-        address = Path(folder) / "address"
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="keptlog-java-")
+        self._address = Path(self._folder.name) / "address"
         # The two variables are those by which PySpark starts it.
-        told = {**environment, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}
-        process = None
+        told = {**environment, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._address)}
+        self._process: subprocess.Popen[bytes] | None = None
         try:
             with _interrupted_later():
-                process = subprocess.Popen(
+                self._process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=told, process_group=0
                 )
-            words = Words(cast("IO[bytes]", process.stderr))
-            _wait_for(address, process, words)
-            return Java(process, words, *_address(address.read_bytes()))
+            self._words = Words(cast("IO[bytes]", self._process.stderr))
         except BaseException:
-            if process:
-                end(process)
+            self.end()
             raise
+
+    def wait(self) -> Java:
+        """Wait until it can be asked. If that fails, none is left.
+
+        Raises:
+            InvalidConfig: there is no Java, or it does not accept its settings.
+        """
+        process = cast("subprocess.Popen[bytes]", self._process)
+        try:
+            _wait_for(self._address, process, self._words)
+            java = Java(process, self._words, *_address(self._address.read_bytes()))
+        except BaseException:
+            self.end()
+            raise
+        self._folder.cleanup()
+        return java
+
+    def end(self) -> None:
+        """End it, unwanted."""
+        if self._process:
+            end(self._process)
+        self._folder.cleanup()
 
 
 @contextmanager

@@ -3,6 +3,9 @@
 PySpark and ``spark-submit --conf`` put each setting on a command line, where everybody on the machine reads it with
 ``ps``: passwords of stores too. ``spark-submit --properties-file`` takes the same settings from a file.
 
+A command that will hand out tasks starts Java first of all (``java_ahead``), and goes on while it starts: libraries are
+imported and the work is planned meanwhile.
+
 One thing Java takes from its environment alone: where its web page listens, if somebody switches that on. Of a local
 session that is where its other ports are, on loopback, unless ``SPARK_LOCAL_IP`` says something else.
 """
@@ -11,15 +14,16 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
-from pyspark import SparkContext
-from pyspark.find_spark_home import _find_spark_home
-
-from keptlog.spark.java import Java, end, launched
+from keptlog.errors import KeptlogError
+from keptlog.spark.java import Java, StartingJava, end
+from keptlog.spark.settings import session_settings
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """What PySpark gives to ``spark-submit`` beside its own; by default that it is Python who asks."""
@@ -51,7 +55,7 @@ def java_for(settings: Mapping[str, str]) -> Iterator[None]:
     Raises:
         InvalidConfig: it can't be started.
     """
-    if _GATEWAY in os.environ or SparkContext._gateway:  # noqa: SLF001  # nothing else tells
+    if _is_there():
         yield
         return
     words = _started(settings).words
@@ -63,15 +67,85 @@ def java_for(settings: Mapping[str, str]) -> Iterator[None]:
     words.pass_on()
 
 
-def _started(settings: Mapping[str, str]) -> Java:
-    """A new Java, and the one from which PySpark takes sessions from now on."""
+@contextmanager
+def java_ahead(master: str | None, extra: Mapping[str, str]) -> Iterator[None]:
+    """Around what will need a local Spark soon: its Java is on its way, and is ended if nobody has asked for it.
+
+    ``master`` and ``extra`` are as ``session_settings`` takes them. What is wrong with them, or with Java, is told to
+    whoever asks for a Spark.
+    """
+    with suppress(KeptlogError, OSError):
+        settings = session_settings(master, extra)
+        if settings.get("spark.master", "").startswith("local") and not _is_there():
+            _ahead.append(_Ahead(settings))
+    try:
+        yield
+    finally:
+        while _ahead:
+            _ahead.pop().end()
+
+
+class _Ahead:
+    """A Java on its way, with the settings that it was given, which lie there for it to read."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.settings = dict(settings)
+        with ExitStack() as files:
+            arguments = files.enter_context(settings_file(settings))
+            self._starting = StartingJava(_command(arguments), _variables(settings))
+            self._files = files.pop_all()
+
+    def wait(self) -> Java:
+        with self._files:
+            return self._starting.wait()
+
+    def end(self) -> None:
+        with self._files:
+            self._starting.end()
+
+
+_ahead: list[_Ahead] = []
+"""At most one: it is there only within ``java_ahead``, in a process that is one command's."""
+
+
+def _is_there() -> bool:
+    context = sys.modules.get("pyspark.core.context")
+    return _GATEWAY in os.environ or bool(context and context.SparkContext._gateway)  # noqa: SLF001  # nothing else tells
+
+
+def _command(arguments: list[str]) -> list[str]:
+    own = shlex.split(os.environ.get(_ARGUMENTS) or "pyspark-shell")
+    return [str(_spark_home() / "bin" / "spark-submit"), *arguments, *own]
+
+
+def _spark_home() -> Path:
+    """Where Spark is. PySpark says it too, once it is imported, and that takes a third of a second."""
+    package = find_spec("pyspark")
+    beside = Path(package.origin).parent if package and package.origin else None
+    if "SPARK_HOME" not in os.environ and beside and (beside / "bin" / "spark-submit").is_file():
+        return beside
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415  # see above
+
+    return Path(_find_spark_home())
+
+
+def _variables(settings: Mapping[str, str]) -> dict[str, str]:
     is_local = settings.get("spark.master", "").startswith("local")
     variables = dict(os.environ)
     if is_local and _BIND_ADDRESS in settings:
         variables[_LISTENS_AT] = variables.get(_LISTENS_AT) or settings[_BIND_ADDRESS]
-    with settings_file(settings) as arguments:
-        own = shlex.split(os.environ.get(_ARGUMENTS) or "pyspark-shell")
-        java = launched([str(Path(_find_spark_home(), "bin", "spark-submit")), *arguments, *own], variables)
+    return variables
+
+
+def _started(settings: Mapping[str, str]) -> Java:
+    """A new Java, and the one from which PySpark takes sessions from now on."""
+    from pyspark import SparkContext  # noqa: PLC0415  # Java may be on its way before PySpark is imported
+
+    ahead = _ahead.pop() if _ahead else None
+    if ahead and ahead.settings != settings:
+        ahead.end()
+        ahead = None
+    java = (ahead or _Ahead(settings)).wait()
     try:
         with _environment({_GATEWAY: str(java.port), _GATEWAY_SECRET: java.secret}):
             # Whatever it is asked, it is remembered for the answer.

@@ -18,12 +18,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.spark.connect import require_server, without_secrets
+from keptlog.spark.connect import require_server
 
 _CONNECT_SECONDS = 5
 _STANDALONE = "spark://"
 _LOCAL = re.compile(r"local(\[\s*([1-9]\d*|\*)\s*(,\s*\d+\s*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
 _HADOOP_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+_SECRET_NAME = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
+_TOKEN = re.compile(r"(?<=token=)[^;\s'\"]+")
 _FORMS = "local[*], local[4], spark://HOST:7077, yarn, k8s://HOST:PORT or sc://HOST:15002"
 _SOURCES = "KEPTLOG_SPARK_MASTER, or spark.master in spark.properties"
 
@@ -65,6 +67,14 @@ def require_way_there(master: str, environment: Mapping[str, str]) -> None:
         _require_hadoop(environment)
     if master.startswith(_STANDALONE):
         _require_listener(master)
+
+
+def without_secrets(text: str, settings: Mapping[str, str]) -> str:
+    """A text in which no token and no value of a secret setting stands."""
+    for name, value in settings.items():
+        if _SECRET_NAME.search(name) and value:
+            text = text.replace(value, "…")
+    return _TOKEN.sub("…", text)
 
 
 def _why_malformed(master: str) -> str | None:

@@ -19,7 +19,8 @@ from keptlog.errors import InvalidConfig
 from keptlog.spark.connect import place_of
 from keptlog.spark.master import require_way_there
 from keptlog.spark.readiness import make_ready
-from keptlog.spark.session import session_settings, start_session
+from keptlog.spark.session import start_session
+from keptlog.spark.settings import session_settings
 
 _LEAST_JAVA = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')

@@ -21,9 +21,8 @@ progress of the job. Local sessions are their own executors, and never wait.
 from __future__ import annotations
 
 import logging
-import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Protocol
@@ -33,36 +32,21 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame
 
 from keptlog.engine.amount import Amount, added
-from keptlog.errors import InvalidConfig, SparkUnavailable
+from keptlog.errors import SparkUnavailable
 from keptlog.log.counted import counted
 from keptlog.log.units import duration, size
 from keptlog.progress import Progress, silent
 from keptlog.spark.driver import Spark, context_of, local_context, setting_of
+from keptlog.spark.settings import DEFAULT_PATIENCE, PATIENCE, patience_seconds
 
 _logger = logging.getLogger(__name__)
 
-PATIENCE = "spark.keptlog.executors.timeout"
-DEFAULT_PATIENCE = "10min"
-_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _LOOK_SECONDS = 1.0
 _TOLD_SECONDS = 10
 HowFar = Callable[[int, int, int], str | None]
 """From tasks that are done, all tasks and seconds to what people are told."""
 _given_up: WeakSet[Spark] = WeakSet()
 """Contexts, and sessions that have none."""
-
-
-def patience_seconds(settings: Mapping[str, str]) -> int:
-    """How long a job waits for somebody who works on it.
-
-    Raises:
-        InvalidConfig: the setting is no time.
-    """
-    text = settings.get(PATIENCE, DEFAULT_PATIENCE)
-    found = re.fullmatch(r"([1-9]\d*)\s*(s|m|min|h|)", text.strip().lower())
-    if not found:
-        raise InvalidConfig(f"{PATIENCE}={text} is no time: give it as Spark's times are given, 600s or 10min")
-    return int(found.group(1)) * _SECONDS[found.group(2)]
 
 
 def collected(

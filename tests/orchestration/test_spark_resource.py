@@ -12,7 +12,7 @@ from dagster_pyspark import LazyPySparkResource
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.spark import SparkResource, spark_resource, why_spark_is_down
 from keptlog.errors import InvalidConfig
-from keptlog.spark.session import session_settings
+from keptlog.spark.settings import session_settings
 
 
 @pytest.fixture(autouse=True)

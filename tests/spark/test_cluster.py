@@ -13,7 +13,7 @@ import pytest
 from examples.lake.spark_cluster import SparkCluster, spark_cluster
 from keptlog.home import wall_clock_ms
 from keptlog.log.segment import total_bytes
-from keptlog.spark.waiting import PATIENCE
+from keptlog.spark.settings import PATIENCE
 from tests.spark.clusters import TOPICS, ClusterHome, python_with
 
 _DAY_MS = 86_400_000

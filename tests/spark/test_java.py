@@ -15,14 +15,14 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
-from keptlog.spark.java import INSTALL_JAVA, launched, why_none
+from keptlog.spark.java import INSTALL_JAVA, StartingJava, why_none
 
 SUBMIT = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
 
 
 def test_a_setting_that_java_does_not_accept_is_told_and_nothing_is_left(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InvalidConfig, match="Spark could not be started with its settings: Invalid maximum heap size"):
-        launched([SUBMIT, "--driver-memory", "1x", "pyspark-shell"], os.environ)
+        StartingJava([SUBMIT, "--driver-memory", "1x", "pyspark-shell"], os.environ).wait()
     assert capfd.readouterr().err == ""
 
 

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.spark.connect import without_secrets
-from keptlog.spark.session import session_settings, start_session
-from keptlog.spark.waiting import PATIENCE, patience_seconds
+from keptlog.spark.master import without_secrets
+from keptlog.spark.session import start_session
+from keptlog.spark.settings import PATIENCE, patience_seconds, session_settings
 
 
 def test_a_session_is_local_and_reachable_from_this_machine_only() -> None:
