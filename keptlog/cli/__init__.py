@@ -18,7 +18,6 @@ from typing import NoReturn
 
 import click
 
-from keptlog.cli.arrow_alone import spare_pandas
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
 from keptlog.cli.output import (
@@ -30,6 +29,7 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
+from keptlog.cli.own_process import begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 
@@ -134,7 +134,7 @@ def cli(context: click.Context, log_level: str) -> None:
 
 def run() -> None:
     """Run the command line in a process of its own."""
-    spare_pandas(sys.argv[1:])
+    begin_own_process(sys.argv[1:])
     main()
 
 

@@ -18,7 +18,7 @@ from keptlog.cli.ingest_result import (
     skip_lost_option,
 )
 from keptlog.cli.output import json_option, progress_to_stderr, quiet_option, run_id_option
-from keptlog.cli.passes import command_spark
+from keptlog.cli.own_process import command_spark
 from keptlog.cli.topics import settings_from
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home

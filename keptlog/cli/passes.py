@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -23,8 +22,9 @@ from keptlog.cli.output import (
     require_topics_here,
     run_id_option,
 )
+from keptlog.cli.own_process import command_spark, spark_ahead
 from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest, tell_previews
-from keptlog.home import new_id, open_home, running_spark
+from keptlog.home import new_id, open_home
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.holder import ORPHAN_GRACE_MS
@@ -36,9 +36,6 @@ from keptlog.passes.names import refuse_unknown
 if TYPE_CHECKING:
     from keptlog.passes.clean import Pass
     from keptlog.passes.purge import PurgeResult
-    from keptlog.spark.driver import Spark
-
-_INTERRUPTED = "while sending command."
 
 
 @click.command(short_help="Clean the logs that are due, or the named ones, on Spark.")
@@ -53,15 +50,17 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
     those, due or not, and also if its last clean failed a moment ago. The minimum lag and the active segment are always
     left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
     """
-    home, progress = open_home(), progress_to_stderr(quiet=quiet)
-    require_topics_here()
-    cleaner = home.cleaner(command_spark)
-    planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms(), requested=bool(names))
-    refuse_unknown(planned.failed)
-    steps, others = planned.plan.steps, planned.plan.left_alone
-    to_clean = f"to be cleaned: {len(steps)} of {counted(len(steps) + len(others), 'log')}"
-    progress(to_clean if home.broker.log_cleaner_enable else CLEANER_DISABLED)
-    done = cleaner.commit(cleaner.stage(planned, progress=progress))
+    with spark_ahead(names):
+        home, progress = open_home(), progress_to_stderr(quiet=quiet)
+        require_topics_here()
+        cleaner = home.cleaner(command_spark)
+        planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms(), requested=bool(names))
+        refuse_unknown(planned.failed)
+        steps, others = planned.plan.steps, planned.plan.left_alone
+        to_clean = f"to be cleaned: {len(steps)} of {counted(len(steps) + len(others), 'log')}"
+        progress(to_clean if home.broker.log_cleaner_enable else CLEANER_DISABLED)
+        staged = cleaner.stage(planned, progress=progress)
+    done = cleaner.commit(staged)
     _report(done, as_json=as_json, show_left_alone=bool(names))
 
 
@@ -151,17 +150,6 @@ def _why_none(result: PurgeResult) -> str:
     if result.idle:
         return "nothing to purge"
     return "nothing was purged" if result.failed else no_topics({})
-
-
-def command_spark() -> Spark:
-    """The Spark of a command: that of the process, without the noise of Ctrl-C."""
-    logging.getLogger().addFilter(_is_news)
-    return running_spark()
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Not that Ctrl-C interrupted a call, which Spark's gateway logs with several stack traces."""
-    return not record.getMessage().endswith(_INTERRUPTED)
 
 
 def _shown(outcome: RewriteResult) -> dict[str, object]:

@@ -16,6 +16,7 @@
     local_folders.py   what Sparks that are gone have left on this machine's disks
     worker.py          what is around a task in a Python worker: its errors, its memory
     worker_daemon.py   the process from which local workers are forked, with their imports done
+    tasks_daemon.py    the same, for tasks of keptlog's alone
 
 Spark distributes; what it distributes is in ``keptlog.engine``, and runs without it. A task opens its files itself, so
 no record is a Spark row, but for key, offset and version in ``shuffle.py``. Values never are.

@@ -71,11 +71,11 @@ def java_for(settings: Mapping[str, str]) -> Iterator[None]:
 def java_ahead(master: str | None, extra: Mapping[str, str]) -> Iterator[None]:
     """Around what will need a local Spark soon: its Java is on its way, and is ended if nobody has asked for it.
 
-    ``master`` and ``extra`` are as ``session_settings`` takes them. What is wrong with them, or with Java, is told to
-    whoever asks for a Spark.
+    It will do keptlog's tasks alone; ``master`` and ``extra`` are as ``session_settings`` takes them. What is wrong
+    with them, or with Java, is told to whoever asks for a Spark.
     """
     with suppress(KeptlogError, OSError):
-        settings = session_settings(master, extra)
+        settings = session_settings(master, extra, tasks_alone=True)
         if settings.get("spark.master", "").startswith("local") and not _is_there():
             _ahead.append(_Ahead(settings))
     try:

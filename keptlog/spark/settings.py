@@ -54,6 +54,11 @@ _LOCAL: Mapping[str, str] = {
     "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
 }
 
+_LOCAL_ALONE: Mapping[str, str] = {
+    # In its workers Arrow knows no pandas, which nobody's function but keptlog's can do without.
+    "spark.python.daemon.module": "keptlog.spark.tasks_daemon",
+}
+
 _CLUSTER: Mapping[str, str] = {
     # What goes wrong in a task is told in one line; the stack traces of its four attempts are in the executors' logs.
     "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
@@ -67,10 +72,13 @@ _LEAST_WORKER_MIB = 768
 _MIB = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
 
 
-def session_settings(master: str | None = None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def session_settings(
+    master: str | None = None, extra: Mapping[str, str] | None = None, *, tasks_alone: bool = False
+) -> dict[str, str]:
     """All settings of a session; ``extra`` goes over keptlog's own one by one.
 
-    ``master`` wins over one among ``extra``; ``local[*]`` if there is none.
+    ``master`` wins over one among ``extra``; ``local[*]`` if there is none. With ``tasks_alone`` nobody makes frames on
+    a local one.
 
     Raises:
         InvalidConfig: the master is no address of Spark's, workers are given less memory than they need, or a time is
@@ -84,7 +92,9 @@ def session_settings(master: str | None = None, extra: Mapping[str, str] | None 
     if master.startswith("sc://"):
         return {"spark.remote": master, **given}
     _require_room(given)
-    where = _LOCAL if master.startswith("local") else _CLUSTER
+    where = _CLUSTER
+    if master.startswith("local"):
+        where = {**_LOCAL, **_LOCAL_ALONE} if tasks_alone else _LOCAL
     return {"spark.master": master, "spark.app.name": "keptlog", **_EVERYWHERE, **where, **given}
 
 

@@ -1,17 +1,14 @@
-"""Arrow without pandas, in a process that is a command's alone.
+"""Arrow without pandas, in a process that does keptlog's work alone.
 
 When Arrow makes its first array it imports pandas, if that is installed, to know a Series when it is given one. That is
-half a second of CPU, and commands give it none. So it looks while pandas can't be imported, and does not look again. In
-a process of somebody else's that would take ``to_pandas`` away from him; there nobody calls this.
+half a second of CPU, and nobody gives it one here. So it looks while pandas can't be imported, and does not look again.
+In a process of somebody else's that would take ``to_pandas`` away from him; there nobody calls this.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib.abc import MetaPathFinder
-
-_WITH_ARROW = {"append", "read", "restore", "verify", "repair"}
-"""Commands that make arrays, and start no Spark, whose client needs pandas."""
 
 
 class _Absent(MetaPathFinder):
@@ -24,15 +21,16 @@ class _Absent(MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 
-def spare_pandas(words: list[str]) -> None:
-    """Have Arrow look now, if these words call a command that makes arrays."""
-    if _WITH_ARROW.isdisjoint(words) or "pandas" in sys.modules:
+def spare_pandas() -> None:
+    """Have Arrow look now, and import what else looks for pandas when it is imported."""
+    if "pandas" in sys.modules:
         return
-    import pyarrow as pa  # noqa: PLC0415
-
     absent = _Absent()
     sys.meta_path.insert(0, absent)
     try:
+        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow.dataset  # noqa: PLC0415
+
         pa.array([])
     finally:
         sys.meta_path.remove(absent)

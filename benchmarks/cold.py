@@ -1,0 +1,226 @@
+"""Where the seconds of a small clean go, cold and warm, and what commands cost that need no Spark.
+
+    python -m benchmarks.cold                               # this checkout
+    python -m benchmarks.cold --beside /path/to/another     # in turns with another, as one of an older commit
+    python -m benchmarks.cold steps read --rounds 3         # some of the parts
+
+| part    | what is measured |
+|---------|------------------|
+| clean   | `keptlog clean` of a topic of 1,000 records, as a process that starts its own Spark |
+| warm    | the same through `keptlog spark-server` |
+| steps   | the same clean in one process, step by step |
+| others  | commands that start no Spark, after an append |
+
+CPU is that of all processes that a command has started, of its Java and workers too, also of those that outlive it: this
+process takes them in. Numbers are medians. The last line is one JSON object. Linux only.
+"""  # noqa: E501  # a table
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.machine import described
+from examples.lake.server_process import free_ports
+
+_HERE = Path(__file__).parents[1]
+_BECOME_SUBREAPER = 36
+_RECORDS, _KEYS = 1_000, 500
+_THREE_DAYS_MS = 3 * 86_400_000
+_TOPIC = ("--config", "cleanup.policy=compact", "--config", "max.compaction.lag.ms=86400000", "--config")
+OTHERS = ("status", "plan", "topic list", "topic describe users", "explain users-0", "read users", "verify users")
+_STEPS = """
+import time
+from functools import partial
+from benchmarks.processes import usage_of_tree
+begin = time.perf_counter(), usage_of_tree().cpu_seconds
+def mark(name, last=[begin]):
+    now = time.perf_counter(), usage_of_tree().cpu_seconds
+    print(name, now[0] - last[0][0], now[1] - last[0][1], sep="\\t", flush=True)
+    last[0] = now
+from keptlog import home as homes
+home = homes.open_home()
+mark("Python: imports, opening the home")
+cleaner = home.cleaner(lambda: bring())
+planned = cleaner.begin(["users"], "steps", now_ms=homes.wall_clock_ms(), requested=True)
+mark("plan")
+import keptlog.spark.session as sessions
+# Checkouts of before ADR 63 have a session alone.
+bring = partial(sessions.start_spark, tasks_alone=True) if hasattr(sessions, "start_spark") else sessions.start_session
+mark("Python: importing PySpark")
+bring()
+mark("Java, until there is a Spark")
+staged = cleaner.stage(planned)
+mark("the tasks: starting workers, the rewrite itself")
+assert cleaner.commit(staged).committed
+mark("commit")
+"""
+
+
+@dataclass
+class Rows:
+    """Wall and CPU seconds of what was measured, by checkout and name."""
+
+    seconds: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
+
+    def add(self, checkout: Path, name: str, wall: float, cpu: float) -> None:
+        self.seconds.setdefault((checkout.name, name), []).append((wall, cpu))
+
+    def medians(self) -> dict[str, dict[str, dict[str, float]]]:
+        """By name, then by checkout."""
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for (checkout, name), rounds in self.seconds.items():
+            walls, cpus = zip(*rounds, strict=True)
+            numbers = {"wall_s": round(statistics.median(walls), 2), "cpu_s": round(statistics.median(cpus), 2)}
+            found.setdefault(name, {})[checkout] = numbers
+        return found
+
+
+def run(checkout: Path, home: Path, words: Sequence[str], more: Mapping[str, str] | None = None) -> tuple[float, float]:
+    """A command of a checkout as a process: wall seconds until it answers, CPU seconds of all that it has started."""
+    return _timed([sys.executable, "-m", "keptlog", *words], checkout, home, more)[:2]
+
+
+def _timed(
+    command: Sequence[str], checkout: Path, home: Path, more: Mapping[str, str] | None = None
+) -> tuple[float, float, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("KEPTLOG_")}
+    environment = {**own, "PYTHONPATH": str(checkout), "KEPTLOG_HOME": str(home), **(more or {})}
+    cpu, begin = _ended_cpu_seconds(), time.perf_counter()
+    done = subprocess.run(command, env=environment, cwd=home.parent, check=False, capture_output=True, text=True)
+    wall = time.perf_counter() - begin
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command[:4])} … failed in {checkout}: {done.stderr}")
+    return wall, _ended_cpu_seconds() - cpu, done.stdout
+
+
+def _ended_cpu_seconds() -> float:
+    """Of all children that have ended; those that a child has left are waited for."""
+    while True:
+        try:
+            os.waitpid(-1, os.WNOHANG if _servers else 0)
+        except ChildProcessError:
+            break
+        if _servers:
+            break
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+_servers: list[int] = []
+
+
+def make_home(checkout: Path, home: Path, file: Path) -> None:
+    """A home with one topic that is due."""
+    shutil.rmtree(home, ignore_errors=True)
+    run(checkout, home, ["topic", "create", "users", *_TOPIC, "segment.ms=3600000"])
+    run(checkout, home, ["append", "users", "--file", str(file)])
+
+
+@contextmanager
+def server(checkout: Path, home: Path) -> Iterator[dict[str, str]]:
+    """A warm Spark of a checkout; gives the variable that leads to it."""
+    (port,) = free_ports(1)
+    address = home.parent / "address"
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "KEPTLOG_HOME": str(home)}
+    command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(address)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        _servers.append(process.pid)
+        try:
+            while not address.exists():
+                time.sleep(0.2)
+                if process.poll() is not None:
+                    raise SystemExit("the server did not start")
+            yield {"KEPTLOG_SPARK_MASTER": f"file:{address}"}
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            _servers.remove(process.pid)
+            address.unlink(missing_ok=True)
+
+
+def measured(parts: Sequence[str], checkouts: Sequence[Path], rounds: int) -> dict[str, object]:
+    """The medians of these parts."""
+    rows = Rows()
+    with tempfile.TemporaryDirectory(prefix="keptlog-cold-") as name:
+        folder = Path(name)
+        file, home = folder / "users.jsonl", folder / "home"
+        first_ms = time.time_ns() // 1_000_000 - _THREE_DAYS_MS
+        lines = (_line(number, first_ms + number) for number in range(_RECORDS))
+        file.write_text("".join(lines))
+        for number in range(rounds):
+            for checkout in checkouts if number % 2 else reversed(checkouts):
+                for part in parts:
+                    _PARTS[part](checkout, home, file, rows)
+                    print(f"round {number + 1}, {checkout.name}: {part} done", file=sys.stderr, flush=True)
+    return {"case": "cold", "rounds": rounds, "on": described(), "parts": rows.medians()}
+
+
+def _clean(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+    make_home(checkout, home, file)
+    rows.add(checkout, "clean, cold", *run(checkout, home, ["clean", "users"]))
+
+
+def _warm(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+    make_home(checkout, home, file)
+    with server(checkout, home) as there:
+        run(checkout, home, ["clean", "users"], there)
+        run(checkout, home, ["append", "users", "--file", str(file)])
+        rows.add(checkout, "clean, warm", *run(checkout, home, ["clean", "users"], there))
+
+
+def _steps(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+    make_home(checkout, home, file)
+    for line in _timed([sys.executable, "-c", _STEPS], checkout, home)[2].splitlines():
+        name, wall, cpu = line.split("\t")
+        rows.add(checkout, f"step: {name}", float(wall), float(cpu))
+
+
+def _others(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+    make_home(checkout, home, file)
+    run(checkout, home, ["status"])
+    for words in OTHERS:
+        rows.add(checkout, words, *run(checkout, home, words.split()))
+    rows.add(checkout, "append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
+
+
+_PARTS = {"clean": _clean, "warm": _warm, "steps": _steps, "others": _others}
+
+
+def _line(number: int, timestamp_ms: int) -> str:
+    record = {"key": f"user-{number % _KEYS}", "value": f"value-{number}", "timestamp": timestamp_ms}
+    return json.dumps(record) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *_PARTS], default=[], help="all if none is named")
+    parser.add_argument("--beside", type=Path, help="another checkout, measured in turns with this one")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1)
+    checkouts = [_HERE, *([given.beside.absolute()] if given.beside else [])]
+    result = measured(given.parts or list(_PARTS), checkouts, given.rounds)
+    print(f"{'':50}" + "".join(f"{each.name + ' wall s':>16}{'CPU s':>8}" for each in checkouts))
+    parts: Mapping[str, Mapping[str, Mapping[str, float]]] = result["parts"]  # type: ignore[assignment]
+    for name, by_checkout in parts.items():
+        numbers = [by_checkout[each.name] for each in checkouts if each.name in by_checkout]
+        print(f"{name:50}" + "".join(f"{each['wall_s']:16.2f}{each['cpu_s']:8.2f}" for each in numbers))
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

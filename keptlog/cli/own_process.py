@@ -1,0 +1,57 @@
+"""What only a process that is a command's alone may do, because it would disturb others in it.
+
+A test, or a program that calls ``main``, shares its process, and gets none of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from keptlog.arrow_alone import spare_pandas
+from keptlog.errors import KeptlogError
+from keptlog.settings import home_path, spark_master, spark_settings
+
+if TYPE_CHECKING:
+    from keptlog.spark.driver import Spark
+
+_WITH_ARROW = {"append", "read", "restore", "verify", "repair"}
+"""Commands that make arrays, and start no Spark."""
+_INTERRUPTED = "while sending command."
+_own: set[str] = set()
+"""Not empty in a process of a command's own."""
+
+
+def begin_own_process(words: Sequence[str]) -> None:
+    """This process is that of one command, called with these words."""
+    _own.add("process")
+    if not _WITH_ARROW.isdisjoint(words):
+        spare_pandas()
+
+
+@contextmanager
+def spark_ahead(names: Sequence[str]) -> Iterator[None]:
+    """Around a command that cleans what is named, due or not: Java starts at once, and not when all is planned."""
+    with ExitStack() as ahead:
+        if _own and names and home_path().is_dir():
+            from keptlog.spark.launch import java_ahead  # noqa: PLC0415  # only here
+
+            # Whatever is wrong is told when a Spark is needed.
+            with suppress(KeptlogError):
+                ahead.enter_context(java_ahead(spark_master(), spark_settings(home_path())))
+        yield
+
+
+def command_spark() -> Spark:
+    """The Spark of a command, without the noise of Ctrl-C; in a process of its own it does keptlog's tasks alone."""
+    from keptlog.spark.session import start_spark  # noqa: PLC0415  # most commands need none
+
+    logging.getLogger().addFilter(_is_news)
+    return start_spark(spark_master(), spark_settings(home_path()), tasks_alone=bool(_own))
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not that Ctrl-C interrupted a call, which Spark's gateway logs with several stack traces."""
+    return not record.getMessage().endswith(_INTERRUPTED)
