@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from keptlog import __version__
 from keptlog.log.broker import BrokerConfig
@@ -192,7 +192,7 @@ class Home:
             InvalidConfig: Java is missing or too old.
             StorageUnavailable: Spark can't be started.
         """
-        cleaner = self.cleaner(partial(running_spark, self.path))
+        cleaner = self.cleaner()
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
         planned = cleaner.begin(names, run_id or new_id(), now_ms=now_ms, requested=bool(names))
         refuse_unknown(planned.failed)
@@ -234,11 +234,11 @@ class Home:
     def cleaner(self, spark: Callable[[], Spark] | None = None) -> Cleaner:
         """A cleaner of this home's logs; ``spark`` is called when there is something to rewrite, not before.
 
-        Planning and committing need none.
+        Planning and committing need none. The home's own is taken if none is given.
         """
         from keptlog.passes.clean import Cleaner
 
-        return Cleaner(self.store, self._engine(spark or _no_spark), self.broker, monotonic_ms)
+        return Cleaner(self.store, self._engine(spark or partial(running_spark, self.path)), self.broker, monotonic_ms)
 
     @property
     def applier(self) -> Applier:
@@ -343,10 +343,6 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
     store.seal = in_turn(chain.append)
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
-
-
-def _no_spark() -> NoReturn:
-    raise AssertionError("only rewriting needs a Spark")
 
 
 def spark_session(home: Path | None = None) -> SparkSession:

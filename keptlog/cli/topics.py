@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
 import click
@@ -27,13 +28,15 @@ from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.cli.status import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.home import open_home
-from keptlog.log.broker import BROKER_NOT_APPLICABLE
+from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
 from keptlog.log.config import NOT_APPLICABLE
 from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
 from keptlog.log.units import in_words
 from keptlog.table.embedded import unfinished_deletion
+from keptlog.table.logs import table_location
+from keptlog.table.state import read_source_identity
 
 
 @click.group(cls=HelpfulGroup)
@@ -97,14 +100,14 @@ def describe(name: str, *, as_json: bool) -> None:
     A value comes from the topic, from the broker settings (server.properties, environment), or is Kafka's default. What
     decides over deletion is stored when a topic is made, so that it is the same on every machine.
     """
-    home = open_home()
-    store = home.store
-    described = store.describe_topic(name)
-    settings = [_setting_row(each) for each in described.config.resolved]
-    broker = [_setting_row(each) for each in home.broker.resolved]
+    store = unopened_store()
+    observed = store.observe(name)
+    partitions, location, about = len(observed.logs), table_location(observed.location), observed.about
+    settings = [_setting_row(each) for each in observed.logs[0].config.resolved]
+    broker = [_setting_row(each) for each in BrokerConfig.of(store.broker_settings).resolved]
     without_meaning = {"topic": dict(NOT_APPLICABLE), "broker": dict(BROKER_NOT_APPLICABLE)}
-    stored = store.source_of(name)
-    source = asdict(stored.source) if stored.source else None
+    stored = read_source_identity(name, observed.source_json)
+    source = asdict(stored) if stored else None
     logs = [
         {
             "topic_partition": str(log.topic_partition),
@@ -112,22 +115,22 @@ def describe(name: str, *, as_json: bool) -> None:
             "first_dirty_offset": None if log.checkpoint == GIVEN_UP else log.checkpoint,
             "log_end_offset": log.log_end_offset,
             "segments": len(log.segments),
-            "position_at_source": position if source else None,
+            "position_at_source": position,
         }
-        for log, position in zip(store.reader(name).logs, stored.positions, strict=False)
+        for log, position in zip_longest(observed.logs, observed.positions)
     ]
     if as_json:
         print_json(
-            {"topic": name, "description": described.about.description, "owners": list(described.about.owners)}
-            | {"partitions": described.partitions, "location": described.location, "source": source}
+            {"topic": name, "description": about.description, "owners": list(about.owners)}
+            | {"partitions": partitions, "location": location, "source": source}
             | {"settings": settings, "broker": broker, "without_meaning": without_meaning, "logs": logs}
         )
         return
-    click.echo(f"{name}: {counted(described.partitions, 'partition')} at {described.location}")
-    if described.about.description:
-        click.echo(described.about.description)
-    if described.about.owners:
-        click.echo(f"owned by {', '.join(described.about.owners)}")
+    click.echo(f"{name}: {counted(partitions, 'partition')} at {location}")
+    if about.description:
+        click.echo(about.description)
+    if about.owners:
+        click.echo(f"owned by {', '.join(about.owners)}")
     if source:
         known = ", ".join(f"{what.replace('_', ' ')} {value}" for what, value in source.items() if value)
         click.echo(f"ingested from {known}")

@@ -31,6 +31,7 @@ from keptlog.table.state import (
     read_about,
     read_last_pass,
     read_open_erasures,
+    read_positions,
 )
 
 
@@ -71,6 +72,7 @@ class StoredTopic:
             read_open_erasures(self.topic, self.properties),
             self.properties.get(SOURCE),
             read_about(self.properties),
+            read_positions(self.topic, self.properties) if SOURCE in self.properties else (),
         )
 
 
@@ -91,6 +93,8 @@ class ObservedTopic:
     source_json: str | None = None
     """Where the records come from, as it is stored; who cleans need not understand it (``read_source_identity``)."""
     about: About = field(default_factory=About)
+    positions: tuple[int | None, ...] = ()
+    """Of an ingested topic, by partition; null where nothing was ever read."""
 
 
 def table_location(metadata_location: str) -> str:

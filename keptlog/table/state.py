@@ -209,8 +209,8 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     Raises:
         LogCorrupt: what is stored is something else.
     """
-    numbers = range(partition_count(topic, properties))
-    positions = tuple(_number(topic, properties, log_end_offset(number)) for number in numbers)
+    positions = read_positions(topic, properties)
+    numbers = range(len(positions))
     source = read_source_identity(topic, properties.get(SOURCE))
     if source is None:
         return StoredSource(None, positions)
@@ -220,6 +220,12 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     of_then = {number: _TIME.read(topic, properties, as_of(number)) for number in numbers}
     times = {n: each.as_of_ms for n, each in of_then.items() if each and each.end_offset == positions[n]}
     return StoredSource(source, positions, epochs, times)
+
+
+def read_positions(topic: str, properties: Mapping[str, str]) -> tuple[int | None, ...]:
+    """The next offset at the source, by partition; null where nothing was ever read. Raises as ``read_source``."""
+    numbers = range(partition_count(topic, properties))
+    return tuple(_number(topic, properties, log_end_offset(number)) for number in numbers)
 
 
 def read_source_identity(topic: str, text: str | None) -> SourceIdentity | None:

@@ -50,10 +50,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-_LOOKS = ["status", "topic list", "plan", "plan users", "topic --help", "clean --help", "metrics write -"]
+_LOOKS = ["status", "topic list", "topic describe users", "plan", "plan users"]
+_HELPS = ["topic --help", "clean --help", "metrics write -"]
 
 
-@pytest.mark.parametrize("words", _LOOKS)
+@pytest.mark.parametrize("words", _LOOKS + _HELPS)
 def test_who_only_looks_at_what_is_known_imports_no_large_library(home: Path, words: str) -> None:
     assert imported(home, *words.split()) == []
 
