@@ -32,6 +32,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
 from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
+from keptlog.log.units import size
 from keptlog.passes.observer import observe
 from keptlog.settings import home_path
 
@@ -103,7 +104,7 @@ class Telling:
             if told:
                 say(f"    {event.partition}: {event.materialization.description}")
             if "records_in" in metadata:
-                say(f"      {metadata['bytes_in'].value:,} bytes before, {metadata['bytes_out'].value:,} after")
+                say(f"      {_size_of(metadata['bytes_in'])} before, {_size_of(metadata['bytes_out'])} after")
             if "records_ingested" in metadata:
                 ingested += int(str(metadata["records_ingested"].value))
         if ingested:
@@ -113,7 +114,7 @@ class Telling:
         """Delete what the cleans have replaced."""
         before = self._stored_bytes()
         self.run("purge", {}, {})
-        say(f"  data files on the storage: {before:,} bytes before, {self._stored_bytes():,} after")
+        say(f"  data files on the storage: {size(before)} before, {size(self._stored_bytes())} after")
 
     @property
     def _tag(self) -> Mapping[str, str]:
@@ -196,4 +197,8 @@ def chapter(title: str) -> None:
 
 def _records(segments: Sequence[Any]) -> str:
     count = sum(segment.record_count for segment in segments)
-    return f"{count:,} records ({counted(len(segments), 'segment')}, {total_bytes(segments):,} bytes)"
+    return f"{count:,} records ({counted(len(segments), 'segment')}, {size(total_bytes(segments))})"
+
+
+def _size_of(told: Any) -> str:
+    return size(int(told.value))

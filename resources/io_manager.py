@@ -104,7 +104,7 @@ def _stream(reader: Reader, options: dict[str, object], of: str) -> RecordStream
     unknown = sorted(set(options).difference(_OPTIONS))
     if unknown:
         raise InvalidConfig(
-            f"{of} can't be loaded: its AssetIn has metadata {unknown[0]!r}; there is columns and latest"
+            f"{of} can't be loaded: its AssetIn has metadata {unknown[0]!r}; it may have columns and latest"
         )
     columns, latest = options.get("columns", SCHEMA.names), options.get("latest", True)
     if not isinstance(latest, bool):

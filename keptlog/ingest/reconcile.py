@@ -122,8 +122,8 @@ class Reconciliation:
         for log in reader.logs:
             if log.config.strategy.has_versions:
                 raise InvalidConfig(
-                    f"{name} keeps the latest version of a key (cleanup.strategy), its source the latest offset: what "
-                    f"is gone there says nothing of what is to be gone here; go on without (--skip-lost)"
+                    f"{name} keeps the latest version of a key (compaction.strategy), its source the latest offset: "
+                    "what is gone there does not say what must go here; go on without (--skip-lost)"
                 )
             for table in reader.tables(log, from_offset, latest=True, columns=["key", "offset"]):
                 offsets = table["offset"].to_numpy()

@@ -161,7 +161,7 @@ def _smtp(given: Mapping[str, str]) -> SmtpSettings | None:
         raise InvalidConfig(f"{PREFIX}SMTP_USER and {PREFIX}SMTP_PASSWORD go together: set both, or none")
     tls = of_smtp.get("SMTP_TLS", "starttls").lower()
     if tls not in TLS_KINDS:
-        raise InvalidConfig(f"{PREFIX}SMTP_TLS={tls} is not known: there is {', '.join(TLS_KINDS)}")
+        raise InvalidConfig(f"{PREFIX}SMTP_TLS={tls} is not known: set one of {', '.join(TLS_KINDS)}")
     if tls == "none" and "SMTP_PASSWORD" in of_smtp:
         raise InvalidConfig(f"{PREFIX}SMTP_TLS=none would send the password in the clear: take starttls or tls")
     return SmtpSettings(

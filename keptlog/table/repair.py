@@ -241,8 +241,8 @@ class Repair:
             first, last = (recorded.sequence_number or 0) + 1, (since[0].sequence_number or 0) - 1
             if first <= last:
                 raise LogCorrupt(
-                    f"topic {self.topic} can't be brought back: of what was committed between snapshot "
-                    f"{recorded.snapshot_id}, which its offsets belong to, and {since[0].snapshot_id}, "
+                    f"topic {self.topic} can't be brought back: its offsets belong to snapshot "
+                    f"{recorded.snapshot_id}, and between that and {since[0].snapshot_id} "
                     f"{counted(last - first + 1, 'commit')} expired that may have brought records; take the table as "
                     f"it is now: keptlog repair {self.topic} --adopt"
                 )
@@ -259,7 +259,7 @@ class Repair:
         more = len(paths) - _SHOWN
         shown = ", ".join(paths[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
         return LogCorrupt(
-            f"topic {self.topic} can't be brought back: of the snapshot that its offsets belong to, these files are "
+            f"topic {self.topic} can't be brought back: its offsets belong to a snapshot of which these files are "
             f"gone: {shown}; put them back from a backup, or take the table as it is now: keptlog repair {self.topic} "
             "--adopt"
         )

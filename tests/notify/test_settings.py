@@ -53,7 +53,7 @@ WRONG = [
     (SMTP | {"KEPTLOG_NOTIFY_SMTP_TO": "somebody"}, "no mail address"),
     (SMTP | {"KEPTLOG_NOTIFY_SMTP_TO": "a@b.org\nBcc: c@d.org"}, "no mail address"),
     (SMTP | {"KEPTLOG_NOTIFY_SMTP_PORT": "0"}, "a port from 1 to 65535"),
-    (SMTP | {"KEPTLOG_NOTIFY_SMTP_TLS": "ssl"}, "there is starttls, tls, none"),
+    (SMTP | {"KEPTLOG_NOTIFY_SMTP_TLS": "ssl"}, "set one of starttls, tls, none"),
     (
         SMTP
         | {"KEPTLOG_NOTIFY_SMTP_TLS": "none", "KEPTLOG_NOTIFY_SMTP_USER": "u", "KEPTLOG_NOTIFY_SMTP_PASSWORD": SECRET},

@@ -256,7 +256,7 @@ WRONG: dict[str, tuple[object, dict[str, Any], str]] = {
     "an unknown column": (pa.Table, {"metadata": {"columns": ["keys"]}}, "give some of partition, offset"),
     "no column": (pa.Table, {"metadata": {"columns": []}}, "give some of partition, offset"),
     "a text": (pa.Table, {"metadata": {"latest": "no"}}, "neither True nor False"),
-    "an unknown option": (pa.Table, {"metadata": {"column": ["key"]}}, "there is columns and latest"),
+    "an unknown option": (pa.Table, {"metadata": {"column": ["key"]}}, "it may have columns and latest"),
 }
 
 
