@@ -29,12 +29,20 @@ class Shown:
     """Exit codes of commands that are shown because they fail."""
     not_run: Mapping[str, str] = field(default_factory=dict)
     """Commands, without what is said about them, that need what a bare machine has not, or that go on for ever."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """By name, what the page has made elsewhere."""
+
+
+_CHANGE = '{"key": {"id": 7}, "value": {"before": null, "after": {"id": 7}, "op": "c", "source": {"ts_ms": 1}}}\n'
+_NULL = '{"partition": 0, "offset": 2, "key": "customer-0007", "value": null}\n'
+"""What jq makes of a line of ``keptlog read``."""
 
 
 PAGES = {
     "docs/catalogs.md": Shown(not_run={"keptlog doctor --catalog": "tests/catalogs/test_certified.py runs it"}),
     # A receipt for the auditor.
     "docs/erasure.md": Shown((*TWO_TOPICS, "keptlog topic create old", "keptlog topic delete old")),
+    "docs/change-events.md": Shown(files={"changes.jsonl": _CHANGE, "nulls.jsonl": _NULL}),
     "docs/json.md": Shown(codes={"keptlog explain nobody-0 --json": 2}),
     "docs/metrics.md": Shown(
         not_run={"keptlog metrics serve": "it goes on for ever; tests/metrics/test_command.py scrapes it"}

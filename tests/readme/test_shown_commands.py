@@ -47,7 +47,7 @@ def paste(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 @pytest.mark.parametrize("page", pages())
 def test_every_command_that_a_page_shows_can_be_pasted(page: str, tmp_path: Path, paste: Paste) -> None:
     needs = shown(page)
-    for name, text in files_of(page).items():
+    for name, text in {**files_of(page), **needs.files}.items():
         (tmp_path / name).write_text(text)
     for line in (*needs.begins_with, *command_lines(page)):
         command = " ".join(words_of(line))
