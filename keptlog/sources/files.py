@@ -109,20 +109,19 @@ class FileSet:
             InvalidRecord: what is wrong with the record at ``place``, or with the file.
         """
         parse = self._parser()
-        odd_count, odd_ms = 0, 0
+        odd = _OddTimes()
         for path in self.paths:
             records = self._rows(path).records(self.place) if self.is_parquet(path) else self._lines(path, parse)
             for record in self._reading_of(path, records):
                 self._count(1)
                 if record.timestamp_ms in _SECONDS or record.timestamp_ms >= _FINER_THAN_MS:
-                    odd_count, odd_ms = odd_count + 1, odd_ms or record.timestamp_ms
+                    odd.add(1, record.timestamp_ms)
                 has_partition = record.partition is not None or self.reading.partition is None
                 yield record if has_partition else replace(record, partition=self.reading.partition)
         if self.lacking:
             told = ", ".join(f"{name} in {counted(count, 'row')}" for name, count in sorted(self.lacking.items()))
             _logger.warning("values that did not change are not there, and a clean removes the rows before: %s", told)
-        if odd_count:
-            _warn_of_times(odd_count, self.count, odd_ms)
+        odd.tell(self.count)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as batches of ``parquet.ROWS``, for those that keep their offsets; ``place`` is before the batch.
@@ -134,10 +133,17 @@ class FileSet:
         for path in self.paths:
             if not self.is_parquet(path):
                 raise InvalidConfig(f"{path}: only rows of Parquet files keep offsets: leave out --column offset=…")
+        odd = _OddTimes()
         for path in self.paths:
             for batch in self._reading_of(path, self._rows(path).batches(self.place)):
                 self._count(batch.num_rows)
+                times_ms = batch.column("timestamp").to_numpy()
+                is_seconds = (times_ms >= _SECONDS.start) & (times_ms < _SECONDS.stop)
+                found = times_ms[is_seconds | (times_ms >= _FINER_THAN_MS)]
+                if len(found):
+                    odd.add(len(found), int(found[0]))
                 yield batch
+        odd.tell(self.count)
 
     def is_parquet(self, path: str) -> bool:
         """Whether a file is read as Parquet."""
@@ -187,9 +193,21 @@ class FileSet:
                     yield from parse(line)
 
 
-def _warn_of_times(count: int, of: int, example_ms: int) -> None:
-    text = "timestamps are milliseconds, and of %s, %d are not likely to be: %d would be %s; were they seconds?"
-    _logger.warning(text, counted(of, "record"), count, example_ms, iso_time(example_ms))
+@dataclass
+class _OddTimes:
+    """Timestamps that are not likely to be milliseconds."""
+
+    count: int = 0
+    first_ms: int = 0
+
+    def add(self, count: int, first_ms: int) -> None:
+        self.count, self.first_ms = self.count + count, self.first_ms or first_ms
+
+    def tell(self, of: int) -> None:
+        """Warn, if there are any."""
+        if self.count:
+            text = "timestamps are milliseconds, and of %s, %d are not likely to be: %d would be %s; were they seconds?"
+            _logger.warning(text, counted(of, "record"), self.count, self.first_ms, iso_time(self.first_ms))
 
 
 def files_below(paths: Sequence[str]) -> list[str]:

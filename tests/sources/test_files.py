@@ -130,3 +130,15 @@ def test_timestamps_that_are_no_milliseconds_are_warned_of_once(
         "timestamps are milliseconds, and of 4 records, 2 are not likely to be: "
         f"{time} would be {when}; were they seconds?"
     )
+
+
+def test_timestamps_of_rows_that_keep_their_offsets_are_looked_at_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = {"key": ["a"] * 3, "value": [""] * 3, "timestamp": [5, 1_700_000_000, 10**14], "offset": range(3)}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    reading = Reading(NOW_MS, columns={"offset": "offset"})
+    assert sum(batch.num_rows for batch in FileSet([str(tmp_path / "a.parquet")], reading).batches()) == 3
+    assert [told.partition(": ")[0] for told in caplog.messages] == [
+        "timestamps are milliseconds, and of 3 records, 2 are not likely to be"
+    ]
