@@ -103,10 +103,6 @@ def test_the_lineage_shows_what_is_ingested_and_what_is_made_of_it(
 
     expect(page.get_by_text("4 partitions", exact=True)).to_have_count(3, timeout=PAGE_MS)
     picture("ingest", 900)
-    page.goto(f"{dagster_dev.url}/asset-groups")
-    page.get_by_text("profiles", exact=True).last.click()
-    expect(page.get_by_text("4 partitions", exact=True)).to_have_count(3, timeout=PAGE_MS)
-    picture("assets", 900)
 
 
 def test_a_sensors_page_has_its_ticks(dagster_dev: DagsterDev, page: Page, picture: Picture) -> None:
