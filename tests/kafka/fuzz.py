@@ -1,7 +1,7 @@
 """Send random scripts through Kafka and through keptlog, and show where they differ: ``make fuzz N=10000 SEED=...``.
 
-Of keptlog it is the pure rules, some dozen scripts a second. With ``REAL=100`` the first hundred also go through the real
-table and the real kernels, a few a second.
+Of keptlog it is the pure rules, some dozen scripts a second. With ``REAL=100`` the first hundred also go through the
+real table and the real kernels, a few a second.
 
 A difference is shown with the smallest script that has it, ready to be pasted into ``test_cases.py`` under a name.
 """
