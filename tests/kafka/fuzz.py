@@ -111,6 +111,7 @@ def main() -> int:
         scripts = _random_scripts(wanted.seed, wanted.scripts, wanted.real)
         for each in compared(scripts, oracle, outcome, wanted.real):
             found.append(each)
+            _tell(f"script {outcome.scripts - 1} differs; it is shown at the end")
             if len(found) == wanted.differences:
                 break
         for script, comparison in found:
