@@ -32,11 +32,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from benchmarks.cold_text import BESIDE, HERE, cold_as_text
 from benchmarks.machine import described
+from benchmarks.report import FULL_ROUNDS, keep
 from examples.lake.server_process import free_ports
 
-_HERE = Path(__file__).parents[1]
 _BECOME_SUBREAPER = 36
 _RECORDS, _KEYS = 1_000, 500
 _THREE_DAYS_MS = 3 * 86_400_000
@@ -60,7 +62,6 @@ mark("plan")
 import keptlog.spark.session as sessions
 # Checkouts of before ADR 63 have a session alone.
 bring = partial(sessions.start_spark, tasks_alone=True) if hasattr(sessions, "start_spark") else sessions.start_session
-mark("Python: importing PySpark")
 bring()
 mark("Java, until there is a Spark")
 staged = cleaner.stage(planned)
@@ -70,14 +71,22 @@ mark("commit")
 """
 
 
+@dataclass(frozen=True)
+class Checkout:
+    """A keptlog that is measured."""
+
+    name: str
+    folder: Path
+
+
 @dataclass
 class Rows:
     """Wall and CPU seconds of what was measured, by checkout and name."""
 
     seconds: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
 
-    def add(self, checkout: Path, name: str, wall: float, cpu: float) -> None:
-        self.seconds.setdefault((checkout.name, name), []).append((wall, cpu))
+    def add(self, checkout: str, name: str, wall: float, cpu: float) -> None:
+        self.seconds.setdefault((checkout, name), []).append((wall, cpu))
 
     def medians(self) -> dict[str, dict[str, dict[str, float]]]:
         """By name, then by checkout."""
@@ -89,21 +98,23 @@ class Rows:
         return found
 
 
-def run(checkout: Path, home: Path, words: Sequence[str], more: Mapping[str, str] | None = None) -> tuple[float, float]:
+def run(
+    checkout: Checkout, home: Path, words: Sequence[str], more: Mapping[str, str] | None = None
+) -> tuple[float, float]:
     """A command of a checkout as a process: wall seconds until it answers, CPU seconds of all that it has started."""
     return _timed([sys.executable, "-m", "keptlog", *words], checkout, home, more)[:2]
 
 
 def _timed(
-    command: Sequence[str], checkout: Path, home: Path, more: Mapping[str, str] | None = None
+    command: Sequence[str], checkout: Checkout, home: Path, more: Mapping[str, str] | None = None
 ) -> tuple[float, float, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("KEPTLOG_")}
-    environment = {**own, "PYTHONPATH": str(checkout), "KEPTLOG_HOME": str(home), **(more or {})}
+    environment = {**own, "PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home), **(more or {})}
     cpu, begin = _ended_cpu_seconds(), time.perf_counter()
     done = subprocess.run(command, env=environment, cwd=home.parent, check=False, capture_output=True, text=True)
     wall = time.perf_counter() - begin
     if done.returncode:
-        raise SystemExit(f"{' '.join(command[:4])} … failed in {checkout}: {done.stderr}")
+        raise SystemExit(f"{' '.join(command[:4])} … failed in {checkout.folder}: {done.stderr}")
     return wall, _ended_cpu_seconds() - cpu, done.stdout
 
 
@@ -123,7 +134,7 @@ def _ended_cpu_seconds() -> float:
 _servers: list[int] = []
 
 
-def make_home(checkout: Path, home: Path, file: Path) -> None:
+def make_home(checkout: Checkout, home: Path, file: Path) -> None:
     """A home with one topic that is due."""
     shutil.rmtree(home, ignore_errors=True)
     run(checkout, home, ["topic", "create", "users", *_TOPIC, "segment.ms=3600000"])
@@ -131,11 +142,11 @@ def make_home(checkout: Path, home: Path, file: Path) -> None:
 
 
 @contextmanager
-def server(checkout: Path, home: Path) -> Iterator[dict[str, str]]:
+def server(checkout: Checkout, home: Path) -> Iterator[dict[str, str]]:
     """A warm Spark of a checkout; gives the variable that leads to it."""
     (port,) = free_ports(1)
     address = home.parent / "address"
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "KEPTLOG_HOME": str(home)}
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home)}
     command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(address)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
         _servers.append(process.pid)
@@ -152,7 +163,7 @@ def server(checkout: Path, home: Path) -> Iterator[dict[str, str]]:
             address.unlink(missing_ok=True)
 
 
-def measured(parts: Sequence[str], checkouts: Sequence[Path], rounds: int) -> dict[str, object]:
+def measured(parts: Sequence[str], checkouts: Sequence[Checkout], rounds: int) -> dict[str, Any]:
     """The medians of these parts."""
     rows = Rows()
     with tempfile.TemporaryDirectory(prefix="keptlog-cold-") as name:
@@ -169,32 +180,32 @@ def measured(parts: Sequence[str], checkouts: Sequence[Path], rounds: int) -> di
     return {"case": "cold", "rounds": rounds, "on": described(), "parts": rows.medians()}
 
 
-def _clean(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+def _clean(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     make_home(checkout, home, file)
-    rows.add(checkout, "clean, cold", *run(checkout, home, ["clean", "users"]))
+    rows.add(checkout.name, "clean, cold", *run(checkout, home, ["clean", "users"]))
 
 
-def _warm(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+def _warm(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     make_home(checkout, home, file)
     with server(checkout, home) as there:
         run(checkout, home, ["clean", "users"], there)
         run(checkout, home, ["append", "users", "--file", str(file)])
-        rows.add(checkout, "clean, warm", *run(checkout, home, ["clean", "users"], there))
+        rows.add(checkout.name, "clean, warm", *run(checkout, home, ["clean", "users"], there))
 
 
-def _steps(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+def _steps(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     make_home(checkout, home, file)
     for line in _timed([sys.executable, "-c", _STEPS], checkout, home)[2].splitlines():
         name, wall, cpu = line.split("\t")
-        rows.add(checkout, f"step: {name}", float(wall), float(cpu))
+        rows.add(checkout.name, f"step: {name}", float(wall), float(cpu))
 
 
-def _others(checkout: Path, home: Path, file: Path, rows: Rows) -> None:
+def _others(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     make_home(checkout, home, file)
     run(checkout, home, ["status"])
     for words in OTHERS:
-        rows.add(checkout, words, *run(checkout, home, words.split()))
-    rows.add(checkout, "append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
+        rows.add(checkout.name, words, *run(checkout, home, words.split()))
+    rows.add(checkout.name, "append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
 
 
 _PARTS = {"clean": _clean, "warm": _warm, "steps": _steps, "others": _others}
@@ -205,20 +216,27 @@ def _line(number: int, timestamp_ms: int) -> str:
     return json.dumps(record) + "\n"
 
 
+def _commit(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[[], *_PARTS], default=[], help="all if none is named")
     parser.add_argument("--beside", type=Path, help="another checkout, measured in turns with this one")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=FULL_ROUNDS)
     given = parser.parse_args()
     ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1)
-    checkouts = [_HERE, *([given.beside.absolute()] if given.beside else [])]
+    checkouts = [Checkout(HERE, Path(__file__).parents[1])]
+    if given.beside:
+        checkouts.append(Checkout(BESIDE, given.beside.absolute()))
     result = measured(given.parts or list(_PARTS), checkouts, given.rounds)
-    print(f"{'':50}" + "".join(f"{each.name + ' wall s':>16}{'CPU s':>8}" for each in checkouts))
-    parts: Mapping[str, Mapping[str, Mapping[str, float]]] = result["parts"]  # type: ignore[assignment]
-    for name, by_checkout in parts.items():
-        numbers = [by_checkout[each.name] for each in checkouts if each.name in by_checkout]
-        print(f"{name:50}" + "".join(f"{each['wall_s']:16.2f}{each['cpu_s']:8.2f}" for each in numbers))
+    if given.beside:
+        result["beside"] = _commit(given.beside)
+    print(cold_as_text(result))
+    if not given.parts and given.rounds >= FULL_ROUNDS:
+        keep(result)
     print(json.dumps(result))
 
 

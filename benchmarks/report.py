@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.around_text import around_as_text
 from benchmarks.bars import bars
 from benchmarks.cases import Case
+from benchmarks.cold_text import cold_as_text
 from benchmarks.figures import KEPTLOG, Figures
 from benchmarks.growth_text import growth_as_text
 from benchmarks.machine import as_facts
@@ -24,15 +25,19 @@ FULL_ROUNDS = 5
 _FOLDER = Path(__file__).parent
 _KEPT = _FOLDER / "results"
 _MEBIBYTE = 2**20
-_APART: Mapping[str, Callable[[Mapping[str, Any]], str]] = {"growth": growth_as_text, "around": around_as_text}
+_APART: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "growth": growth_as_text,
+    "around": around_as_text,
+    "cold": cold_as_text,
+}
 """What is measured apart from the cases."""
 _HEAD = """\
 # Results
 
-The latest full run of each case, written by `make bench CASE=…`, `make growth` and `python -m benchmarks.around`;
-[README.md](README.md) says how it is measured. Wall and CPU seconds are medians of the rounds, memory is the largest
-sum over all processes of a contender. "first" is a contender's first run, "start" what its process and session needed
-before; contenders of one peer share a process.
+The latest full run of each case, written by `make bench CASE=…`, `make growth`, `python -m benchmarks.around` and
+`python -m benchmarks.cold`; [README.md](README.md) says how it is measured. Wall and CPU seconds are medians of the
+rounds, memory is the largest sum over all processes of a contender. "first" is its first run, "start" what its
+process and session needed before; contenders of one peer share a process.
 """
 
 
