@@ -148,7 +148,8 @@ def server(checkout: Checkout, home: Path) -> Iterator[dict[str, str]]:
     address = home.parent / "address"
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home)}
     command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(address)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+    # Not from a checkout's folder, which Python would look into first.
+    with subprocess.Popen(command, env=environment, cwd=home.parent, stdout=subprocess.DEVNULL) as process:
         _servers.append(process.pid)
         try:
             while not address.exists():
