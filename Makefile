@@ -84,7 +84,7 @@ docs: $(venv) ## make the site of the docs: build/docs/index.html
 readers: java $(venv) ## try other engines on a topic and on a bucket, those too that are fetched for it (1.3 GB, once)
 	@$(bin)/python -m pytest tests/readers --fetched
 
-bench: java $(venv) ## measure keptlog beside others, CASE=W1 to W10; smaller: make bench CASE=W3 RECORDS=100000 ROUNDS=1
+bench: java $(venv) ## measure keptlog beside others, CASE=W1 to W11; smaller: make bench CASE=W3 RECORDS=100000 ROUNDS=1
 	@$(bin)/python -m benchmarks.run $(CASE) --rounds $(ROUNDS) $(if $(RECORDS),--records $(RECORDS))
 
 growth: java $(venv) ## measure what a clean costs as its work grows; smaller: make growth RECORDS=200000

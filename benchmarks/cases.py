@@ -66,6 +66,7 @@ def all_cases(cores: int) -> dict[str, Case]:
         "W8": _w8(),
         "W9": _w9(cores),
         "W10": _w10(cores),
+        "W11": _w11(cores),
     }
 
 
@@ -283,4 +284,14 @@ def _w10(cores: int) -> Case:
             Goal("times as fast as on 1 core", lambda f: 1 / f.ratio["keptlog_1core"], 1.7, is_least=True),
             Goal("memory, times that of the quarter", memory_growth, 1.15),
         ),
+    )
+
+
+def _w11(cores: int) -> Case:
+    return Case(
+        "keys in time order: 4 M clean, 250 k dirty of the newest 5 % and one old key",
+        17 * _MILLION // 4,
+        _one(lambda records: Shape(records - records // 17, records // 17, Keys.TIME_ORDER, clean_tombstones=0.0)),
+        _peers(cores),
+        (ratio_to("floor", 0.15), ratio_to("duckdb", 0.1)),
     )

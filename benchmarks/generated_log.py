@@ -1,6 +1,6 @@
 """Logs on local files, the same for the same seed, and the digest of what a right clean leaves of them.
 
-    clean section   one record of every key, in no order of keys, with the gaps that earlier cleans left
+    clean section   one record of every key, in no order unless ``Keys`` says so, with the gaps that earlier cleans left
     dirty section   new records of these keys (``Keys`` says which), dense
 
 The topic's ``segment.bytes`` is the size of these segments, so that the clean ones are full, as cleans leave them.
@@ -60,6 +60,8 @@ class Keys(Enum):
     """A tenth as many keys as dirty records."""
     UNIQUE = auto()
     """Every key once; the clean section has some of them."""
+    TIME_ORDER = auto()
+    """Those of the newest 5 % of a clean section whose keys rise with their offsets, and one old key."""
 
 
 class Expect(Enum):
@@ -176,18 +178,22 @@ def _columns(shape: Shape, partition: int) -> _Columns:
 def _keys(dice: np.random.Generator, shape: Shape) -> Numbers:
     clean = dice.permutation(shape.clean_records)
     count = shape.dirty_records
+    newest = clean[-max(1, shape.clean_records // 20) :]
     match shape.keys:
         case Keys.RANDOM:
             dirty = dice.integers(0, shape.clean_records, count)
         case Keys.ZIPF:
             dirty = clean[(shape.clean_records ** dice.random(count)).astype(np.int64) - 1]
         case Keys.NEWEST:
-            newest = clean[-max(1, shape.clean_records // 20) :]
             dirty = newest[dice.integers(0, len(newest), count)]
         case Keys.TEN_VERSIONS:
             dirty = dice.integers(0, max(1, count // 10), count)
         case Keys.UNIQUE:
             dirty = dice.permutation(count)
+        case Keys.TIME_ORDER:
+            clean = np.arange(shape.clean_records)
+            dirty = clean[-len(newest) :][dice.integers(0, len(newest), count)]
+            dirty[0] = len(clean) // 3
     return np.concatenate([clean, dirty]).astype(np.int64)
 
 

@@ -7,6 +7,7 @@ Read ``docs/engine.md`` first: the whole story, from the simplest log on, with p
     rivals.py           compare: what beats the map after all, where records have versions
     key_shuffle.py      emit, settle, list: the same for keys beyond memory
     judged_offsets.py   what a comparison or a shuffle has found out about records, by offset
+    key_ranges.py       which row groups may hold a mapped key
     judge.py            judge: which records of a segment run survive, reading as little as it can
     ways.py             the masks that come of what was read
     rewrite.py          rewrite: the survivors, into new segments

@@ -1,10 +1,15 @@
-"""Opens the segments that a step was planned from, and reads their keys; a file that is gone means a stale plan."""
+"""Opens the segments that a step was planned from, and reads their keys; a file that is gone means a stale plan.
+
+A segment run looks at most of its segments twice: to judge, and to rewrite. To open a small file costs as much as to
+read it, so small ones stay open in between (``OpenInputs``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +18,12 @@ from keptlog.errors import StalePlan
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep
 from keptlog.log.strategy import Strategy
-from keptlog.storage.files import Files
+from keptlog.storage.files import SMALL_BYTES, Files
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.versions import version_columns, with_versions
 
+_MOST_HELD = 64
+"""Of inputs that stay open: an operating system counts open files."""
 _KEY_FIELDS = [pa.field("key", pa.binary()), pa.field("offset", pa.int64())]
 _VERSION_FIELDS = [pa.field("version", pa.int64()), pa.field("is_malformed", pa.bool_())]
 
@@ -63,6 +70,40 @@ def open_input(files: Files, step: CleanStep, segment: Segment) -> Iterator[Segm
                 "clean was planned; nothing was committed, plan again"
             ) from error
         yield segment_file
+
+
+class OpenInputs:
+    """The inputs of a step, for whoever comes to them twice: small ones stay open until the context is left."""
+
+    def __init__(self, files: Files, step: CleanStep) -> None:
+        self.step = step
+        self._files = files
+        self._held: dict[str, SegmentFile] = {}
+        self._closing = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._closing.close()
+
+    @contextmanager
+    def open(self, segment: Segment) -> Iterator[SegmentFile]:
+        """An input, open.
+
+        Raises:
+            StalePlan: the file is gone.
+        """
+        if segment.path in self._held:
+            yield self._held[segment.path]
+            return
+        with ExitStack() as opening:
+            opened = opening.enter_context(open_input(self._files, self.step, segment))
+            # What was read of a large one over a network may stay in memory as long as it is open.
+            if segment.size_bytes <= SMALL_BYTES and len(self._held) < _MOST_HELD:
+                self._held[segment.path] = opened
+                self._closing.push(opening.pop_all())
+            yield opened
 
 
 def read_where(

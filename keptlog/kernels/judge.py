@@ -3,7 +3,8 @@
 Most segments are judged without their values, many without their keys, some without being opened:
 
 1. **Dirty** segments: a record survives if its offset is one of the map's. No key is read.
-2. **Clean** segments: a record is superseded if its key is in the map, for what is mapped is later. No offset is read.
+2. **Clean** segments: a record is superseded if its key is in the map, for what is mapped is later. No offset is read,
+   and nothing of a row group between whose smallest and largest key no mapped one lies (``key_ranges``).
 3. Nothing is mapped, but the file metrics know of a tombstone past its horizon: only the horizons are read.
 4. The metrics prove that nothing can go: not opened.
 
@@ -22,21 +23,24 @@ An expire step removes tombstones past their horizon and nothing else.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.kernels.inputs import Between, open_input
+from keptlog.kernels.inputs import Between, OpenInputs
 from keptlog.kernels.judged_offsets import JudgedOffsets
-from keptlog.kernels.offset_map import fits_one_lookup, grouped_for_lookup
+from keptlog.kernels.key_ranges import KeyRange, may_hold
+from keptlog.kernels.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
 from keptlog.kernels.ways import ChunkJudgement, Latest, Way, due_tombstones, judged_chunk
 from keptlog.log.result import Counts, Overrun
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, has_due_tombstone, overruns_readers
-from keptlog.storage.files import Files
 
+_NOTHING_READ = pa.table({})
+_Masks = defaultdict[int, dict[int, pa.ChunkedArray]]
+"""By the index of a segment, and then by the number of a row group."""
 _COLUMNS = {
     Way.BY_OFFSET: ("offset",),
     Way.BY_KEY: ("key",),
@@ -56,8 +60,8 @@ class Judgement:
     expired: Sequence[pa.ChunkedArray | None]
     """The same for the tombstones that go by their horizon, where they leave watermarks; null if there are none."""
     read: dict[int, list[pa.Table]]
-    """By the index of a segment the columns that were read to judge it, a table a row group; empty if a segment run has
-    more records than one lookup takes."""
+    """By the index of a segment the columns that were read to judge it, a table a row group, without columns where
+    nothing was; empty if a segment run has more records than one lookup takes."""
     counts: Counts
     winners_found: int
     overrun: tuple[Overrun, ...] = ()
@@ -83,28 +87,63 @@ def way_to_judge(step: CleanStep, segment: Segment, latest: Latest) -> Way:
     return Way.BY_HORIZON if has_due_tombstone(step, segment) else Way.UNREAD
 
 
-def judge(files: Files, step: CleanStep, segments: Sequence[Segment], latest: Latest) -> Judgement:
+def judge(inputs: OpenInputs, segments: Sequence[Segment], latest: Latest) -> Judgement:
     """Judge a segment run: neighbouring segments of a step, in offset order.
 
     Raises:
         StalePlan: a segment is gone.
     """
+    step = inputs.step
     by_way: dict[Way, list[int]] = defaultdict(list)
     for index, segment in enumerate(segments):
         by_way[way_to_judge(step, segment, latest)].append(index)
     unread = by_way.pop(Way.UNREAD, [])
     collected = _Collected(step, segments, [index for indexes in by_way.values() for index in indexes])
+    unmet = _unmet(inputs, segments, by_way[Way.BY_KEY], latest)
     for way, indexes in by_way.items():
-        row_groups = _row_groups(files, step, [(index, segments[index]) for index in indexes], way)
-        for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group[1].num_rows):
-            columns = pa.concat_tables((table for _, table in chunk), promote_options="default")
-            due = [mask for index, table in chunk for mask in due_tombstones(table, step, segments[index]).chunks]
-            mask = pa.chunked_array(due, pa.bool_())
+        row_groups = _row_groups(inputs, [(index, segments[index]) for index in indexes], way, unmet)
+        for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group.columns.num_rows):
+            columns = pa.concat_tables((each.columns for each in chunk), promote_options="default")
+            due = [due_tombstones(each.columns, step, segments[each.segment]) for each in chunk]
+            mask = pa.chunked_array([part for mask in due for part in mask.chunks], pa.bool_())
             collected.add(chunk, judged_chunk(columns, step, latest, way, mask))
+    for row_group, records in unmet.items():
+        collected.add_unread(row_group, records)
     # Without keys the unkeyed can't be told from the superseded one by one, but the metrics know how many they are.
     unkeyed = sum(segments[index].unkeyed_count for index in by_way[Way.BY_OFFSET])
     unopened = sum(segments[index].record_count for index in unread)
     return collected.judgement(Counts(kept=unopened, superseded=-unkeyed, unkeyed=unkeyed))
+
+
+@dataclass(frozen=True, slots=True)
+class _RowGroup:
+    """What was read of one to judge it; ``segment`` is the index of its segment, ``number`` its own in there."""
+
+    segment: int
+    number: int
+    columns: pa.Table
+
+
+def _unmet(
+    inputs: OpenInputs, segments: Sequence[Segment], indexes: Iterable[int], latest: Latest
+) -> dict[tuple[int, int], int]:
+    """The row groups of clean segments in whose range of keys no mapped one lies, with the records that they have.
+
+    Each is named by the index of its segment and its own number. Where tombstones are due all row groups are read: the
+    segment changes anyhow.
+    """
+    if not isinstance(latest, OffsetMap):
+        return {}
+    ranges: dict[tuple[int, int], KeyRange] = {}
+    for index in indexes:
+        if segments[index].unkeyed_count or has_due_tombstone(inputs.step, segments[index]):
+            continue
+        with inputs.open(segments[index]) as opened:
+            for number, records in enumerate(opened.row_groups):
+                if ends := opened.key_range(number):
+                    ranges[index, number] = KeyRange(*ends, records)
+    found = may_hold(list(ranges.values()), latest.latest["key"]) if ranges else ()
+    return {place: each.records for (place, each), is_met in zip(ranges.items(), found, strict=True) if not is_met}
 
 
 class _Collected:
@@ -121,30 +160,42 @@ class _Collected:
         }
         self._are_overrun = {index for index, segment in enumerate(segments) if overruns_readers(step, segment)}
         self._overrun: dict[int, Overrun] = {}
-        self._survives: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
-        self._expired: dict[int, list[pa.ChunkedArray]] = defaultdict(list)
-        self._read: dict[int, list[pa.Table]] = defaultdict(list)
+        self._survives: _Masks = defaultdict(dict)
+        self._expired: _Masks = defaultdict(dict)
+        self._read: dict[int, dict[int, pa.Table]] = defaultdict(dict)
         self._counts = Counts()
         self._winners_found = 0
 
-    def add(self, chunk: Iterable[tuple[int, pa.Table]], judged: ChunkJudgement) -> None:
+    def add(self, chunk: Iterable[_RowGroup], judged: ChunkJudgement) -> None:
         """Give each row group of a chunk its part of the chunk's masks.
 
-        A chunk is row groups with the indexes of their segments, and its masks have the rows of all of them one after
-        the other: where those of a row group end, those of the next begin.
+        The masks have the rows of all row groups one after the other: where those of one end, those of the next begin.
         """
         self._counts += judged.counts
         self._winners_found += judged.winners_found
         position = 0
-        for index, table in chunk:
-            self._survives[index].append(judged.survives.slice(position, table.num_rows))
+        for each in chunk:
+            index, number, rows = each.segment, each.number, each.columns.num_rows
+            self._survives[index][number] = judged.survives.slice(position, rows)
             if self._is_held:
-                self._read[index].append(table)
+                self._read[index][number] = each.columns
             if index in self._leave_watermarks:
-                self._expired[index].append(judged.expired.slice(position, table.num_rows))
+                self._expired[index][number] = judged.expired.slice(position, rows)
             if index in self._are_overrun:
-                self._add_overrun(index, table["offset"].filter(judged.expired.slice(position, table.num_rows)))
-            position += table.num_rows
+                self._add_overrun(index, each.columns["offset"].filter(judged.expired.slice(position, rows)))
+            position += rows
+
+    def add_unread(self, row_group: tuple[int, int], records: int) -> None:
+        """Take in a row group of which all records survive; all that were read are there already.
+
+        Of a segment of which nothing was read nothing is kept: that says the same.
+        """
+        self._counts += Counts(kept=records)
+        index, number = row_group
+        if index in self._survives:
+            self._survives[index][number] = pa.chunked_array([pa.repeat(pa.scalar(value=True), records)])
+            if self._is_held:
+                self._read[index][number] = _NOTHING_READ
 
     def _add_overrun(self, index: int, offsets: pa.ChunkedArray) -> None:
         """Count tombstones of one segment, at rising offsets, that go although a reader is behind them."""
@@ -157,27 +208,31 @@ class _Collected:
         """All of it; ``others`` are the counts of what was not looked at record by record."""
         survives, expired = _joined(self._survives, self._segments), _joined(self._expired, self._segments)
         overrun = tuple(each for _, each in sorted(self._overrun.items()))
-        return Judgement(survives, expired, self._read, self._counts + others, self._winners_found, overrun)
+        read = {index: [tables[number] for number in sorted(tables)] for index, tables in self._read.items()}
+        return Judgement(survives, expired, read, self._counts + others, self._winners_found, overrun)
 
 
 def _row_groups(
-    files: Files, step: CleanStep, segments: Iterable[tuple[int, Segment]], way: Way
-) -> Iterator[tuple[int, pa.Table]]:
-    """Row groups of the segments, each with the index of its segment."""
+    inputs: OpenInputs, segments: Iterable[tuple[int, Segment]], way: Way, unmet: Container[tuple[int, int]]
+) -> Iterator[_RowGroup]:
+    """Row groups of the segments, which come with their indexes; but for the unmet ones."""
+    step = inputs.step
     for index, segment in segments:
         horizon = ("delete_horizon",) if has_due_tombstone(step, segment) else ()
         place = ("offset",) if overruns_readers(step, segment) else ()
         columns = list(dict.fromkeys((*_COLUMNS[way], *horizon, *place)))
-        with open_input(files, step, segment) as opened:
-            for row_group in range(len(opened.row_groups)):
-                table = opened.read(row_group, columns).select(columns)
-                yield index, table.replace_schema_metadata(None)
+        with inputs.open(segment) as opened:
+            for number in range(len(opened.row_groups)):
+                if (index, number) not in unmet:
+                    yield _RowGroup(index, number, opened.read(number, columns).select(columns))
 
 
-def _joined(masks: Mapping[int, list[pa.ChunkedArray]], segments: int) -> list[pa.ChunkedArray | None]:
+def _joined(masks: _Masks, segments: int) -> list[pa.ChunkedArray | None]:
     """The masks of each segment as one; null for a segment that has none."""
     return [
-        pa.chunked_array([chunk for mask in masks[index] for chunk in mask.chunks], pa.bool_())
+        pa.chunked_array(
+            [chunk for number in sorted(masks[index]) for chunk in masks[index][number].chunks], pa.bool_()
+        )
         if index in masks
         else None
         for index in range(segments)

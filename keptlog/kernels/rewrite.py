@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.kernels.inputs import open_input
+from keptlog.kernels.inputs import OpenInputs
 from keptlog.kernels.judge import Judgement, judge
 from keptlog.kernels.watermarks import no_watermarks, watermarks_of
 from keptlog.kernels.ways import Latest
@@ -70,7 +70,14 @@ def rewrite_run(
         StalePlan: a segment is gone.
         InvariantViolated: records would be written out of order.
     """
-    judged = judge(files, step, segments, latest)
+    with OpenInputs(files, step) as inputs:
+        return _rewritten(files, inputs, segments, judge(inputs, segments, latest), output)
+
+
+def _rewritten(
+    files: Files, inputs: OpenInputs, segments: Sequence[Segment], judged: Judgement, output: Output
+) -> RunRewrite:
+    step = inputs.step
     removed: list[Segment] = []
     added: list[Segment] = []
     watermarks = [no_watermarks()]
@@ -82,7 +89,7 @@ def rewrite_run(
         writer = SegmentWriter(files, output.path_for, step.segment_bytes, output.row_group_bytes)
         try:
             for index in group:
-                with open_input(files, step, segments[index]) as opened:
+                with inputs.open(segments[index]) as opened:
                     for survivors, expired in _divided(opened, judged, index):
                         table, newly_stamped = _with_horizons(survivors, step)
                         stamped += newly_stamped

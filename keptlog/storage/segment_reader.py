@@ -73,6 +73,18 @@ class SegmentFile:
                 return int(chunk.statistics.null_count)
         return int(self.read(row_group, [column])[column].null_count)
 
+    def key_range(self, row_group: int) -> tuple[bytes, bytes] | None:
+        """The smallest and the largest key, or bounds of them; null if the file does not tell, or a record has none."""
+        metadata = self._parquet.metadata.row_group(row_group)
+        for index in range(metadata.num_columns):
+            chunk = metadata.column(index)
+            if chunk.path_in_schema == "key":
+                told = chunk.statistics
+                if told is None or not told.has_min_max or not told.has_null_count or told.null_count:
+                    return None
+                return bytes(told.min_raw), bytes(told.max_raw)
+        return None
+
     def read_through(self) -> None:
         """Read every byte, and find whatever is not as it was written; without checksums, what can't be decoded."""
         if self._pages is None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from keptlog.errors import StalePlan
-from keptlog.kernels import offset_map
+from keptlog.kernels import key_ranges, offset_map
 from keptlog.kernels.offset_map import OffsetMap, map_dirty
 from keptlog.kernels.rewrite import Output, rewrite_run
 from keptlog.log.record import Record, TimestampType
@@ -110,6 +110,8 @@ def expected(log: list[list[Record]], step: Compact) -> tuple[list[Record], Coun
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such that a log of a few records is judged in several chunks, and its map folded several times."""
     monkeypatch.setattr(keys, "MOST_KEY_BYTES", 30)
+    monkeypatch.setattr(keys, "JOINED_KEYS", 9)
+    monkeypatch.setattr(key_ranges, "SAMPLED_KEYS", 1)
     monkeypatch.setattr(offset_map, "LOOKUP_RECORDS", 5)
     monkeypatch.setattr(offset_map, "FOLD_RECORDS", 4)
 
