@@ -12,16 +12,13 @@ from keptlog.log.steps import CleanStep, Compact
 
 def outcome_of(step: CleanStep, runs: Sequence[Result], watermarks_path: str | None) -> RewriteResult:
     """What became of a step, from the results of its segment runs, in any order."""
-
-    def segments(name: str) -> tuple[Segment, ...]:
-        found = (Segment(**segment) for run in runs for segment in run[name])
-        return tuple(sorted(found, key=lambda segment: segment.base_offset))
-
+    removed = {path for run in runs for path in run["removed"]}
+    added = (Segment(**segment) for run in runs for segment in run["added"])
     return RewriteResult(
         # What is said of the whole log, each of its segment runs says: the first will do.
         step=step.ended_at(runs[0]["end_offset"]) if isinstance(step, Compact) else step,
-        removed=segments("removed"),
-        added=segments("added"),
+        removed=tuple(segment for segment in step.segments if segment.path in removed),
+        added=tuple(sorted(added, key=lambda segment: segment.base_offset)),
         counts=sum((Counts(**run["counts"]) for run in runs), Counts()),
         map_keys=runs[0]["keys"],
         winners_found=sum(run["winners_found"] for run in runs),

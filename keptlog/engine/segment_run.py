@@ -98,7 +98,7 @@ class SegmentRun:
     def _described(self, rewritten: RunRewrite) -> dict[str, Any]:
         return {
             "step_index": self.step_index,
-            "removed": [dataclasses.asdict(segment) for segment in rewritten.removed],
+            "removed": [segment.path for segment in rewritten.removed],
             "added": [dataclasses.asdict(segment) for segment in rewritten.added],
             "counts": dataclasses.asdict(rewritten.counts),
             "winners_found": rewritten.winners_found,

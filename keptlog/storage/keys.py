@@ -115,7 +115,14 @@ def grouped_by_key(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -
 
 def _grouped(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -> pa.Table:
     given: Any = list(aggregations)
-    return pa.TableGroupBy(records, ["key"], use_threads=False).aggregate(given)
+    length = fixed_length(records["key"])
+    told = _with_key_type(records, pa.binary(length)) if length else records
+    return _with_key_type(pa.TableGroupBy(told, ["key"], use_threads=False).aggregate(given), pa.binary())
+
+
+def _with_key_type(table: pa.Table, key_type: pa.DataType) -> pa.Table:
+    column = table.schema.get_field_index("key")
+    return table.set_column(column, "key", table["key"].cast(key_type))
 
 
 def _lots_by_rows(keys: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
