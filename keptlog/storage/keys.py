@@ -113,16 +113,26 @@ def grouped_by_key(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -
     return pa.concat_tables(_grouped(records.filter(pa.array(lot_of == lot)), aggregations) for lot in range(lots))
 
 
+def without_fixed_length(records: pa.Table) -> pa.Table:
+    """The records with ``key`` as binary, in chunks as long as they were; together the keys have less than 2 GiB.
+
+    Arrow casts a slice by a copy of all that it is a slice of, and its hash tables give their keys in many slices.
+    """
+    column = records.schema.get_field_index("key")
+    fixed = records["key"]
+    whole = fixed.combine_chunks().cast(pa.binary())
+    ends = np.cumsum([len(chunk) for chunk in fixed.chunks])
+    chunks = [whole.slice(end - len(chunk), len(chunk)) for chunk, end in zip(fixed.chunks, ends, strict=True)]
+    return records.set_column(column, "key", pa.chunked_array(chunks, pa.binary()))
+
+
 def _grouped(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -> pa.Table:
     given: Any = list(aggregations)
-    length = fixed_length(records["key"])
-    told = _with_key_type(records, pa.binary(length)) if length else records
-    return _with_key_type(pa.TableGroupBy(told, ["key"], use_threads=False).aggregate(given), pa.binary())
-
-
-def _with_key_type(table: pa.Table, key_type: pa.DataType) -> pa.Table:
-    column = table.schema.get_field_index("key")
-    return table.set_column(column, "key", table["key"].cast(key_type))
+    if length := fixed_length(records["key"]):
+        fixed = records["key"].cast(pa.binary(length))
+        records = records.set_column(records.schema.get_field_index("key"), "key", fixed)
+    grouped = pa.TableGroupBy(records, ["key"], use_threads=False).aggregate(given)
+    return without_fixed_length(grouped) if length else grouped
 
 
 def _lots_by_rows(keys: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.storage import keys
-from keptlog.storage.keys import grouped_by_key, key_bytes
+from keptlog.storage.keys import grouped_by_key, key_bytes, without_fixed_length
 from keptlog.storage.schema import US_PER_MS
 
 _LONG_BYTES = 8
@@ -194,7 +194,8 @@ def _hashed(batches: Iterator[pa.RecordBatch], length: int | None) -> pa.Table:
     source = acero.Declaration("record_batch_reader_source", acero.RecordBatchReaderSourceNodeOptions(records))
     highest = acero.AggregateNodeOptions([("offset", "hash_max", None, "offset")], keys=["key"])
     of_keys = acero.Declaration("aggregate", highest, inputs=[source])
-    return of_keys.to_table(use_threads=False).cast(_KEYS_AND_OFFSETS)
+    latest = of_keys.to_table(use_threads=False).select(_KEYS_AND_OFFSETS.names)
+    return without_fixed_length(latest) if length else latest
 
 
 def _with_key(records: pa.Table) -> pa.Table:

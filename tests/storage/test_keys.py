@@ -84,4 +84,18 @@ def test_no_chunk_of_keys_comes_near_to_arrows_end(monkeypatch: pytest.MonkeyPat
     assert pc.all(are_among(latest["key"], latest["key"])).as_py()
 
 
+def test_keys_of_one_length_take_no_more_memory_than_others() -> None:
+    """Arrow gives grouped keys as slices of one buffer, and would copy all of it for each slice that is cast."""
+    rows = 100_000
+    for change in (b"", b"longer"):
+        given = [b"%014d" % number for number in range(rows)]
+        given[0] += change
+        records = pa.table({"key": given, "offset": range(rows)}, schema=SCHEMA)
+        del given
+        for grouped in (latest_by_offset([records]), grouped_by_key(records, [("offset", "max")])):
+            buffers = {buffer.address: buffer.size for chunk in grouped["key"].chunks for buffer in chunk.buffers()[1:]}
+            assert sum(buffers.values()) < 3 * rows * 18
+            assert sorted(grouped["key"].to_pylist()) == sorted(records["key"].to_pylist())
+
+
 SCHEMA = pa.schema([("key", pa.binary()), ("offset", pa.int64())])
