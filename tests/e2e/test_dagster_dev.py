@@ -105,6 +105,13 @@ def test_the_lineage_shows_what_is_ingested_and_what_is_made_of_it(
     picture("ingest", 900)
 
 
+def test_a_topic_is_two_sections_in_the_graph(dagster_dev: DagsterDev, page: Page, picture: Picture) -> None:
+    page.goto(f"{dagster_dev.url}/assets/server.schema.users/clean?view=lineage&lineageScope=neighbors")
+
+    expect(page.get_by_text("1 partition", exact=True)).to_have_count(2, timeout=PAGE_MS)
+    picture("assets", 700)
+
+
 def test_a_sensors_page_has_its_ticks(dagster_dev: DagsterDev, page: Page, picture: Picture) -> None:
     page.goto(f"{dagster_dev.url}/locations/__repository__@keptlog/sensors/dirty_ratio_sensor")
 
