@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.engine.tasks import Sizes
+from keptlog.kernels.inputs import OpenInputs
 from keptlog.kernels.judge import judge, way_to_judge
 from keptlog.kernels.offset_map import DirtyMap, map_dirty
 from keptlog.kernels.rivals import compare
@@ -63,7 +64,8 @@ def test_each_segment_of_the_simplest_case_is_judged_in_the_way_that_the_page_sa
     segments = write(tmp_path, SHOWN["one-log"]["before"])
     step = first_clean(segments)
     offset_map = map_dirty(FILES, step, step.dirty).offset_map
-    judged = judge(FILES, step, segments, offset_map)
+    with OpenInputs(FILES, step) as inputs:
+        judged = judge(inputs, segments, offset_map)
     found = [
         {
             "segment": name,
@@ -79,7 +81,8 @@ def test_each_segment_of_the_simplest_case_is_judged_in_the_way_that_the_page_sa
 def test_the_verdicts_of_the_simplest_case(tmp_path: Path) -> None:
     segments = write(tmp_path, SHOWN["one-log"]["before"])
     step = first_clean(segments)
-    judged = judge(FILES, step, segments, map_dirty(FILES, step, step.dirty).offset_map)
+    with OpenInputs(FILES, step) as inputs:
+        judged = judge(inputs, segments, map_dirty(FILES, step, step.dirty).offset_map)
     survives = [each for mask in judged.survives if mask is not None for each in mask.to_pylist()]
     verdicts = [row["verdict"] for row in SHOWN["one-log"]["verdict"]]
     assert survives == [verdict == "kept" for verdict in verdicts]
