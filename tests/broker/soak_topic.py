@@ -74,7 +74,7 @@ class SoakTopic:
             self.partitions,
             {
                 "cleanup.policy": "compact",
-                "min.cleanable.dirty.ratio": dice.choice(["0.001", "0.3"]),
+                "min.cleanable.dirty.ratio": dice.choice(["0.001", "0.001", "0.3"]),
                 "segment.ms": str(_MINUTE_MS),
                 "delete.retention.ms": str(self.tombstones_kept_ms),
             },
@@ -135,6 +135,8 @@ class SoakTopic:
             self._tell(self._sent(self._plain, [(each, b"tick", b"%d" % number) for each in range(self.partitions)]))
             time.sleep(0.7)
         self.sure = False
+        if self.dice.random() < 0.7:  # before another record brings one of the keys back
+            self._ingest()
 
     def _ingest(self) -> None:
         result = self.ingesting.bring()
