@@ -24,7 +24,6 @@ from keptlog.kernels.judge import Judgement, judge
 from keptlog.kernels.watermarks import no_watermarks, watermarks_of
 from keptlog.kernels.ways import Latest
 from keptlog.log.groups import groups_to_rewrite
-from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.result import Counts, Overrun
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, Expire
@@ -163,8 +162,7 @@ def _with_horizons(table: pa.Table, step: CleanStep) -> tuple[pa.Table, int]:
     lacks_horizon = pc.and_(pc.is_null(table["value"]), pc.is_null(table["delete_horizon"]))
     stamped = pc.and_(lacks_horizon, pc.less(table["offset"], step.end_offset))
     field = table.schema.field("delete_horizon")
-    # delete.retention.ms may mean "never".
-    horizon_us = min(step.bounds.new_delete_horizon_ms, LARGEST_TIMESTAMP_MS) * US_PER_MS
+    horizon_us = step.bounds.new_delete_horizon_ms * US_PER_MS
     horizons = pc.if_else(stamped, pa.scalar(horizon_us, pa.int64()).cast(field.type), table["delete_horizon"])
     column = table.schema.get_field_index("delete_horizon")
     return table.set_column(column, field, horizons), int(pc.sum(stamped).as_py())

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
-from keptlog.log.record import Record
+from keptlog.log.record import LARGEST_TIMESTAMP_MS, Record
 
 FORGOTTEN = -1
 """Where an expired tombstone is remembered: no reader ever sees this offset."""
@@ -134,7 +134,7 @@ class ReferenceLog:
         staying = [record for record in of_keys if record not in due or self._is_held(record, now_ms)]
         expired = [record for record in of_keys if record not in staying]
         self._tell_the_slow(expired)
-        self.clean_records = stamped(staying, now_ms + self.config.delete_retention_ms)
+        self.clean_records = stamped(staying, _horizon_ms(now_ms, self.config.delete_retention_ms))
         self.remembered = [record for record in self.remembered if latest[record.key] == FORGOTTEN]
         self._remember(expired, now_ms)
         self.first_dirty_offset = self.batches[0][0].offset if self.batches else self.log_end_offset
@@ -228,7 +228,12 @@ def clean_records(
     """The clean section after ``dirty`` was cleaned into it, where the last record of a key is its latest."""
     latest = {record.key: record.offset for record in [*clean, *dirty]}
     of_keys = [r for r in [*clean, *dirty] if r.key is not None and latest[r.key] == r.offset]
-    return stamped([r for r in of_keys if not _is_expired(r, now_ms)], now_ms + delete_retention_ms)
+    return stamped([r for r in of_keys if not _is_expired(r, now_ms)], _horizon_ms(now_ms, delete_retention_ms))
+
+
+def _horizon_ms(now_ms: int, delete_retention_ms: int) -> int:
+    """A tombstone that is to stay for ever has the last time that a table can hold."""
+    return min(now_ms + delete_retention_ms, LARGEST_TIMESTAMP_MS)
 
 
 def stamped(records: Sequence[Record], horizon_ms: int) -> list[Record]:

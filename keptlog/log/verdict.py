@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keptlog.log.record import Record
+from keptlog.log.record import LARGEST_TIMESTAMP_MS, Record
 
 
 class Verdict(StrEnum):
@@ -62,8 +62,8 @@ class CleanBounds:
 
     @property
     def new_delete_horizon_ms(self) -> int:
-        """The horizon that tombstones get which this clean is the first to meet."""
-        return self.now_ms + self.delete_retention_ms
+        """The horizon of tombstones that this clean is the first to meet; one of "never" ends with the calendar."""
+        return min(self.now_ms + self.delete_retention_ms, LARGEST_TIMESTAMP_MS)
 
 
 def verdict(record: Record, latest_offset: int | None, bounds: CleanBounds) -> Verdict:

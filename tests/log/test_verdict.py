@@ -2,7 +2,8 @@
 
 import pytest
 
-from keptlog.log.record import Record
+from keptlog.log.record import LARGEST_TIMESTAMP_MS, Record
+from keptlog.log.reference import clean_records
 from keptlog.log.verdict import CleanBounds, Verdict, verdict
 
 HORIZON_MS = 1000
@@ -64,6 +65,13 @@ def test_a_tombstone_is_not_removed_by_the_clean_that_stamps_it_even_without_ret
 
 def test_the_delete_horizon_is_the_time_of_the_clean_plus_the_retention() -> None:
     assert BOUNDS.new_delete_horizon_ms == HORIZON_MS + 60
+
+
+def test_a_retention_of_never_gives_the_last_time_that_a_table_holds_in_the_rules_as_in_the_specification() -> None:
+    never = CleanBounds(end_offset=100, now_ms=HORIZON_MS, delete_retention_ms=2**63 - 1)
+    assert never.new_delete_horizon_ms == LARGEST_TIMESTAMP_MS
+    [left] = clean_records([], [tombstone(5)], HORIZON_MS, 2**63 - 1)
+    assert left.delete_horizon_ms == LARGEST_TIMESTAMP_MS
 
 
 @pytest.mark.parametrize("each", Verdict)
