@@ -10,6 +10,7 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import has_date, iso_time
 from keptlog.log.segment import total_bytes
+from keptlog.log.units import size
 
 
 def why_active(assessment: Assessment) -> str | None:
@@ -21,7 +22,7 @@ def why_active(assessment: Assessment) -> str | None:
     rule = "max.compaction.lag.ms" if by_lag else "segment.ms"
     closes_ms = active[0].first_timestamp_ms + config.max_segment_ms + 1
     when = f"closes it at {iso_time(closes_ms)}" if has_date(closes_ms) else "closes it never"
-    held = f"{counted(sum(s.record_count for s in active), 'record')}, {total_bytes(active)} bytes"
+    held = f"{counted(sum(s.record_count for s in active), 'record')}, {size(total_bytes(active))}"
     last_ms = max(segment.largest_timestamp_ms for segment in active)
     # A shorter segment.ms counts from the first record, so the age of that one is what it must be below.
     age_ms = assessment.now_ms - active[0].first_timestamp_ms

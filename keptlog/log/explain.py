@@ -98,14 +98,22 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
     rules = [
         f"cleanup.policy={','.join(config.cleanup_policy)}",
         f"min.cleanable.dirty.ratio={config.min_cleanable_dirty_ratio}: the ratio is {assessment.cleanable_ratio:.4f}",
-        f"{_set('max.compaction.lag.ms', config.max_compaction_lag_ms)}: the oldest uncompacted record is "
-        + (f"of {moment(oldest_ms, now_ms)}" if oldest_ms is not None else "none"),
+        f"{_set('max.compaction.lag.ms', config.max_compaction_lag_ms)}: "
+        + (
+            f"the oldest uncompacted record is of {moment(oldest_ms, now_ms)}"
+            if oldest_ms is not None
+            else "no record is uncompacted"
+        ),
         f"{_set('min.compaction.lag.ms', config.min_compaction_lag_ms)}: "
         f"too young: {counted(sum(s.record_count for s in sections.uncleanable), 'record')}",
         f"{_set('segment.ms', config.segment_ms)}, {_set('segment.bytes', config.segment_bytes)}: "
         f"in the active segment: {counted(sum(s.record_count for s in sections.active), 'record')}",
-        f"{_set('delete.retention.ms', config.delete_retention_ms)}: the earliest delete horizon "
-        + (f"passes {next_moment(horizon_ms, now_ms)}" if horizon_ms is not None else "is none"),
+        f"{_set('delete.retention.ms', config.delete_retention_ms)}: "
+        + (
+            f"the earliest delete horizon passes {next_moment(horizon_ms, now_ms)}"
+            if horizon_ms is not None
+            else "no tombstone has a delete horizon"
+        ),
     ]
     if active := why_active(assessment):
         rules.append(active)

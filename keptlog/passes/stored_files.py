@@ -17,6 +17,7 @@ from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.units import size
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
@@ -67,8 +68,8 @@ def no_room(log: Log, sections: Sections) -> str | None:
 
 def room_text(name: str, folder: str, free_bytes: int, needed_bytes: int) -> str:
     """What people are told of a disk that is too full."""
-    disk = f"the disk of {folder} has {free_bytes} bytes left"
-    return f"{name}: {disk}, and a clean may write up to {needed_bytes}: make room"
+    disk = f"the disk of {folder} has {size(free_bytes)} left"
+    return f"{name}: {disk}, and a clean may write up to {size(needed_bytes)}: make room"
 
 
 def _on_disk(path: str) -> str | None:

@@ -76,9 +76,9 @@ def test_a_disk_without_room_for_the_clean_is_said_with_what_is_needed(
     monkeypatch.setattr("shutil.disk_usage", lambda _folder: real._replace(free=1))
     explained = keptlog("explain", "users", "0")
     assert explained.code == 1
-    assert f"users-0: the disk of {due.parent} has 1 bytes left, and a clean may write up to" in explained.err
+    assert f"users-0: the disk of {due.parent} has 1 B left, and a clean may write up to" in explained.err
     assert "due: now, but a clean would fail" in explained.out
     assert (
         room_text("t-0", "there", 1, 2)
-        == "t-0: the disk of there has 1 bytes left, and a clean may write up to 2: make room"
+        == "t-0: the disk of there has 1 B left, and a clean may write up to 2 B: make room"
     )
