@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FAILED_AT_TAG = "keptlog/ingest_failed_at"
 """On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic."""
 _NAMES_IN_LINE = 3
+_ITSELF = "\0"
+"""Stands for a log in what is said of it."""
 
 
 def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> None:
@@ -105,11 +107,14 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag) -> dg
 
 
 def by_reason(reasons: Mapping[str, str]) -> list[str]:
-    """A line for each reason, with the names that it is given for: all partitions of a topic often share one."""
+    """A line for each reason, with the names that it is given for: all partitions of a topic often share one.
+
+    A reason may name its own log in a command. Then that of the first one is shown.
+    """
     names: dict[str, list[str]] = defaultdict(list)
     for name, reason in reasons.items():
-        names[reason].append(name)
-    return [f"{_first_of(each)}: {reason}" for reason, each in names.items()]
+        names[reason.replace(name, _ITSELF)].append(name)
+    return [f"{_first_of(each)}: {reason.replace(_ITSELF, each[0])}" for reason, each in names.items()]
 
 
 def _first_of(names: list[str]) -> str:

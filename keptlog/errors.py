@@ -63,9 +63,15 @@ class InvalidRecord(KeptlogError, ValueError):
 
 
 class UnknownTopic(KeptlogError, LookupError):
-    """The topic or topic-partition does not exist in this catalog."""
+    """The topic or topic-partition does not exist in this catalog; or, if ``is_elsewhere``, at a source."""
 
     action = Action.FIX_CONFIG
+    is_elsewhere = False
+
+    def at_a_source(self) -> Self:
+        """The same error, of a name that is looked for where records come from, and not here."""
+        self.is_elsewhere = True
+        return self
 
 
 class StalePlan(KeptlogError):

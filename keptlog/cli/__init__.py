@@ -154,7 +154,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt) as error:
         _fail("stopped; nothing is lost, uncommitted work will be swept by a purge", EXIT_STOPPED, error, Action.RETRY)
     except UnknownTopic as error:
-        _refuse(_without_home() or error)
+        _refuse((None if error.is_elsewhere else _without_home()) or error)
     except KeptlogError as error:
         _refuse(error)
     except ModuleNotFoundError as error:

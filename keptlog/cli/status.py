@@ -53,6 +53,8 @@ MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
 MOST_DAMAGED = 20
 """Lines about logs whose files are missing or damaged."""
+_SEEN_HERE = {"G8", "max_compaction_lag"}
+"""Checks of verify that each status makes anew."""
 
 
 @click.command()
@@ -86,17 +88,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     else:
         shown = assessments if names else _at_a_glance(assessments, seen.now_ms)
         print_table([_shown(_status_row(each), each, seen.now_ms) for each in shown], empty=no_topics(failed))
-        if len(shown) < len(assessments):
-            count = counted(len(assessments), "log")
-            click.echo(f"these are the worst {MOST_SHOWN} of {count}; name topics to see theirs, --json has all")
-        if off_reason:
-            click.echo(off_reason)
-        for each in shown:
-            if each.log.uncleanable:
-                click.echo(f"{wrong(str(each.log.topic_partition))}: {each.log.uncleanable.told(seen.now_ms)}")
-        for holder in all_holders(seen):
-            if not holder.is_late:
-                click.echo(str(holder))
+        _tell_notes(seen, shown, off_reason)
+        _tell_metrics(metrics if assessments else {})
     if store.read_only and store.read_only not in map(str, failed.values()):
         click.echo(f"keptlog: {store.read_only}", err=True)
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
@@ -128,10 +121,18 @@ def _tell_metrics(metrics: Mapping[str, object]) -> None:
 
 
 def _broken(home: Path, seen: Overview) -> list[Condition]:
-    """What verify has found broken in these logs, and has not seen whole since."""
+    """What verify has found broken in these logs, and has not seen whole since.
+
+    How late a log is, and what holds old bytes, is not taken from what verify has seen: it is looked at here.
+    """
     topic_of = {name: each.log.topic_partition.topic for each in seen.assessments for name in _names(each)}
-    found = (broken_checks(home) or {}).items()
-    return [check_condition(name, topic_of[name], problems) for name, problems in found if name in topic_of]
+    known = broken_checks(home) or {}
+    found = {name: _not_seen_here(checks) for name, checks in known.items() if name in topic_of}
+    return [check_condition(name, topic_of[name], checks) for name, checks in found.items() if checks]
+
+
+def _not_seen_here(checks: Mapping[str, str]) -> dict[str, str]:
+    return {name: what for name, what in checks.items() if name not in _SEEN_HERE}
 
 
 def _tell_broken(broken: Sequence[Condition]) -> None:

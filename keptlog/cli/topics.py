@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,7 +26,7 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.cli.status import unopened_store
-from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
 from keptlog.log.config import NOT_APPLICABLE
@@ -37,6 +37,12 @@ from keptlog.log.units import in_words
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.logs import table_location
 from keptlog.table.state import read_source_identity
+
+if TYPE_CHECKING:
+    from keptlog.log.declared import About
+    from keptlog.log.segment import Log
+    from keptlog.log.source import SourceIdentity
+    from keptlog.table.unopened import UnopenedStore
 
 
 @click.group(cls=HelpfulGroup)
@@ -101,13 +107,12 @@ def describe(name: str, *, as_json: bool) -> None:
     decides over deletion is stored when a topic is made, so that it is the same on every machine.
     """
     store = unopened_store()
-    observed = store.observe(name)
-    partitions, location, about = len(observed.logs), table_location(observed.location), observed.about
-    settings = [_setting_row(each) for each in observed.logs[0].config.resolved]
+    described = _described(store, name)
+    partitions, location, about = len(described.logs), described.location, described.about
+    settings = [_setting_row(each) for each in described.logs[0].config.resolved]
     broker = [_setting_row(each) for each in BrokerConfig.of(store.broker_settings).resolved]
     without_meaning = {"topic": dict(NOT_APPLICABLE), "broker": dict(BROKER_NOT_APPLICABLE)}
-    stored = read_source_identity(name, observed.source_json)
-    source = asdict(stored) if stored else None
+    source = asdict(described.source) if described.source else None
     logs = [
         {
             "topic_partition": str(log.topic_partition),
@@ -117,7 +122,7 @@ def describe(name: str, *, as_json: bool) -> None:
             "segments": len(log.segments),
             "position_at_source": position,
         }
-        for log, position in zip_longest(observed.logs, observed.positions)
+        for log, position in zip_longest(described.logs, described.positions)
     ]
     if as_json:
         print_json(
@@ -142,6 +147,34 @@ def describe(name: str, *, as_json: bool) -> None:
     click.echo()
     hidden = set() if source else {"position_at_source"}
     print_table([as_columns({each: row[each] for each in row if each not in hidden}) for row in logs], empty="")
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A topic as it is told."""
+
+    location: str
+    about: About
+    logs: Sequence[Log]
+    source: SourceIdentity | None
+    positions: Sequence[int | None]
+
+
+def _described(store: UnopenedStore, name: str) -> _Described:
+    """What is remembered of a topic; of one that is not to be written to, as after a rollback, what its table says.
+
+    Raises:
+        LogCorrupt: the table can't be read either.
+    """
+    try:
+        seen = store.observe(name)
+    except LogCorrupt:
+        opened = open_home().store
+        topic, stored = opened.describe_topic(name), opened.source_of(name)
+        positions = stored.positions if stored.source else ()
+        return _Described(topic.location, topic.about, opened.reader(name).logs, stored.source, positions)
+    source = read_source_identity(name, seen.source_json)
+    return _Described(table_location(seen.location), seen.about, seen.logs, source, seen.positions)
 
 
 @topic.command()

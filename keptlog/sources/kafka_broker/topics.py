@@ -184,7 +184,8 @@ def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[s
                 f"did you mean {' or '.join(near)}?" if near else f"it shows {counted(len(metadata.topics), 'topic')}"
             )
             where = answers.settings.bootstrap
-            answers.errors[name] = UnknownTopic(f"{where} has no topic {name!r}, or does not show it: {hint}")
+            unknown = UnknownTopic(f"{where} has no topic {name!r}, or does not show it: {hint}")
+            answers.errors[name] = unknown.at_a_source()
         elif topic.error is not None:
             answers.errors[name] = translated(topic.error, answers.settings, f"topic {name} can't be looked at")
         else:
