@@ -157,6 +157,6 @@ def _no_room(topic: str, intake: Intake, gone: int, free: int) -> str:
     there = f"{counted(gone, 'key')} {'is' if gone == 1 else 'are'} gone at its source"
     return (
         f"{there}, and behind offset {intake.range.position} no more than {counted(free, 'offset')} there could have "
-        f"held their tombstones: deletions were missed before that; ingest it into another topic (--into {topic}-2), "
-        "or go on without (--skip-lost)"
+        f"held their tombstones: deletions were missed before that; ingest it into another topic "
+        f"(--into {topic}-again), or go on without (--skip-lost)"
     )

@@ -91,7 +91,7 @@ def why_deletions_may_lack(topic: str, read: OffsetRange, kept: TombstoneRetenti
         f"it was read up to offset {read.position} as of {iso_time(read.position_as_of_ms)}, longer ago than "
         f"{kept}, and offsets are missing there since: tombstones may be gone, and what they deleted would stay here: "
         f"compare with all that is there and delete here what is gone (--reconcile), go on without (--skip-lost), or "
-        f"ingest it into another topic (--into {topic}-2)"
+        f"ingest it into another topic (--into {topic}-again)"
     )
 
 

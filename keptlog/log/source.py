@@ -223,8 +223,8 @@ def why_refilled(topic: str, position: int) -> str:
     """Why a log must not be gone on with that was cut off below the position, and the choice."""
     return (
         f"below offset {position} there are other records at its source than were read, because a leader took over "
-        f"that lacked some: ingest it into another topic (--into {topic}-2), delete the one here first (keptlog topic "
-        f"delete {topic}), or keep what was read and go on at offset {position} (--skip-lost)"
+        f"that lacked some: ingest it into another topic (--into {topic}-again), delete the one here first (keptlog "
+        f"topic delete {topic}), or keep what was read and go on at offset {position} (--skip-lost)"
     )
 
 
@@ -251,7 +251,7 @@ def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentit
     """Why nothing must be read of a topic that has the name of the stored one, and another id."""
     return (
         f"{source.topic} was deleted and created again (its id was {stored.topic_id} and is {source.topic_id}), so "
-        f"that its offsets mean other records now: ingest it into another topic (--into {topic}-2), or delete the "
+        f"that its offsets mean other records now: ingest it into another topic (--into {topic}-again), or delete the "
         f"one here first (keptlog topic delete {topic})"
     )
 
@@ -265,8 +265,8 @@ def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, ski
     if position > log.end_offset:
         return (
             f"it ends at offset {position} here and at {log.end_offset} at its source, which was cut off, created "
-            f"again, or is an older copy: ingest it into another topic (--into {topic}-2), delete the one here first "
-            f"(keptlog topic delete {topic}), or remove what lies beyond here and read on (keptlog truncate "
+            f"again, or is an older copy: ingest it into another topic (--into {topic}-again), delete the one here "
+            f"first (keptlog topic delete {topic}), or remove what lies beyond here and read on (keptlog truncate "
             f"{topic}-{log.partition} {log.end_offset})"
         )
     if position < log.log_start_offset and not skip_lost:

@@ -158,12 +158,13 @@ class Truncation:
         if offset < cleaned_to:
             raise self._refused(
                 f"it is cleaned up to offset {cleaned_to}, and what went there is not all at its source: ingest it "
-                f"into another topic (--into {topic}-2), or delete the one here first (keptlog topic delete {topic})"
+                f"into another topic (--into {topic}-again), or delete the one here first (keptlog topic delete "
+                f"{topic})"
             )
         if table.properties.get(ERASURES):
             raise self._refused(
                 "keys were erased in its topic, and would come back with what is read again: ingest it into another "
-                f"topic (--into {topic}-2)"
+                f"topic (--into {topic}-again)"
             )
 
     def _require_read_by_nobody(self, files: TableFiles, table: Table, end_offset: int) -> None:

@@ -62,7 +62,7 @@ def test_what_is_read_later_than_tombstones_are_kept_and_has_gaps_is_stopped_wit
         "it was read up to offset 20 as of 2027-01-15T08:00:00.000Z, longer ago than delete.retention.ms=86400000 at "
         "its source, and offsets are missing there since: tombstones may be gone, and what they deleted would stay "
         "here: compare with all that is there and delete here what is gone (--reconcile), go on without (--skip-lost), "
-        "or ingest it into another topic (--into a-2)"
+        "or ingest it into another topic (--into a-again)"
     )
     assert not scene.bring(grown(40, gone=[30]), skip_lost=True).failed
     assert scene.position() == 40

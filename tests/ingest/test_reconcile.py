@@ -183,7 +183,7 @@ def test_where_no_offset_is_free_it_says_so_and_changes_nothing(scene: Scene) ->
     [error] = scene.bring(source, reconcile=True).failed.values()
     assert isinstance(error, InvalidConfig)
     assert "1 key is gone at its source, and behind offset 8 no more than 0 offsets there could" in str(error)
-    assert "ingest it into another topic (--into t-2)" in str(error)
+    assert "ingest it into another topic (--into t-again)" in str(error)
     assert scene.store.metadata_locations() == before
 
 

@@ -89,7 +89,7 @@ def test_a_log_is_not_truncated_where_what_was_done_would_be_undone(store: LogSt
     Readers(store, new_id).remove("users", "search")
     assert truncated(store, 25).log_end_offset == 20
     clean(store)
-    with pytest.raises(InvalidConfig, match=r"it is cleaned up to offset 20, .*--into users-2"):
+    with pytest.raises(InvalidConfig, match=r"it is cleaned up to offset 20, .*--into users-again"):
         truncated(store, 19)
 
 
