@@ -143,9 +143,18 @@ def test_a_run_whose_code_server_was_of_another_version_looks_by_itself(
 def test_every_topic_is_an_asset_though_one_look_has_no_time_for_all(
     many: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observer, "READING_MS", 1)
+    monkeypatch.setattr(observer, "READING_MS", 5)
+    looks: list[int] = []
+    really = observer.Observer.look
+
+    def look(each: observer.Observer, now_ms: int) -> observer.Overview:
+        looks.append(now_ms)
+        return really(each, now_ms)
+
+    monkeypatch.setattr(observer.Observer, "look", look)
 
     assert len(many.defs.resolve_all_asset_keys()) == 2 * TOPICS + 2
+    assert len(looks) > 1
 
 
 def test_where_reading_takes_too_long_an_asset_says_how_much_is_missing(
