@@ -20,6 +20,7 @@ from keptlog.dagster.resources.spark import spark_resource
 from keptlog.log.record import NewRecord
 from keptlog.table.file_io import DurableFileIO
 from keptlog.table.store import LogStore
+from tests.orchestration.instance import fresh_instance
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -147,7 +148,7 @@ def logs_of(request: dg.RunRequest) -> list[str]:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    with dg.instance_for_test() as instance:
+    with fresh_instance() as instance:
         yield World(tmp_path / "home", instance)
 
 

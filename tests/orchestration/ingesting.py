@@ -17,6 +17,7 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from tests.in_process_session import InProcessSession
 from tests.mock_broker import MockBroker, mock_broker
 from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.instance import fresh_instance
 from tests.orchestration.shipped import ingest_lag_sensor
 
 JOB = "ingest_kafka"
@@ -116,6 +117,6 @@ def asked_by(request: dg.RunRequest) -> list[str]:
 @contextmanager
 def ingest_world(path: Path) -> Iterator[IngestWorld]:
     """A world and a broker that are gone after the block."""
-    with dg.instance_for_test() as instance, mock_broker() as broker:
+    with fresh_instance() as instance, mock_broker() as broker:
         spark = InProcessSpark(spark_config={})
         yield IngestWorld(World(path, instance, more_resources={"spark": spark}), broker)

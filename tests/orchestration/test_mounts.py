@@ -15,6 +15,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.home import open_home
 from tests.orchestration.conftest import HOUR_MS, World, logs_of
 from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.instance import fresh_instance
 
 HOMES = ("crm", "sales")
 
@@ -95,7 +96,7 @@ def ticked(defs: dg.Definitions, sensor: str, instance: dg.DagsterInstance) -> d
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
-    with dg.instance_for_test() as instance:
+    with fresh_instance() as instance:
         made = Project({name: World(tmp_path / name, instance) for name in HOMES})
         for world in made.worlds.values():
             world.topic("users")

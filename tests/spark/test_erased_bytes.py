@@ -16,12 +16,13 @@ from tests.erasure.byte_search import files_with
 from tests.erasure.test_bytes import FORMS, NEEDLES
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, SETTINGS, VALUE
 from tests.orchestration.conftest import World as DagsterWorld
+from tests.orchestration.instance import fresh_instance
 
 
 @pytest.fixture
 def with_dagster(tmp_path: Path) -> Iterator[DagsterWorld]:
     """Its storage lies on the disk, below ``instance.root_directory``."""
-    with dg.instance_for_test() as instance:
+    with fresh_instance() as instance:
         yield DagsterWorld(tmp_path / "home", instance)
 
 
