@@ -7,7 +7,7 @@ import random
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from keptlog.errors import InvalidRecord
+from keptlog.errors import InvalidRecord, KeptlogError
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from tests.broker.broker import DEADLINE_SECONDS
@@ -57,6 +57,17 @@ def test_a_topic_that_would_refuse_a_record_is_not_created(twins: Twins) -> None
         with pytest.raises(InvalidRecord, match=f"{name}-0 can't be restored beyond offset 0: .*{why}"):
             restore_of(twins.store, twins.broker.bootstrap).to_broker(name, name)
         assert name not in twins.broker.admin.list_topics(timeout=DEADLINE_SECONDS).topics
+
+
+def test_whoever_may_not_write_in_transactions_leaves_no_empty_topic_there(twins: Twins) -> None:
+    """The broker refuses the client's transactions, here for their length, as one with ACLs does for their id."""
+    twins.store.create_topic(twins.topic, 1, KEPT)
+    twins.append(NewRecord(b"a", b"1", wall_clock_ms(), 0))
+    with pytest.raises(KeptlogError, match="can't be restored to"):
+        twins.restore(client={"transaction.timeout.ms": str(2**31 - 1)})
+    assert twins.topic not in twins.broker.admin.list_topics(timeout=DEADLINE_SECONDS).topics
+    assert twins.restore().is_created
+    assert [record.value for record in twins.broker.records(twins.topic, 1)[0]] == [b"1"]
 
 
 def test_a_timestamp_that_the_topic_refuses_is_named(twins: Twins) -> None:
