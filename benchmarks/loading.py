@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -70,14 +71,15 @@ def code_server(folder: Path) -> Iterator[tuple[int, float, float]]:
 
 
 def _answered(port: int, process: subprocess.Popen[bytes]) -> float:
-    client = DagsterGrpcClient(port=port, host="127.0.0.1")
+    """When it did. It listens once it has loaded; gRPC asked before that waits for seconds until it asks again."""
     until = time.monotonic() + _DEADLINE_SECONDS
     while process.poll() is None and time.monotonic() < until:
         try:
-            client.list_repositories()
-        except dg.DagsterError:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
             time.sleep(0.05)
         else:
+            DagsterGrpcClient(port=port, host="127.0.0.1").list_repositories()
             return time.monotonic()
     raise SystemExit("the code server does not answer: see its log")
 
