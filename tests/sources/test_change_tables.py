@@ -85,7 +85,15 @@ def test_what_is_no_change_of_a_row_is_refused_or_left_out(line: Any, what: str)
 
 
 MAXWELL = {"database": "shop", "table": "users", "type": "update", "xid": 2, "data": {"id": 1}, "old": {}}
-CANAL = {"database": "shop", "table": "users", "type": "INSERT", "isDdl": False, "data": [{"id": "1"}], "es": 1}
+CANAL = {
+    "database": "shop",
+    "table": "users",
+    "type": "INSERT",
+    "isDdl": False,
+    "data": [{"id": "1"}],
+    "es": 1,
+    "old": None,
+}
 GOLDEN_GATE = {"table": "SHOP.USERS", "op_type": "I", "op_ts": "2024-01-01", "pos": "0", "after": {"ID": 1}}
 
 
