@@ -10,7 +10,7 @@ them for as long as his process lives, and needs the segments alone (``LiveSegme
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -110,6 +110,11 @@ def logs_of(topic: str, properties: dict[str, str], files: dict[int, list[LiveFi
         LogCorrupt: they contradict each other.
     """
     return logs_from(topic, properties, segments_of(files), config)
+
+
+def live_at(live: Mapping[int, Sequence[LiveFile]], paths: Container[str]) -> list[LiveFile]:
+    """The files that lie at these paths."""
+    return [file for files in live.values() for file in files if file.segment.path in paths]
 
 
 def segments_of(files: Mapping[int, Sequence[LiveFile]]) -> dict[int, tuple[Segment, ...]]:

@@ -26,10 +26,9 @@ from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_of
 from keptlog.table.commit import Committer, Land
-from keptlog.table.file_metrics import LiveFile
 from keptlog.table.freshness import require_old
 from keptlog.table.lineage import COMMIT_ID
-from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
 from keptlog.table.runs import DELETED, LandedChange
@@ -93,7 +92,7 @@ class SegmentRemoval:
                 moved |= _moved(log, step.new_log_start_offset, step.segments)
             removed = {segment.path for step in self.steps for segment in step.segments}
             summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "retain"}
-            return _landing(self.topic, FileChange(summary, moved, (), _live_at(live, removed), live), table)
+            return _landing(self.topic, FileChange(summary, moved, (), live_at(live, removed), live), table)
 
         try:
             committer.commit(Change(self.topic, self._topic_id, self._commit_id), prepare)
@@ -152,7 +151,7 @@ class DeleteRecords:
             done = _StoredDeletion(start, len(gone), total_bytes(gone))
             if start == log.log_start_offset:
                 return None
-            removed = _live_at(live, {segment.path for segment in gone})
+            removed = live_at(live, {segment.path for segment in gone})
             summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "delete-records", DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
@@ -197,7 +196,3 @@ def _landing(topic: str, change: FileChange, table: Table) -> Land:
         tell_cleared(topic, before, change.properties)
 
     return land
-
-
-def _live_at(live: Mapping[int, Sequence[LiveFile]], paths: set[str]) -> list[LiveFile]:
-    return [file for files in live.values() for file in files if file.segment.path in paths]

@@ -17,7 +17,7 @@ offset is given once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -31,10 +31,10 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
-from keptlog.table.file_metrics import data_file_of
+from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID
-from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.reach import reaching
@@ -59,6 +59,8 @@ class TruncationResult:
 class _Cut:
     """What of a log goes."""
 
+    live: Mapping[int, Sequence[LiveFile]]
+    """All files of the topic."""
     log: Log
     end_offset: int
     gone: tuple[Segment, ...]
@@ -102,13 +104,11 @@ class Truncation:
             cuts.append(cut)
             if cut.end_offset == cut.log.log_end_offset:
                 return None
-            live = LiveFiles().of(table)
-            paths = {segment.path for segment in cut.gone}
-            removed = [file for some in live.values() for file in some if file.segment.path in paths]
+            removed = live_at(cut.live, {segment.path for segment in cut.gone})
             number = self.topic_partition.partition
             added = [data_file_of(number, segment) for segment in self._kept(files, table, cut)]
             summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "truncate"}
-            return FileChange(summary, {log_end_offset(number): str(cut.end_offset)}, added, removed, live).written(
+            return FileChange(summary, {log_end_offset(number): str(cut.end_offset)}, added, removed, cut.live).written(
                 table
             )
 
@@ -119,7 +119,8 @@ class Truncation:
     def _cut(self, files: TableFiles, table: Table) -> _Cut:
         topic = topic_of(table, {})
         require_partition(topic, self.topic_partition.partition)
-        log = logs_of(topic.name, table.properties, LiveFiles().of(table), topic.config)[self.topic_partition.partition]
+        live = LiveFiles().of(table)
+        log = logs_of(topic.name, table.properties, live, topic.config)[self.topic_partition.partition]
         self._require_truncatable(table, log)
         gone = tuple(segment for segment in log.segments if segment.last_offset >= self.offset)
         left = [segment.last_offset for segment in log.segments if segment.last_offset < self.offset]
@@ -128,10 +129,10 @@ class Truncation:
             records -= rows.num_rows
             left.append(rows["offset"][-1].as_py())
         if log.log_end_offset <= self.offset:
-            return _Cut(log, log.log_end_offset, (), 0)
+            return _Cut(live, log, log.log_end_offset, (), 0)
         end_offset = max([log.log_start_offset, log.checkpoint or 0, *(offset + 1 for offset in left)])
         self._require_read_by_nobody(files, table, end_offset)
-        return _Cut(log, end_offset, gone, records)
+        return _Cut(live, log, end_offset, gone, records)
 
     def _kept(self, files: TableFiles, table: Table, cut: _Cut) -> tuple[Segment, ...]:
         """What is left of the segment that lies on both sides, staged."""
