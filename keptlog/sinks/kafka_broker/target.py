@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors
@@ -74,9 +74,7 @@ class Targets:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     return None
                 raise
-            resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-            entries = admin.describe_configs([resource], request_timeout=WAIT_SECONDS)[resource].result()
-            config = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+            config = _config_of(admin, ResourceType.TOPIC, name)
             return Target(name, topic_id_of(topic.topic_id), len(topic.partitions), config)
 
     def as_created(self, name: str, partitions: int, config: Mapping[str, str]) -> Target:
@@ -85,10 +83,8 @@ class Targets:
         with broker_errors(self.settings, f"topic {name} can't be looked at") as trouble:
             admin = self._admin(trouble)
             number = min(admin.list_topics(timeout=WAIT_SECONDS).brokers)
-            resource = ConfigResource(ConfigResource.Type.BROKER, str(number))
             with suppress(KafkaException):  # not everybody may see them; then the broker has the last word
-                entries = admin.describe_configs([resource], request_timeout=WAIT_SECONDS)[resource].result()
-                told = {entry.name: entry.value for entry in entries.values() if entry.value is not None}
+                told = _config_of(admin, ResourceType.BROKER, str(number))
                 brokers = {ours: told[theirs] for ours, theirs in _DEFAULTS.items() if theirs in told}
         return Target(name, "", partitions, brokers | _settings_there(config))
 
@@ -114,6 +110,13 @@ class Targets:
         admin = AdminClient(self.settings.for_admin(trouble))
         ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
         return admin
+
+
+def _config_of(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, str]:
+    """The settings of a topic, or of a broker by its number, that have a value."""
+    resource = ConfigResource(kind, name)
+    entries = admin.describe_configs([resource], request_timeout=WAIT_SECONDS)[resource].result()
+    return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
 
 
 def _settings_there(config: Mapping[str, str]) -> dict[str, str]:
