@@ -45,8 +45,8 @@ _LOOK_SECONDS = 1.0
 _TOLD_SECONDS = 10
 HowFar = Callable[[int, int, int], str | None]
 """From tasks that are done, all tasks and seconds to what people are told."""
-_given_up: WeakSet[Spark] = WeakSet()
-"""Contexts, and sessions that have none."""
+_given_up: WeakSet[SparkContext] = WeakSet()
+"""A Connect server is never among them: it may find executors without us."""
 
 
 def collected(
@@ -66,7 +66,7 @@ def collected(
 
 def is_given_up(spark: Spark) -> bool:
     """Whether a job of it was given up, and no other has found anybody to work on it since."""
-    return (context_of(spark) or spark) in _given_up
+    return context_of(spark) in _given_up
 
 
 def how_far(doing: str, amounts: Sequence[Amount], done: int, tasks: int, seconds: int) -> str | None:
@@ -236,14 +236,15 @@ class _Watch:
                 return
 
     def _act(self, idle_seconds: int) -> None:
-        if not idle_seconds:
-            _given_up.discard(context_of(self._spark) or self._spark)
+        context = context_of(self._spark)
+        if context and not idle_seconds:
+            _given_up.discard(context)
         if idle_seconds == _TOLD_SECONDS < self._patience_seconds:
             text = "Spark has waited for %d s while %s: %s; it waits for %d s at most (%s)"
             missing = self._job.who_is_missing()
             _logger.warning(text, idle_seconds, self._doing, missing, self._patience_seconds, PATIENCE)
         if idle_seconds >= self._patience_seconds:
-            if context := context_of(self._spark):
+            if context:
                 _given_up.add(context)
             self.given_up = (
                 f"Spark was given up while {self._doing}, after {self._patience_seconds} s ({PATIENCE}): "
