@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ from xdist.remote import Producer
 from keptlog.spark.session import start_session
 from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
 from tests import profiles
 from tests.side_by_side import ByGroup, turn_of
 
@@ -101,12 +103,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The topics that were asked of a store since, each time one was."""
-    topics: list[str] = []
-    really = LogStore.observe
+    return topics_asked_of(LogStore, monkeypatch)
 
-    def told(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+
+def topics_asked_of(kind: type[LogStore | UnopenedStore], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that stores of a kind are asked for from now on."""
+    topics: list[str] = []
+    really = kind.observe
+
+    def told(store: Any, topic: str, location: str | None = None) -> ObservedTopic:
         topics.append(topic)
         return really(store, topic, location)
 
-    monkeypatch.setattr(LogStore, "observe", told)
+    monkeypatch.setattr(kind, "observe", told)
     return topics

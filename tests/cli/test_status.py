@@ -17,10 +17,10 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.notify.checks import leave_checks
 from keptlog.table.embedded import embedded_locations
-from keptlog.table.logs import ObservedTopic
 from keptlog.table.mark import Failure
 from keptlog.table.unopened import UnopenedStore
 from tests.cli.conftest import Run
+from tests.conftest import topics_asked_of
 
 NOW_MS = "1800000000000"
 _HEAVY = ("pyarrow", "pandas", "pyiceberg", "pyspark", "sqlalchemy", "dagster")
@@ -203,14 +203,7 @@ def test_a_volume_that_is_gone_is_told_in_a_few_lines_and_each_topic_is_looked_a
     keptlog("status")
     for path in topics.rglob("*.parquet"):
         path.unlink()
-    looked: list[str] = []
-    really = UnopenedStore.observe
-
-    def observe(store: UnopenedStore, topic: str, location: str | None = None) -> ObservedTopic:
-        looked.append(topic)
-        return really(store, topic, location)
-
-    monkeypatch.setattr(UnopenedStore, "observe", observe)
+    looked = topics_asked_of(UnopenedStore, monkeypatch)
     told = keptlog("status")
     assert told.code == 1
     first, rest = told.err.splitlines()
