@@ -6,13 +6,13 @@ import os
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keptlog.cli.home_look import Brokers
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.conditions import Sighting, Thresholds
 from keptlog.notify.settings import PREFIX, notify_settings
-from keptlog.passes.catalog_doctor import CatalogDoctor
 from keptlog.passes.home_doctor import Patient
 from keptlog.passes.observer import Overview
 from keptlog.passes.watch import home_sighting, tick_evidence
@@ -22,9 +22,14 @@ from keptlog.spark.local_folders import left_folders
 from keptlog.table.catalog import open_catalog
 from keptlog.table.configuration import catalog_settings
 
+if TYPE_CHECKING:
+    from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate
+
 
 def catalog_doctor(home: Path, progress: Progress) -> CatalogDoctor:
     """Who probes the configured catalog, or the home's."""
+    from keptlog.passes.catalog_doctor import CatalogDoctor  # noqa: PLC0415  # few homes have a catalog to be probed
+
     return CatalogDoctor(lambda: open_catalog(home), new_id, time.sleep, progress)
 
 
@@ -45,8 +50,12 @@ def patient(home: Path, now_ms: int, progress: Progress, *, is_probed: bool) -> 
         sighting=partial(_sighting, home),
         try_spark=lambda: _try_spark(home),
         here=left_folders,
-        probe=partial(catalog_doctor(home, progress).examine, now_ms) if is_probed and _is_configured() else None,
+        probe=partial(_certificate, home, now_ms, progress) if is_probed and _is_configured() else None,
     )
+
+
+def _certificate(home: Path, now_ms: int, progress: Progress) -> Certificate:
+    return catalog_doctor(home, progress).examine(now_ms)
 
 
 def _sighting(home: Path, seen: Overview) -> Sighting:

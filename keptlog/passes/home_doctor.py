@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.broker import BrokerConfig, purge_interval_ms
@@ -33,10 +34,8 @@ from keptlog.log.examination import (
 from keptlog.log.holder import Held, Holdings, Terms
 from keptlog.log.problem import CheckUp, Problem
 from keptlog.log.segment import Log
-from keptlog.passes.catalog_doctor import Certificate
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
-from keptlog.table.catalog_probe import Answer
 from keptlog.table.embedded import DATABASE, unfinished_deletion
 from keptlog.table.format import CURRENT
 from keptlog.table.home_folder import is_made, require_home
@@ -44,6 +43,9 @@ from keptlog.table.home_location import Elsewhere, elsewhere
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.store import LogStore
 from keptlog.table.topic_exam import TopicExam, examined
+
+if TYPE_CHECKING:
+    from keptlog.passes.catalog_doctor import Certificate
 
 _NOT_OPENED = "the home can't be opened"
 _UNREAD_SETTINGS = "its settings can't be read"
@@ -257,6 +259,8 @@ def _catalog_problem(error: BaseException) -> Problem:
 def _promises(patient: Patient) -> Iterator[Problem]:
     if patient.probe is None:  # then it is not asked at all
         return
+    from keptlog.table.catalog_probe import Answer  # noqa: PLC0415  # few homes have a catalog to be probed
+
     found = patient.probe()
     for each in found.results:
         if each.answer is Answer.BROKEN:

@@ -21,7 +21,8 @@ try:
     run()
 except SystemExit as ended:
     large = ("dagster", "pandas", "pyarrow", "pyiceberg.table", "pyspark", "requests", "sqlalchemy")
-    print("imported", ended.code, *(name for name in large if name in sys.modules), file=sys.stderr)
+    probes = [name for name in sys.modules if name.startswith("keptlog.table.probe_")]
+    print("imported", ended.code, *(name for name in (*large, *probes) if name in sys.modules), file=sys.stderr)
 """
 _CATALOG = ["pyarrow", "pyiceberg.table", "sqlalchemy"]
 """What is behind the embedded catalog; neither Arrow's datasets, which import pandas, nor a client for HTTP."""
@@ -62,6 +63,10 @@ def test_who_only_looks_at_what_is_known_imports_no_large_library(home: Path, wo
 @pytest.mark.parametrize("words", ["read users", "verify users"])
 def test_who_reads_segments_imports_what_that_takes_and_no_pandas(home: Path, words: str) -> None:
     assert imported(home, *words.split()) == _CATALOG
+
+
+def test_a_doctor_who_probes_no_catalog_imports_no_probes(home: Path) -> None:
+    assert not [name for name in imported(home, "doctor") if "probe" in name]
 
 
 def test_the_help_of_all_commands_imports_no_engine_and_no_catalog(home: Path) -> None:
