@@ -35,6 +35,7 @@ class How(TypedDict):
     tables: str | None
     rows_only: bool
     accept_unavailable: bool
+    unavailable_value_placeholder: Sequence[str]
     partition: int | None
 
 
@@ -72,6 +73,12 @@ class How(TypedDict):
 )
 @click.option(
     "--accept-unavailable", is_flag=True, help="Debezium: take rows that lack a large value, because it did not change."
+)
+@click.option(
+    "--unavailable-value-placeholder",
+    multiple=True,
+    metavar="TEXT",
+    help="Debezium: what stands for such a value, if the connector was given its own. May be repeated.",
 )
 @click.option("--partition", type=click.IntRange(0), help="The partition of records that name none.")
 @click.option("--source-topic", metavar="NAME", help="With offsets: the topic that they are from. TOPIC by default.")
@@ -164,6 +171,7 @@ def _reading(how: How) -> Reading:
         tables=how["tables"],
         rows_only=how["rows_only"],
         accept_unavailable=how["accept_unavailable"],
+        placeholders=tuple(how["unavailable_value_placeholder"]),
         partition=how["partition"],
     )
 
@@ -189,6 +197,7 @@ def _refuse_idle(files: FileSet) -> None:
         "--table": reading.tables,
         "--rows-only": reading.rows_only,
         "--accept-unavailable": reading.accept_unavailable,
+        "--unavailable-value-placeholder": reading.placeholders,
     }
     idle = [option for option, value in given.items() if value]
     if idle and reading.format is not Format.DEBEZIUM:

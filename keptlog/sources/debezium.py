@@ -37,7 +37,7 @@ from keptlog.log.record import Header, NewRecord
 from keptlog.sources.change_tables import TableChoice, foreign_form
 from keptlog.sources.exact_json import compact, loads
 from keptlog.sources.json_lines import headers_of, kind_of, object_of, whole_number
-from keptlog.sources.unavailable import lacking, may_lack, refusal
+from keptlog.sources.unavailable import Placeholders, refusal
 
 _DELETED, _OP = "__deleted", "__op"
 _FLAT_TIMES = ("__source_ts_ms", "__ts_ms")
@@ -72,6 +72,7 @@ class ChangeEvents:
     choice: TableChoice = field(default_factory=TableChoice)
     lacking: Counter[str] | None = None
     """Counts the columns whose values are not there, in rows that are taken all the same; null to refuse such rows."""
+    placeholders: Placeholders = field(default_factory=Placeholders)
     _deleted: NewRecord | None = field(default=None)
     """The record before this one, if it is a delete."""
     _is_left_out: bool = field(default=False)
@@ -99,7 +100,7 @@ class ChangeEvents:
             return ()
         self._is_left_out = False
         change = _change(value)
-        if may_lack(line) and not change.is_delete:
+        if self.placeholders.may_be_in(line) and not change.is_delete:
             self._require_values(_parsed(change.image))
         if key is not None and self.key_fields:
             raise InvalidRecord("the event has a key of its own, which --key-field would put aside: leave that out")
@@ -115,11 +116,11 @@ class ChangeEvents:
         return (record,)
 
     def _require_values(self, row: Any) -> None:
-        columns = lacking(row)
+        columns = self.placeholders.lacking(row)
         if columns and self.lacking is None:
             raise refusal(columns)
         if self.lacking is not None:
-            self.lacking.update(columns)
+            self.lacking.update(columns.keys())
 
     def _old_key(self, change: _Change) -> bytes | None:
         """The key that a row had before an update; null if the event does not tell."""

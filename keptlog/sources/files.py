@@ -31,6 +31,7 @@ from keptlog.sources.json_lines import from_json
 from keptlog.sources.line_files import lines_of
 from keptlog.sources.parquet import ParquetRows
 from keptlog.sources.place import Place
+from keptlog.sources.unavailable import Placeholders
 
 STDIN = "-"
 REPORT_EVERY = 100_000
@@ -71,6 +72,8 @@ class Reading:
     """Debezium: leave out heartbeats and what else is no change of a row, instead of refusing them."""
     accept_unavailable: bool = False
     """Debezium: take rows that lack a large value, because that did not change, with its placeholder."""
+    placeholders: tuple[str, ...] = ()
+    """Debezium: what else than its default stands for such a value (the connector's unavailable.value.placeholder)."""
     partition: int | None = None
     """Of records that name none."""
 
@@ -105,7 +108,7 @@ class FileSet:
         """All records, file by file.
 
         Raises:
-            InvalidConfig: Parquet was to come from standard input.
+            InvalidConfig: Parquet was to come from standard input, or a placeholder is none.
             InvalidRecord: what is wrong with the record at ``place``, or with the file.
         """
         parse = self._parser()
@@ -164,7 +167,8 @@ class FileSet:
         if reading.format is Format.DEBEZIUM:
             choice = TableChoice(reading.tables, reading.rows_only, self.left_out)
             lacking = self.lacking if reading.accept_unavailable else None
-            return ChangeEvents(reading.key_fields, reading.now_ms, choice, lacking).records
+            placeholders = Placeholders(reading.placeholders)
+            return ChangeEvents(reading.key_fields, reading.now_ms, choice, lacking, placeholders).records
         return lambda line: (from_json(line, now_ms=reading.now_ms),)
 
     def _reading_of(self, path: str, content: Iterator[_T]) -> Iterator[_T]:

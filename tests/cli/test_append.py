@@ -93,6 +93,17 @@ def test_rows_that_lack_a_value_are_taken_only_if_that_is_accepted(keptlog: Run,
     )
 
 
+def test_a_connectors_own_placeholder_is_refused_once_it_is_named(keptlog: Run, users: str, tmp_path: Path) -> None:
+    path = tmp_path / "changes.jsonl"
+    path.write_text(json.dumps({"key": {"id": 1}, "value": {"op": "u", "after": {"id": 1, "document": "gone"}}}))
+    change = ("append", users, "--file", str(path), "--format", "debezium", "--unavailable-value-placeholder")
+    assert "does not have the value of 'document', which did not change (gone)" in keptlog(*change, "gone").err
+    assert keptlog("read", users).out == ""
+    empty = keptlog(*change, "")
+    assert (empty.code, "--unavailable-value-placeholder '' is empty: give what" in empty.err) == (2, True)
+    assert keptlog(*change, "lost").out.startswith("appended 1 record")
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -153,6 +164,7 @@ def test_progress_goes_to_stderr_unless_quiet(
         (["--table", "users"], "--table is about Debezium's events"),
         (["--rows-only"], "--rows-only is about Debezium's events"),
         (["--accept-unavailable"], "--accept-unavailable is about Debezium's events"),
+        (["--unavailable-value-placeholder", "gone"], "--unavailable-value-placeholder is about Debezium's events"),
         (["--key-field", "id"], "--key-field is about Debezium's events"),
         (["--skip-existing"], "are about offsets: name their column"),
         (["--source-topic", "x"], "are about offsets: name their column"),
