@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 10_000
+_LOOKED_AT_EVERY = 100_000
+"""Records, from one line of progress to the next while nothing is sent yet."""
 _LONGEST_IN_NAME = 100
 _TRIES = 4
 """With a client of its own each, after what was being written to was lost; a broker needs some seconds to start."""
@@ -175,11 +177,17 @@ class Restore:
             InvalidRecord: the first record that it does not take, as far as its settings tell.
         """
         acceptance = Acceptance(target, self.clock(), self.settings.compresses)
-        for log in reader.logs:
-            for table in reader.tables(log, from_offsets.get(log.topic_partition.partition, 0), columns=COLUMNS):
+        starts = [(log, from_offsets.get(log.topic_partition.partition, 0)) for log in reader.logs]
+        looked_at, most = 0, sum(_records_from(*start) for start in starts)
+        for log, from_offset in starts:
+            for table in reader.tables(log, from_offset, columns=COLUMNS):
                 if refused := acceptance.refused(table):
                     offset, error = refused
                     raise error(f"{log.topic_partition} can't be restored beyond offset {offset}", target)
+                before, looked_at = looked_at, looked_at + table.num_rows
+                if before // _LOOKED_AT_EVERY < looked_at // _LOOKED_AT_EVERY:
+                    told = f"looked at {counted(looked_at, 'record')} of at most {most} ({looked_at / most:.0%})"
+                    self.progress(f"{told}, whether {target.name} takes them; nothing is sent yet")
 
     def _target(self, topic: str, name: str, reader: Reader) -> tuple[Target, bool]:
         """The topic to restore to, and whether it was created for that; it is not, if it would not take all records."""
@@ -249,9 +257,13 @@ class Restore:
 def _left(reader: Reader, current: Log, offset: int) -> int:
     """How many records there can be behind an offset of one log, and in the logs after it."""
     after = [log for log in reader.logs if log.topic_partition > current.topic_partition]
-    here = [segment for segment in current.segments if segment.last_offset > offset]
-    within = sum(min(each.record_count, each.last_offset - offset) for each in here)
-    return within + sum(segment.record_count for log in after for segment in log.segments)
+    return _records_from(current, offset + 1) + sum(segment.record_count for log in after for segment in log.segments)
+
+
+def _records_from(log: Log, offset: int) -> int:
+    """How many records there can be in one log from an offset on."""
+    here = [segment for segment in log.segments if segment.last_offset >= offset]
+    return sum(min(each.record_count, each.last_offset + 1 - offset) for each in here)
 
 
 @dataclass

@@ -75,3 +75,13 @@ def test_a_timestamp_that_the_topic_refuses_is_named(twins: Twins) -> None:
     twins.append(NewRecord(b"a", b"1", wall_clock_ms() + 10**9, 0))
     with pytest.raises(InvalidRecord, match=r"beyond offset 0: its timestamp is outside of message\.timestamp"):
         twins.restore()
+
+
+def test_the_look_before_anything_is_sent_tells_how_far_it_is(twins: Twins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keptlog.passes.restore._LOOKED_AT_EVERY", 4)
+    twins.create(KEPT)
+    for number in range(6):
+        twins.append(NewRecord(b"%d" % number, b"v", wall_clock_ms(), number % 2))
+    lines: list[str] = []
+    restore_of(twins.store, twins.broker.bootstrap, lines.append).to_broker(twins.topic, twins.topic)
+    assert lines[0] == f"looked at 4 records of at most 6 (67%), whether {twins.topic} takes them; nothing is sent yet"
