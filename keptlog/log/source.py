@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Segment
-from keptlog.log.topic_partition import MAX_PARTITIONS
+from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,18 +213,24 @@ def with_leader_epochs(plan: IngestPlan, stored: StoredSource, found: SourceTopi
         if end is None:
             ranges.append(replace(each, position_epoch=epoch))
         elif end < each.position:
-            stopped[each.partition] = f"{why_refilled(plan.topic, each.position)}; it was cut off at offset {end}"
+            stopped[each.partition] = why_refilled(TopicPartition(plan.topic, each.partition), each.position, end)
         else:
             ranges.append(each)
     return replace(plan, ranges=tuple(ranges), stopped=stopped)
 
 
-def why_refilled(topic: str, position: int) -> str:
-    """Why a log must not be gone on with that was cut off below the position, and the choice."""
+def why_refilled(log: TopicPartition, position: int, end_offset: int | None) -> str:
+    """Why a log must not be gone on with that was cut off below the position, and the choice.
+
+    ``end_offset`` is where it was cut off; null if nobody tells.
+    """
+    cut_off = "" if end_offset is None else f" and ended at offset {end_offset}"
     return (
         f"below offset {position} there are other records at its source than were read, because a leader took over "
-        f"that lacked some: ingest it into another topic (--into {topic}-again), delete the one here first (keptlog "
-        f"topic delete {topic}), or keep what was read and go on at offset {position} (--skip-lost)"
+        f"that lacked some{cut_off}: remove what it lacked here too, and read on (keptlog truncate {log} "
+        f"{'OFFSET' if end_offset is None else end_offset}), ingest it into another topic (--into {log.topic}-again), "
+        f"delete the one here first (keptlog topic delete {log.topic}), or keep what was read and go on at offset "
+        f"{position} (--skip-lost)"
     )
 
 

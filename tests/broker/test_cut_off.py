@@ -15,6 +15,9 @@ import pytest
 from examples.kafka_broker import KafkaBroker, kafka_broker
 from examples.kafka_jars import kafka_jars
 from keptlog.errors import InvalidConfig
+from keptlog.home import new_id
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.truncate import Truncation
 from tests.broker.broker import Broker
 from tests.broker.ingesting import Ingesting
 from tests.kafka.jars import or_skip
@@ -65,7 +68,9 @@ def test_a_log_that_was_cut_off_and_refilled_is_stopped_until_somebody_chooses(
 
     stopped = there.bring().failed
     assert isinstance(stopped[f"{there.topic}-0"], InvalidConfig)
-    assert "below offset 5 there are other records at its source than were read" in str(stopped[f"{there.topic}-0"])
+    why = str(stopped[f"{there.topic}-0"])
+    assert "below offset 5 there are other records at its source than were read" in why
+    assert f"keptlog truncate {there.topic}-0 {KEPT})" in why
     assert there.values() == [b"0", b"1", b"2", b"3", b"4"]
 
     assert not there.bring(skip_lost=True).failed
@@ -73,6 +78,23 @@ def test_a_log_that_was_cut_off_and_refilled_is_stopped_until_somebody_chooses(
     produced(there, b"next")
     there.bring_all()
     assert there.values()[-1] == b"next"
+
+
+def test_a_log_that_was_cut_off_is_as_its_source_after_the_truncation_that_is_named(
+    there: Ingesting, process: KafkaBroker
+) -> None:
+    there.create()
+    produced(there, b"0", b"1", b"2", b"3", b"4")
+    there.bring_all()
+    cut_off(process, process.folder / f"{there.topic}-0", KEPT)
+    produced(there, *(b"of another leader" for _ in range(4)))
+    why = str(there.bring().failed[f"{there.topic}-0"])
+    offset = int(why.partition(f"keptlog truncate {there.topic}-0 ")[2].partition(")")[0])
+
+    store, log = there.store, TopicPartition(there.topic, 0)
+    Truncation(log, offset, new_id(), new_id).commit(store.committer, store.files)
+    there.bring_all()
+    assert there.values() == [b"0", b"1", b"2", *[b"of another leader"] * 4]
 
 
 def test_a_new_leader_that_lacks_nothing_is_gone_on_with(there: Ingesting, process: KafkaBroker) -> None:

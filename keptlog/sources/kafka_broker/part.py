@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -50,6 +51,9 @@ _BYTES_AT_ONCE = 4 * 2**20
 _TABLE_ROWS = 4_096
 _TABLE_BYTES = 8 * 2**20
 """Of keys and values; whichever comes first."""
+
+_BROKER_END = re.compile(r"broker end offset is (\d+)")
+"""Where a log was cut off: librdkafka tells it in words alone."""
 
 _HARMLESS = {
     # Of the group that it must name and never joins.
@@ -177,9 +181,10 @@ class _Reading:
         if error is None or error.code() in _HARMLESS:
             return
         if error.code() == OFFSET_OUT_OF_RANGE and "truncation" in error.str():
-            raise InvalidConfig(
-                f"{self.part.there}: {why_refilled(self.part.topic_partition.topic, self.part.from_offset)}"
-            )
+            found = _BROKER_END.search(error.str())
+            end_offset = int(found[1]) if found else None
+            why = why_refilled(self.part.topic_partition, self.part.from_offset, end_offset)
+            raise InvalidConfig(f"{self.part.there}: {why}")
         if error.code() == OFFSET_OUT_OF_RANGE:
             raise StalePlan(
                 f"{self.part.there} does not have offset {self.position} any more: it was deleted, or the log was cut "
