@@ -392,7 +392,7 @@ def client_settings(
     from keptlog.kafka_client.settings import ClientSettings, is_secret
 
     path = file or home / "kafka.properties"
-    settings = read_properties(path) if file or path.is_file() else {}
+    settings = read_properties(path) if file or path.exists() else {}
     if any(is_secret(name) for name in settings):
         warn_of_readers(path)
     return ClientSettings.load(settings, environment, where=str(path))

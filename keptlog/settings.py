@@ -18,6 +18,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.no_text import GZIP, why_no_text
 from keptlog.log.properties import parse_properties
 from keptlog.whole_file import warn_of_readers
 
@@ -78,7 +79,7 @@ def broker_settings(properties: Path, environment: Mapping[str, str] = os.enviro
     Raises:
         InvalidConfig: naming the file's line or the variable.
     """
-    settings = read_properties(properties) if properties.is_file() else {}
+    settings = read_properties(properties) if properties.exists() else {}
     for name, value in environment.items():
         if name.startswith(_ENVIRONMENT_PREFIX):
             settings[name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
@@ -98,7 +99,7 @@ def spark_settings(home: Path) -> dict[str, str]:
         InvalidConfig: naming the file's line. It is not shown, for it may be a password.
     """
     path = home / SPARK_FILE
-    if not path.is_file():
+    if not path.exists():
         return {}
     settings: dict[str, str] = {}
     for number, line in enumerate(_text_of(path).splitlines(), start=1):
@@ -154,7 +155,16 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def _text_of(path: Path) -> str:
+    """What a file says, without the byte order mark that some editors write."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidConfig(f"{path} can't be read: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+        content = path.read_bytes()
+        if content.startswith(GZIP):
+            raise InvalidConfig(f"{path} can't be read: it is compressed with gzip: unpack it (gzip -dc FILE)")
+        if why := why_no_text(content):
+            raise InvalidConfig(f"{path} can't be read: {why}")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidConfig(f"{path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidConfig(f"{path} line {line} is no text in UTF-8: write the file as UTF-8") from None

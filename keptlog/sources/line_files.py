@@ -14,20 +14,10 @@ from json import JSONDecodeError
 from typing import BinaryIO, cast
 
 from keptlog.errors import InvalidRecord
+from keptlog.log.no_text import GZIP, HEAD_BYTES, why_no_text
 
-_GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_UTF_16 = "it is UTF-16: write it as UTF-8 (iconv -f UTF-16 -t UTF-8 FILE)"
-_REFUSED = {
-    b"PAR1": "it is Parquet: say --format parquet, or let its name end with .parquet",
-    b"\x28\xb5\x2f\xfd": "it is compressed with zstd: unpack it (zstd -dc FILE), or compress it with gzip",
-    b"BZh": "it is compressed with bzip2: unpack it (bzip2 -dc FILE), or compress it with gzip",
-    b"\xfd7zX": "it is compressed with xz: unpack it (xz -dc FILE), or compress it with gzip",
-    b"PK\x03\x04": "it is a zip archive: unpack it",
-    b"\xff\xfe": _UTF_16,
-    b"\xfe\xff": _UTF_16,
-}
-_HEAD_BYTES = 4
+_PARQUET = b"PAR1"
 
 
 def lines_of(raw: BinaryIO) -> Iterator[bytes]:
@@ -38,16 +28,15 @@ def lines_of(raw: BinaryIO) -> Iterator[bytes]:
         OSError, EOFError, zlib.error: it can't be read to its end.
     """
     buffered = cast("io.BufferedReader", raw if hasattr(raw, "peek") else io.BufferedReader(cast("io.RawIOBase", raw)))
-    head = buffered.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-    if head.startswith(_GZIP):
+    head = buffered.peek(HEAD_BYTES)[:HEAD_BYTES]
+    if head.startswith(GZIP):
         with gzip.open(buffered) as unpacked:
             yield from lines_of(cast("BinaryIO", unpacked))
         return
-    for beginning, why in _REFUSED.items():
-        if head.startswith(beginning):
-            raise InvalidRecord(why)
-    if b"\0" in head[:2]:
-        raise InvalidRecord(_UTF_16 if head[:2].strip(b"\0") else "it begins with zeros, and so is no text")
+    if head == _PARQUET:
+        raise InvalidRecord("it is Parquet: say --format parquet, or let its name end with .parquet")
+    if why := why_no_text(head):
+        raise InvalidRecord(why)
     for number, line in enumerate(buffered):
         yield line if number else line.removeprefix(_BOM)
 
