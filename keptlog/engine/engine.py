@@ -155,7 +155,7 @@ class Engine:
         Raises:
             Exception: nobody does.
         """
-        self.start_jobs(run_id, silent).run([RewriteTask(())], "looking whether tasks are done")
+        self.start_jobs(run_id, silent).within(()).run([RewriteTask(())], "looking whether tasks are done")
 
     def _jobs(
         self, run_id: str, progress: Progress, steps: Sequence[CleanStep | Drop], locations: Iterable[str]

@@ -127,6 +127,8 @@ class Ingest:
         run = _Run(self.store, plans, run_id, progress, self.clock_ms)
         for topic, parts in topics:
             run.begin(topic, parts)
+        if jobs:
+            jobs = jobs.within(sorted(described.data_location for _, described in run.begun))
         if jobs and plans.reconcile:
             run.reconciliation = Reconciliation(self.store, jobs)
             run.reconciliation.look(plans.source, plans.topics)

@@ -97,7 +97,8 @@ class KafkaLogs:
         if not identities:
             return Survey((), failed)
         tasks, unlisted = self._scan_tasks({topic: stored[topic] for topic in identities})
-        scanned, unread = _scans(self.start_jobs(), tasks)
+        # They read the source alone, for which no catalog vends anything.
+        scanned, unread = _scans(self.start_jobs().within(()), tasks)
         self._scanned |= {log.name: log for log in scanned}
         by_topic: dict[str, list[_ScannedLog]] = defaultdict(list)
         for log in scanned:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,13 +14,17 @@ from pyiceberg.catalog.sql import SqlCatalog
 from examples.lake.s3_server import KEYS
 from keptlog.engine.engine import Engine
 from keptlog.engine.jobs import Result, Task
-from keptlog.progress import Progress
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.kafka_logs import KafkaLogs
+from keptlog.progress import Progress, silent
+from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.table.catalog import open_catalog
 from keptlog.table.files import TableFiles
 from keptlog.table.forward_in_time import forward_in_time
 from keptlog.table.store import LogStore
 from keptlog.table.vending import VENDED, for_path, remember
 from tests.in_process import InProcessJobs
+from tests.ingest.directories import some_batch, write_log
 from tests.table.buckets import new_bucket, s3_server
 from tests.table.rest_server import RestServer, rest_server
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id, step_for, values
@@ -124,3 +129,19 @@ def test_the_longest_location_counts_and_no_folder_that_only_begins_like_it() ->
         "A",
     ]
     assert for_path((("warehouse", "w"),), "s3://lake/a/x") == (("warehouse", "w"),)
+
+
+def test_an_import_takes_along_only_what_was_vended_for_the_topics_that_it_writes(
+    store: LogStore, tmp_path: Path
+) -> None:
+    store.create_topic("of-nobodys-business", 1, COMPACTED)
+    write_log(tmp_path / "logs", "t-0", [some_batch(0)])
+    jobs = partial(TakenAlong, store.files, progress=silent, application=new_id())
+    engine = Engine(lambda run_id, _progress: jobs(run_id), store.files)
+    source = KafkaLogs({"t": log_directories(tmp_path / "logs")}, COMPACTED, lambda: jobs("look"))
+    ingest = Ingest(store, engine, lambda: 0)
+    TakenAlong.taken.clear()
+    assert not ingest.carry_out(ingest.plan(source), "run").failed
+    look, *writing = TakenAlong.taken
+    assert look == set()
+    assert writing == [{store.describe_topic("t").location}]
