@@ -99,9 +99,9 @@ class Health:
         return (
             self._link(keys, each),
             f"{each.cleanable_ratio:.2f}",
-            f"**{duration(late)}**" if late else "no",
-            _minute(each.deadline_ms, "none"),
-            "now" if each.trigger else _minute(each.due_ms, "with new records"),
+            f"**{_unbroken(duration(late))}**" if late else "no",
+            _cell(each.deadline_ms, "none"),
+            "now" if each.trigger else _cell(each.due_ms, "with new records"),
             as_markdown(self._why(each)),
         )
 
@@ -197,6 +197,16 @@ def _numbers(health: Health) -> Metadata:
 
 def _minute(time_ms: int | None, otherwise: str) -> str:
     return otherwise if time_ms is None else iso_time(time_ms)[:16].replace("T", " ")
+
+
+def _cell(time_ms: int | None, otherwise: str) -> str:
+    """A time for a column that may be narrow: the date stands in one line, and the time of day in this or the next."""
+    return " ".join(map(_unbroken, _minute(time_ms, "").split())) or otherwise
+
+
+def _unbroken(text: str) -> str:
+    """The same to the eye, and no browser breaks it in two."""
+    return text.replace("-", "\N{NON-BREAKING HYPHEN}").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _state(each: Assessment) -> tuple[object, ...]:

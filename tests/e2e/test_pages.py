@@ -67,6 +67,26 @@ def waiting(dagster_dev: DagsterDev) -> DagsterDev:
     return dagster_dev
 
 
+DATES_BROKEN = r"""() => {
+    const seen = [], broken = [], times = /\d{4}[-\u2011]\d\d[-\u2011]\d\d|\b\d+[ \u00a0](h|min)\b/g;
+    const head = [...document.querySelectorAll("th")].find(each => each.textContent === "deadline (UTC)");
+    for (const cell of head.closest("table").querySelectorAll("td")) {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        if (cell.cellIndex < 5)
+            while (texts.nextNode())
+                for (const found of texts.currentNode.data.matchAll(times)) {
+                    const range = document.createRange();
+                    range.setStart(texts.currentNode, found.index);
+                    range.setEnd(texts.currentNode, found.index + found[0].length);
+                    seen.push(found[0]);
+                    if (new Set([...range.getClientRects()].map(line => line.top)).size > 1) broken.push(found[0]);
+                }
+    }
+    return {seen, broken};
+}"""
+"""What dates and durations the table of the worst logs shows beside its reasons, and which go on in another line."""
+
+
 def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
     waiting: DagsterDev, page: Page, picture: Picture
 ) -> None:
@@ -88,6 +108,9 @@ def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
     worst.click()
     link = page.get_by_role("link", name="crm.users-0").last
     expect(link).to_be_visible(timeout=PAGE_MS)
+    broken = page.evaluate(DATES_BROKEN)
+    assert broken["seen"]
+    assert not broken["broken"]
     picture("health-worst", 600, 1500, top=page.get_by_text("deadline (UTC)").last)
     link.click()
     expect(page).to_have_url(re.compile(r"/assets/crm\.users/clean"), timeout=PAGE_MS)

@@ -29,8 +29,8 @@ def told(world: World) -> dict[str, object]:
 
 
 def rows(world: World) -> list[list[str]]:
-    """Of the table of a report in full."""
-    table = str(told(world)["worst_logs"])
+    """Of the table of a report in full, with the hyphens and spaces that people type."""
+    table = str(told(world)["worst_logs"]).translate({0x2011: "-", 0xA0: " "})
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
 
 
