@@ -12,6 +12,7 @@ at, there are no numbers at all.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,6 +41,8 @@ _GLANCE_CHARACTERS = 950
 """A page shows a text of fewer than 1,000 characters without a click."""
 _GLANCE_WHY = 120
 _UNSEEN_TOLD = 50
+_NAME_OF_FILE = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
+"""What stands before it. A table as wide as a path leaves its other columns no room; the page of the log has all."""
 _COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "next try (UTC)", "why")
 
 
@@ -102,7 +105,7 @@ class Health:
             f"**{_unbroken(duration(late))}**" if late else "no",
             _cell(each.deadline_ms, "none"),
             "now" if each.trigger else _cell(each.due_ms, "with new records"),
-            as_markdown(self._why(each)),
+            as_markdown(_NAME_OF_FILE.sub("…/", self._why(each))),
         )
 
     def at_a_glance(self, keys: AssetKeys) -> str:

@@ -69,6 +69,7 @@ def waiting(dagster_dev: DagsterDev) -> DagsterDev:
 
 DATES_BROKEN = r"""() => {
     const seen = [], broken = [], times = /\d{4}[-\u2011]\d\d[-\u2011]\d\d|\b\d+[ \u00a0](h|min)\b/g;
+    const hiding = [];
     const head = [...document.querySelectorAll("th")].find(each => each.textContent === "deadline (UTC)");
     for (const cell of head.closest("table").querySelectorAll("td")) {
         const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
@@ -82,9 +83,14 @@ DATES_BROKEN = r"""() => {
                     if (new Set([...range.getClientRects()].map(line => line.top)).size > 1) broken.push(found[0]);
                 }
     }
-    return {seen, broken};
+    for (let around = head.closest("table"); around; around = around.parentElement)
+        if (around.scrollWidth > around.clientWidth + 1 && around.clientWidth) hiding.push(around.className);
+    return {seen, broken, hiding};
 }"""
-"""What dates and durations the table of the worst logs shows beside its reasons, and which go on in another line."""
+"""What dates and durations the table of the worst logs shows beside its reasons, and which go on in another line.
+
+And what the table is too wide for.
+"""
 
 
 def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
@@ -111,6 +117,7 @@ def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
     broken = page.evaluate(DATES_BROKEN)
     assert broken["seen"]
     assert not broken["broken"]
+    assert not broken["hiding"]
     picture("health-worst", 600, 1500, top=page.get_by_text("deadline (UTC)").last)
     link.click()
     expect(page).to_have_url(re.compile(r"/assets/crm\.users/clean"), timeout=PAGE_MS)
