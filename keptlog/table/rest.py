@@ -1,7 +1,8 @@
 """A REST catalog as keptlog opens it: with an end to waiting, and with the credentials that it gives for each table.
 
 PyIceberg's session keeps ten connections and waits for ever: a server that took a request and hangs would hang whoever
-asked with it. A commit that gets no answer in time is one without an answer (``commit``), and is looked for.
+asked with it. So would a server of tokens (``auth.type`` is oauth2), which PyIceberg asks without a session. A commit
+that gets no answer in time is one without an answer (``commit``), and is looked for.
 
 Where a catalog vends credentials, each table comes with its own, for its own location. PyIceberg reads metadata with
 them. ``vended`` keeps the newest of each location, for the segments, which are opened by path (``vending``).
@@ -9,13 +10,15 @@ them. ``vended`` keeps the newest of each location, for the segments, which are 
 
 from __future__ import annotations
 
+from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
 from typing import Any
 
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
+from pyiceberg.catalog.rest.auth import OAuth2AuthManager, OAuth2TokenProvider
 from pyiceberg.exceptions import RESTError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from requests import PreparedRequest, Response, Session
+from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import HTTPAdapter
 from typing_extensions import override
 
@@ -35,6 +38,31 @@ class _Patient(HTTPAdapter):
         return super().send(request, **how)
 
 
+def _make_patient(session: Session) -> None:
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _Patient(pool_connections=AT_ONCE, pool_maxsize=AT_ONCE))
+
+
+class _PatientTokens(OAuth2TokenProvider):
+    """PyIceberg's, which asks for a token without an end to waiting."""
+
+    def _refresh_token(self) -> None:
+        wanted = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        with Session() as session:
+            _make_patient(session)
+            try:
+                answer = session.post(self.token_url, wanted, headers={"Authorization": self._client_secret_header})
+            except ReadTimeout as error:
+                # The catalog itself was asked nothing yet: no change is in doubt.
+                raise ConnectTimeout(f"no token came from {self.token_url} within {ANSWER_SECONDS:g} s") from error
+        answer.raise_for_status()
+        told = answer.json()
+        valid_s = told.get("expires_in", self.expires_in)
+        if valid_s is None:
+            raise ValueError(f"{self.token_url} does not say how long its token is valid: set auth.oauth2.expires_in")
+        self._token, self._expires_at = told["access_token"], _now_s() + valid_s - self.refresh_margin
+
+
 class PatientRestCatalog(RestCatalog):
     """PyIceberg's, with these differences."""
 
@@ -42,11 +70,24 @@ class PatientRestCatalog(RestCatalog):
         self.vended: Vended = {}
         super().__init__(name, **properties)
 
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        if isinstance(self._auth_manager, OAuth2AuthManager):
+            theirs = self._auth_manager.token_provider
+            self._auth_manager.token_provider = _PatientTokens(
+                theirs.client_id,
+                theirs.client_secret,
+                theirs.token_url,
+                theirs.scope,
+                theirs.refresh_margin,
+                theirs.expires_in,
+            )
+        return session
+
     def _config_headers(self, session: Session) -> None:
         """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
         super()._config_headers(session)
-        for scheme in ("http://", "https://"):  # one that signs requests for AWS has its own adapter, for its address
-            session.mount(scheme, _Patient(pool_connections=AT_ONCE, pool_maxsize=AT_ONCE))
+        _make_patient(session)  # one that signs requests for AWS has its own adapter, for its address
         session.hooks["response"].append(without_what_was_sent)
 
     @override

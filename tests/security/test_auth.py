@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import socket
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +15,16 @@ from typing import Any
 import pytest
 import yaml
 
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.home import open_home
 from keptlog.table import remote_files
+from keptlog.table.patience import within
 from tests.security.searching import found_in
 from tests.security.test_errors import refusing_server
 
 SECRET = "planted-auth-secret"  # noqa: S105  # nobody's
 TOKEN = "planted-auth-token"  # noqa: S105  # nobody's
+GIVEN_UP_SECONDS = 30.0
 SECRETS = {"the secret": SECRET, "the token": TOKEN, "in base64": base64.b64encode(f"me:{SECRET}".encode()).decode()}
 
 
@@ -83,6 +86,20 @@ def test_a_token_server_that_refuses_and_quotes_what_it_was_sent(
 ) -> None:
     with refusing_server(is_echoing=True) as uri:
         _, told = said(tmp_path, monkeypatch, uri=uri, auth=oauth2(f"{uri}/token"))
+    assert found_in(told, SECRETS) == []
+
+
+def test_a_token_server_that_takes_the_request_and_never_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keptlog.table.rest.ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent, refusing_server() as uri:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/token"
+        found = within(lambda: said(tmp_path, monkeypatch, uri=uri, auth=oauth2(address)), GIVEN_UP_SECONDS)
+    assert found, "it waits for ever"
+    error, told = found
+    assert isinstance(error, StorageUnavailable)
+    assert f"no token came from {address} within 0.2 s" in str(error)
     assert found_in(told, SECRETS) == []
 
 
