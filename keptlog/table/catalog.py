@@ -279,8 +279,8 @@ def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:
 class TellsLocations(Protocol):
     """A catalog that tells where the metadata of many tables lies in one answer."""
 
-    def metadata_locations(self, namespace: str) -> dict[str, str]:
-        """Table to the location of its current metadata."""
+    def location_page(self, namespace: str, page: str | None) -> tuple[dict[str, str], str | None]:
+        """Table to the location of its current metadata, and the page that follows; null is the first, and the end."""
 
 
 def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[str, str]:

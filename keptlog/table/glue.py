@@ -7,12 +7,12 @@ it looks before it is sent again (``commit``). A question is asked as often as P
     GetTable, GetTables, …        asked again by the client; it changes nothing, so a failure is never in doubt
     UpdateTable, CreateTable, …   sent once
 
-Glue tells where the metadata of a hundred tables lies in one answer (``metadata_locations``).
+Glue tells where the metadata of a hundred tables lies in one answer (``location_page``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -33,7 +33,6 @@ from botocore.exceptions import (
 )
 from pyiceberg.catalog import BOTOCORE_SESSION, METADATA_LOCATION
 from pyiceberg.catalog.glue import GLUE_MAX_RETRIES, GlueCatalog
-from pyiceberg.exceptions import NoSuchNamespaceError
 
 from keptlog.table.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.reach import FailureKind, ToldFailure
@@ -65,29 +64,18 @@ class PatientGlueCatalog(GlueCatalog):
         reached_by = {key: text for key, text in properties.items() if key.startswith(("glue.", "client."))}
         super().__init__(name, _client(tuple(sorted(reached_by.items()))), **properties)
 
-    def metadata_locations(self, namespace: str) -> dict[str, str]:
-        """Table to the location of its current metadata, a hundred tables a request."""
-        found: dict[str, str] = {}
-        try:
-            for table in self._tables(namespace):
-                location = table.get("Parameters", {}).get(METADATA_LOCATION)
-                if location:
-                    found[table["Name"]] = location
-        except NoSuchNamespaceError:
-            return {}
-        return found
+    def location_page(self, namespace: str, page: str | None) -> tuple[dict[str, str], str | None]:
+        """Table to the location of its current metadata, for about a hundred tables, and the page that follows.
 
-    def _tables(self, namespace: str) -> Iterator[dict[str, Any]]:
-        more: dict[str, str] = {}
-        while True:
-            try:
-                page = self.glue.get_tables(DatabaseName=namespace, **more)
-            except self.glue.exceptions.EntityNotFoundException as error:
-                raise NoSuchNamespaceError(namespace) from error
-            yield from page["TableList"]
-            if not page.get("NextToken"):
-                return
-            more = {"NextToken": page["NextToken"]}
+        Null is the first page, and follows the last.
+        """
+        more = {"NextToken": page} if page else {}
+        try:
+            told = self.glue.get_tables(DatabaseName=namespace, **more)
+        except self.glue.exceptions.EntityNotFoundException:
+            return {}, None
+        locations = {table["Name"]: table.get("Parameters", {}).get(METADATA_LOCATION) for table in told["TableList"]}
+        return {name: location for name, location in locations.items() if location}, told.get("NextToken") or None
 
 
 class _TellingClient:

@@ -1,12 +1,12 @@
 """Where the metadata of all topics lies now: every commit moves it, so it says what has changed since the last look.
 
     SQL        one query
-    Glue       a request for each hundred of tables
+    Glue       a request for each hundred of tables, one after the other
     REST       a list, and of each topic whether it has moved: "not modified" is an answer without a body; side by side
     others     a list, and each topic's table is loaded, one after the other: their clients are not made for more
 
-REST has no request that tells all. So who has little time (``Patience``) is told of the topics that were asked last as
-they were then: those wait longest who were asked last, and ``Locations`` says how long ago the first of them was asked.
+Only SQL tells all at once. Whoever has little time (``Patience``) is told of the other topics as they were when they
+were asked last. The next look goes on with those that wait longest; ``Locations`` says how long.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class LocationLook:
 
     catalog: Catalog
     _asked: dict[str, _Asked] = field(default_factory=dict)
+    _reached: tuple[str | None, dict[str, _Asked]] = (None, {})
+    """The page that is to be asked for next, and what those before it have told."""
 
     def now(self, patience: Patience | None = None) -> Locations:
         """All topics, as far as there is time.
@@ -62,7 +64,7 @@ class LocationLook:
         if isinstance(self.catalog, SqlCatalog):
             return Locations(metadata_locations(self.catalog))
         if isinstance(self.catalog, TellsLocations):
-            return Locations(self.catalog.metadata_locations(NAMESPACE))
+            return self._by_pages(self.catalog, patience)
         began_ms = patience.monotonic_ms() if patience else None
         names = topic_names(self.catalog)
         known = {name: self._asked[name] for name in names if name in self._asked}
@@ -78,11 +80,26 @@ class LocationLook:
         outages = [asked.outage for asked in told.values() if asked and asked.outage]
         if outages and len(outages) == len(told):
             raise outages[0]
-        found = Locations({name: known[name].location for name in names if name in known})
+        found = _locations({name: known[name] for name in names if name in known}, began_ms)
         found.to_be_asked = sum(name not in known and name not in told for name in names)
-        asked_ms = [each.asked_ms for each in known.values() if each.asked_ms is not None]
-        found.asked_ago_ms = max(began_ms - min(asked_ms), 0) if asked_ms and began_ms is not None else 0
         return found
+
+    def _by_pages(self, catalog: TellsLocations, patience: Patience | None) -> Locations:
+        """The next page at least; who has little time goes on behind it in the next look."""
+        began_ms = patience.monotonic_ms() if patience else None
+        page, met = self._reached if patience else (None, {})
+        self._reached = (None, {})  # a page that is refused may be too old: then the next look begins anew
+        while True:
+            told, page = catalog.location_page(NAMESPACE, page)
+            met = met | {name: _Asked(location, began_ms) for name, location in told.items()}
+            if page is None:
+                self._asked = met
+                return _locations(met, began_ms)
+            if patience and patience.is_over:
+                self._reached = (page, met)
+                found = _locations(self._asked | met, began_ms)
+                found.to_be_asked = 0 if self._asked else 1  # nobody knows how many lie on the pages behind
+                return found
 
     def _ask(self, name: str, known: _Asked | None) -> _Asked | None:
         """Null if it was deleted just now."""
@@ -116,3 +133,10 @@ class LocationLook:
             return None
         location = answer.json().get("metadata-location")
         return _Asked(location, etag=answer.headers.get("ETag")) if location else None
+
+
+def _locations(known: dict[str, _Asked], began_ms: int | None) -> Locations:
+    found = Locations({name: asked.location for name, asked in known.items()})
+    asked_ms = [each.asked_ms for each in known.values() if each.asked_ms is not None]
+    found.asked_ago_ms = max(began_ms - min(asked_ms), 0) if asked_ms and began_ms is not None else 0
+    return found

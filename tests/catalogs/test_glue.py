@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -17,7 +18,8 @@ from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
 from keptlog.home import monotonic_ms, open_home
 from keptlog.passes.observer import Observer
 from keptlog.table.commit import MAX_OUTAGES
-from keptlog.table.side_by_side import AT_ONCE
+from keptlog.table.logs import Locations
+from keptlog.table.side_by_side import AT_ONCE, Patience
 from keptlog.table.store import LogStore
 from tests.catalogs.conftest import Configure
 from tests.catalogs.glue import GlueServer, glue_server
@@ -190,12 +192,37 @@ def test_writers_at_the_same_time_lose_nothing(glue: GlueServer, configure: Conf
     assert written == [f"{number}-{batch}" for number in range(4) for batch in range(5)]
 
 
-def test_where_topics_are_is_a_request_a_hundred(store: LogStore, glue: GlueServer, proxy: HttpProxy) -> None:
-    client = store.committer.catalog.glue  # type: ignore[attr-defined]  # its own, so that topics are there at once
+def with_copies(store: LogStore, count: int) -> Any:
+    """Tables that are as the topic is; gives the client, by which they are there at once."""
+    client = store.committer.catalog.glue  # type: ignore[attr-defined]
     stored = client.get_table(DatabaseName="keptlog", Name=TOPIC)["Table"]
     shared = {name: stored[name] for name in ("TableType", "Parameters", "StorageDescriptor")}
-    for number in range(120):
+    for number in range(count):
         client.create_table(DatabaseName="keptlog", TableInput={"Name": f"topic-{number}", **shared})
+    return client
+
+
+def test_who_has_little_time_asks_for_a_page_and_goes_on_behind_it_in_the_next_look(
+    store: LogStore, proxy: HttpProxy
+) -> None:
+    with_copies(store, 220)
+    proxy.requests.clear()
+
+    def look(now_ms: int) -> Locations:
+        return store.metadata_locations(Patience(lambda: now_ms, now_ms))
+
+    first, second, third = look(1_000), look(2_000), look(5_000)
+    assert [(len(each), each.to_be_asked) for each in (first, second, third)] == [(100, 1), (200, 1), (221, 0)]
+    assert [each.asked_ago_ms for each in (first, second, third)] == [0, 1_000, 4_000]
+    assert operations(proxy) == {"GetTables": 3}
+    again = look(9_000)
+    assert (len(again), again.to_be_asked, again.asked_ago_ms) == (221, 0, 7_000)
+    assert len(store.metadata_locations()) == 221
+    assert operations(proxy) == {"GetTables": 3 + 1 + 3}
+
+
+def test_where_topics_are_is_a_request_a_hundred(store: LogStore, glue: GlueServer, proxy: HttpProxy) -> None:
+    client = with_copies(store, 120)
     client.create_table(DatabaseName="keptlog", TableInput={"Name": "foreign", "Parameters": {}})
     proxy.requests.clear()
     assert len(store.metadata_locations()) == 121
