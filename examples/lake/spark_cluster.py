@@ -80,10 +80,13 @@ def spark_cluster(
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(folder / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_CONF_DIR": str(folder / "conf"),
             "PYSPARK_PYTHON": python,
             "PYTHONPATH": ":".join(map(str, python_path)),
         }
+        (folder / "conf").mkdir()
+        # Executors take them too. None lives for so long that compiling well what it does would save what that costs.
+        (folder / "conf" / "java-opts").write_text("-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         port, web_port, *worker_ports = free_ports(2 + workers)
         master = f"spark://127.0.0.1:{port}"
 
