@@ -26,7 +26,7 @@ from keptlog.spark.session import start_session
 from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
-from tests import profiles
+from tests import java_classes, profiles
 from tests.side_by_side import ByGroup, turn_of
 
 MASTER = "local[2,3]"
@@ -37,6 +37,7 @@ os.environ["KEPTLOG_SPARK_MASTER"] = MASTER
 _SPARK_FOLDER = tempfile.TemporaryDirectory(prefix="keptlog-spark-", ignore_cleanup_errors=True)
 # What other Sparks have left on this machine is no business of a test.
 os.environ["SPARK_LOCAL_DIRS"] = _SPARK_FOLDER.name
+os.environ["SPARK_SUBMIT_OPTS"] = java_classes.options()
 
 profiles.register()
 
