@@ -1,7 +1,9 @@
 """Which tests run in one process, if there are several (``pytest -n 2``), and which begin first.
 
     kafka    Kafka's own classes, a broker, and Maven, which fetches both: once for all of them
-    spark    most of those that take the Spark session: a second one costs ten seconds and a gigabyte
+    spark    those that take the Spark session: a second one costs ten seconds and a gigabyte
+    dagster  those that take it for runs of Dagster: as long as all of spark, so that it is worth another session
+    command  those that take it for a command
     cluster  a Spark cluster of its own, and no session of the tests
     shared   a Dagster on PostgreSQL with all of its processes, once
     catalogs those that ask a database and a REST catalog, which are started once for them
@@ -24,24 +26,26 @@ _TOGETHER = {
     "tests/catalogs/test_faults.py": "catalogs",
     "tests/spark/test_cluster.py": "cluster",
     "tests/spark/": "spark",
-    "tests/orchestration/": "spark",
-    "tests/cli/": "spark",
+    "tests/orchestration/": "dagster",
+    "tests/cli/": "command",
     "tests/readers/": "spark",
     "tests/benchmarks/": "spark",
     "tests/scenarios/": "spark",
     "tests/examples/test_demo.py": "spark",
-    "tests/readme/test_pages.py": "spark",
+    "tests/readme/test_pages.py": "command",
     "tests/shared_dagster/": "shared",
     "tests/ingest/test_kafka_logs.py": "spark",
 }
 _FIRST = (
     "kafka",
+    "dagster",
     "spark",
-    "cluster",
-    "shared",
+    "command",
     "lake",
+    "cluster",
     "tests/examples/test_demo_lake.py",
     "tests/e2e/test_dagster_dev.py",
+    "shared",
     "tests/deploy/test_parts.py",
     "tests/model/test_model.py",
     "tests/model/test_readers.py",
