@@ -17,8 +17,9 @@ import pyspark
 from keptlog.spark.session import start_session
 
 ARCHIVE = Path(__file__).parents[1] / "build" / "spark-classes.jsa"
-# Who runs on a cluster or a Connect server compiles as well as Java can, which costs more than a test can save.
-_SHORT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+# On a cluster a driver compiles as well as Java can, which costs more than a test can save.
+# It names no collector, since Java refuses to start with two of them, and a test may name one.
+_SHORT = "-XX:TieredStopAtLevel=1"
 _DEADLINE_SECONDS = 120
 
 
