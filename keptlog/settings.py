@@ -20,14 +20,14 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.no_text import GZIP, why_no_text
 from keptlog.log.properties import parse_properties
+from keptlog.resident import place
 from keptlog.whole_file import warn_of_readers
 
 DEFAULT_HOME = ".keptlog"
 BROKER_FILE = "server.properties"
 SPARK_FILE = "spark.properties"
-SPARK_MASTER = "KEPTLOG_SPARK_MASTER"
+SPARK_MASTER = place.SPARK_MASTER
 _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
-_FILE = "file:"
 _SECRET_OF_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """As Spark itself tells which settings it does not show, by their names or values."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -117,8 +117,8 @@ def spark_settings(home: Path) -> dict[str, str]:
 
 def spark_address_file(environment: Mapping[str, str] = os.environ) -> Path | None:
     """The file that ``KEPTLOG_SPARK_MASTER`` names; null if it is an address, or not set."""
-    master = environment.get(SPARK_MASTER, "")
-    return Path(master.removeprefix(_FILE).removeprefix("//")) if master.startswith(_FILE) else None
+    file = place.address_file(environment)
+    return None if file is None else Path(file)
 
 
 def spark_master(environment: Mapping[str, str] = os.environ) -> str | None:

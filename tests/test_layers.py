@@ -58,10 +58,13 @@ ICEBERG = "Only keptlog.table imports PyIceberg"
 SPARK = "Only keptlog.spark imports PySpark"
 DAGSTER = "Only keptlog.dagster imports Dagster"
 YAML = "Only keptlog.topics_file imports PyYAML"
+RESIDENT = "Who hands a command over imports nothing but Python"
 ASSETS = "Jobs know assets, assets know resources"
 
 WRONG_IMPORTS = [
     ("keptlog/errors.py", "from keptlog.log import record", DOWN),
+    ("keptlog/resident/place.py", "import keptlog.errors", DOWN),
+    ("keptlog/resident/handover.py", "import click", RESIDENT),
     ("keptlog/log/verdict.py", "import pyspark", PURE),
     ("keptlog/log/verdict.py", "import pyspark", SPARK),
     ("keptlog/log/plan.py", "import pyarrow", PURE),

@@ -133,7 +133,7 @@ def cli(context: click.Context, log_level: str) -> None:
 
 
 def run() -> None:
-    """Run the command line in a process of its own."""
+    """Run the command line in a process of its own, or in a resident's fork, which is as good as one."""
     begin_own_process(sys.argv[1:])
     main()
 

@@ -1,0 +1,154 @@
+"""A resident's fork: it becomes the process that its client would have been, and tells it how that ended.
+
+A thread waits for the client's end, and then kills this process: as if the command itself had been killed. The process
+stays until the client has heard how it ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from keptlog.resident.handover import EXIT, GO, LENGTH, PID, STREAMS, is_of_this_user
+
+_REQUEST_SECONDS = 10.0
+_ANOTHER = 1
+"""What a fork ends with that has not begun; nobody looks at it."""
+_STREAMS_FAILED = 120
+"""What Python ends with if the last of the output could not be written."""
+
+
+def carry_out(client: socket.socket, own_likeness: object, run: Callable[[], object]) -> NoReturn:
+    """Do what the client asks for, by ``run``; or end, so that it does it itself."""
+    try:
+        asked = _request(client, own_likeness)
+        _become(asked)
+        client.sendall(f"{PID} {os.getpid()}\n".encode())
+        client.settimeout(None)
+        has_begun = client.recv(len(GO)) == GO
+    except Exception:  # noqa: BLE001  # nothing was done yet, and the client does it
+        os._exit(_ANOTHER)
+    if not has_begun:
+        os._exit(_ANOTHER)
+    has_ended = threading.Event()
+    watch = threading.Thread(target=_end_with, args=(client, has_ended), daemon=True)
+    watch.start()
+    code = _code_of(run)
+    has_ended.set()
+    with contextlib.suppress(OSError):
+        client.sendall(f"{EXIT} {code}\n".encode())
+        watch.join()
+    os._exit(code)
+
+
+def _request(client: socket.socket, own_likeness: object) -> Mapping[str, Any]:
+    """What is asked for; the client's streams are this process's from here on.
+
+    Raises:
+        ValueError: the client is another user's, or would import something else.
+        OSError: it is gone.
+    """
+    client.settimeout(_REQUEST_SECONDS)
+    if not is_of_this_user(client):
+        raise ValueError("another user's")
+    head, streams, _, _ = socket.recv_fds(client, LENGTH.size, len(STREAMS))
+    if len(head) != LENGTH.size or len(streams) != len(STREAMS):
+        raise ValueError("no request")
+    (left,) = LENGTH.unpack(head)
+    parts = []
+    while left:
+        parts.append(client.recv(min(left, 1 << 20)))
+        if not parts[-1]:
+            raise ValueError("half a request")
+        left -= len(parts[-1])
+    asked: dict[str, Any] = json.loads(b"".join(parts))
+    if asked["likeness"] != own_likeness:
+        raise ValueError("not alike")
+    for given, stream in zip(streams, STREAMS, strict=True):
+        os.dup2(given, stream)
+        os.close(given)
+    return asked
+
+
+def _become(asked: Mapping[str, Any]) -> None:
+    """All that the client's process would have had from its beginning.
+
+    Raises:
+        OSError, ValueError: this process can't have it, such as a limit that is higher than its own.
+    """
+    os.setsid()
+    os.chdir(asked["folder"])
+    os.umask(asked["umask"])
+    for name, limits in asked["limits"].items():
+        which = getattr(resource, name)
+        if resource.getrlimit(which) != tuple(limits):
+            resource.setrlimit(which, tuple(limits))
+    if asked["niceness"] != os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, asked["niceness"])
+    if asked["processors"] is not None:
+        os.sched_setaffinity(0, asked["processors"])
+    for number in asked["ignored"]:
+        signal.signal(number, signal.SIG_IGN)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    time.tzset()
+    tempfile.tempdir = None
+    sys.argv = asked["argv"]
+    for number, name in zip(STREAMS, ("stdin", "stdout", "stderr"), strict=True):
+        stream = _opened(number, getattr(sys, name))
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    sys.stderr.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # one of those just made
+
+
+def _opened(number: int, before: io.TextIOWrapper) -> io.TextIOWrapper:
+    """A standard stream as Python makes it: what the one before had found out was true of another file."""
+    stream = open(  # noqa: SIM115  # it stays open
+        number, "w" if number else "r", encoding=before.encoding, errors=before.errors, newline="\n", closefd=False
+    )
+    stream.reconfigure(write_through=before.write_through)
+    stream.buffer.raw.name = before.name  # type: ignore[attr-defined]  # "<stdin>", as in messages
+    return stream
+
+
+def _end_with(client: socket.socket, has_ended: threading.Event) -> None:
+    """Wait until the client is gone, or content."""
+    with contextlib.suppress(OSError):
+        client.recv(1)
+    if not has_ended.is_set():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _code_of(run: Callable[[], object]) -> int:
+    """Run it as a process does from its first line to its end."""
+    code = 0
+    try:
+        run()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)  # noqa: T201
+    except BaseException:  # noqa: BLE001  # as Python tells what nobody has caught
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # as Python does, and multiprocessing
+    atexit._run_exitfuncs()  # noqa: SLF001
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = code or _STREAMS_FAILED
+    return code & 0xFF

@@ -1,0 +1,121 @@
+"""The resident: waits for clients, forks for each, and does nothing else.
+
+So it has one thread, no connection and no open file, and nothing that a fork must not take along. Where a library has
+started a thread all the same, it forks nothing, and its clients do their commands themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+from keptlog.resident.command import carry_out
+from keptlog.resident.handover import SIGNAL
+
+_ALL_BUT_ITS_USERS = 0o177
+_WAITING = 64
+_HANDLED = (signal.SIGCHLD, signal.SIGTERM)
+"""Signals of its own, which a fork is not to take for its own."""
+
+
+def serve(path: str, own_likeness: list[object], run: Callable[[], object], keeper: int) -> None:
+    """Carry out by ``run`` what clients at this socket ask for, until the file ``keeper`` is at its end.
+
+    It ends also of a SIGTERM. Commands that have begun go on.
+
+    Raises:
+        OSError: the socket can't be made.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        _bind(listening, path)
+        own = os.stat(path).st_ino  # noqa: PTH116
+        try:
+            _serve(listening, json.loads(json.dumps(own_likeness)), run, keeper)
+        finally:
+            # Another one may have taken its place.
+            with contextlib.suppress(OSError):
+                if os.stat(path).st_ino == own:  # noqa: PTH116
+                    os.unlink(path)  # noqa: PTH108
+
+
+def thread_count() -> int:
+    """Of this process, those of libraries too."""
+    try:
+        return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+    except OSError:
+        return threading.active_count()
+
+
+def _bind(listening: socket.socket, path: str) -> None:
+    """Under another name first: a socket that is found is one that answers, and nobody else's from its first moment."""
+    new = f"{path}.{os.getpid()}"
+    before = os.umask(_ALL_BUT_ITS_USERS)
+    try:
+        listening.bind(new)
+    finally:
+        os.umask(before)
+    listening.listen(_WAITING)
+    os.replace(new, path)  # noqa: PTH105
+
+
+def _serve(listening: socket.socket, own_likeness: object, run: Callable[[], object], keeper: int) -> None:
+    clients: dict[int, socket.socket] = {}
+
+    def reap(_number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                _tell(clients.pop(ended[0], None), ended[1])
+
+    gc.collect()
+    gc.freeze()  # what was imported stays in the pages that all forks share
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGCHLD, reap)
+    while True:
+        ready, _, _ = select.select([listening.fileno(), keeper], [], [])
+        if keeper in ready:
+            return
+        client, _ = listening.accept()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+        pid = os.fork() if thread_count() == 1 else None
+        if pid == 0:
+            for each in (listening, *clients.values()):
+                each.close()
+            _as_in_a_new_process()
+            carry_out(client, own_likeness, run)
+        if pid:
+            clients[pid] = client
+        else:
+            client.close()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit()
+
+
+def _as_in_a_new_process() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in _HANDLED:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+
+
+def _tell(client: socket.socket | None, status: int) -> None:
+    """How a command was ended that could not say so itself."""
+    if client is None:
+        return
+    with client:
+        if os.WIFSIGNALED(status):
+            with contextlib.suppress(OSError):
+                client.sendall(f"{SIGNAL} {os.WTERMSIG(status)}\n".encode())

@@ -1,0 +1,119 @@
+"""How commands end that a resident carries out: by signals, with their client, and without the resident."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from keptlog.resident.place import socket_beside
+from tests.processes import Started, left
+from tests.resident.conftest import REFUSED, Resident, client, running
+
+_RECORD = '{"key": "bob", "value": "2"}\n'
+
+
+@contextmanager
+def appending(
+    resident: Resident, home: Path, begin: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[str], Started]]:
+    """A client of a command that waits for its input, and the command's process."""
+    with subprocess.Popen(
+        [*(begin or client()), "append", "users", "--file", "-"],
+        cwd=home,
+        env={**resident.variables, "KEPTLOG_HOME": "home"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process, resident.waiting_command()
+        finally:
+            process.kill()
+
+
+def test_ctrl_c_ends_the_command_as_it_ends_one_of_its_own(resident: Resident, home: Path) -> None:
+    with appending(resident, home) as (process, command):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, "")
+        assert err.strip().startswith("keptlog: stopped; nothing is lost")
+        assert len(err.strip().splitlines()) == 1
+    assert not left({command})
+
+
+def test_a_client_that_is_asked_to_end_ends_by_that_signal(resident: Resident, home: Path) -> None:
+    with appending(resident, home) as (process, command):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM
+    assert not left({command})
+
+
+def test_a_command_that_is_killed_looks_so(resident: Resident, home: Path) -> None:
+    with appending(resident, home) as (process, command):
+        os.kill(command.pid, signal.SIGKILL)
+        assert process.wait(60) == -signal.SIGKILL
+
+
+def test_a_client_that_is_killed_leaves_no_command(resident: Resident, home: Path) -> None:
+    with appending(resident, home) as (process, command):
+        process.kill()
+        process.wait()
+        assert not left({command})
+
+
+def test_a_stopped_client_stops_its_command_until_it_goes_on(resident: Resident, home: Path) -> None:
+    with appending(resident, home) as (process, command):
+        process.send_signal(signal.SIGTSTP)
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        assert Path(f"/proc/{command.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate(_RECORD, timeout=60)
+        assert (process.returncode, "appended 1 record" in out) == (0, True)
+
+
+@pytest.fixture
+def own_resident(tmp_path: Path) -> Iterator[Resident]:
+    with running(tmp_path / "address") as found:
+        yield found
+
+
+def test_a_killed_resident_leaves_its_commands_and_a_socket_that_costs_nothing(
+    own_resident: Resident, home: Path
+) -> None:
+    with appending(own_resident, home) as (process, command):
+        os.kill(own_resident.pid, signal.SIGKILL)
+        out, err = process.communicate(_RECORD, timeout=60)
+        assert (process.returncode, err) == (0, "")
+        assert "offsets 1..1" in out
+    assert not left({command})
+    path = socket_beside(str(own_resident.address))
+    assert Path(path).is_socket()
+    environment = {**own_resident.variables, "KEPTLOG_HOME": "home"}
+    for begin, code in ((client(), REFUSED), ([sys.executable, "-m", "keptlog"], 0)):
+        done = subprocess.run(
+            [*begin, "read", "users"], cwd=home, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (code, "")
+    with running(own_resident.address) as next_one:
+        again = subprocess.run(client("read", "users"), cwd=home, env=environment, capture_output=True, check=False)
+        assert again.returncode == 0
+        assert next_one.pid != own_resident.pid
+
+
+def test_a_resident_that_ends_takes_its_socket_along_and_lets_commands_finish(tmp_path: Path, home: Path) -> None:
+    with running(tmp_path / "address") as found:
+        appended = appending(found, home)
+        process, _ = appended.__enter__()
+    assert not Path(socket_beside(str(found.address))).exists()
+    out, _ = process.communicate(_RECORD, timeout=60)
+    assert (process.returncode, "appended 1 record" in out) == (0, True)
+    appended.__exit__(None, None, None)

@@ -1,0 +1,103 @@
+"""What a resident does not do, so that its client does it itself; and what a fork of it takes along."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keptlog import resident as package
+from keptlog.resident.place import socket_beside
+from tests.resident.conftest import REFUSED, Resident, client
+
+
+def code_of(resident: Resident, *words: str, **variables: str) -> int:
+    environment = {**resident.variables, "KEPTLOG_HOME": "nowhere", **variables}
+    done = subprocess.run(client(*words), env=environment, capture_output=True, check=False)
+    return done.returncode
+
+
+def test_a_resident_has_one_thread_and_no_connection(resident: Resident) -> None:
+    assert code_of(resident, "--version") == 0
+    assert os.listdir(f"/proc/{resident.pid}/task") == [str(resident.pid)]  # noqa: PTH208
+    opened = {os.readlink(each) for each in Path(f"/proc/{resident.pid}/fd").iterdir() if int(each.name) > 2}  # noqa: PTH115
+    assert len(opened) == 1
+    assert opened.pop().startswith("socket:")
+
+
+def test_only_its_user_reaches_it(resident: Resident) -> None:
+    path = Path(socket_beside(str(resident.address)))
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o660)
+    try:
+        assert code_of(resident, "--version") == REFUSED
+    finally:
+        path.chmod(0o600)
+    assert code_of(resident, "--version") == 0
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PYTHONHASHSEED": "7"},
+        {"PYICEBERG_CATALOG__KEPTLOG__URI": "sqlite://"},
+        {"KEPTLOG_SPARK_MASTER": "local[*]"},
+        {"KEPTLOG_SPARK_MASTER": "file:/nowhere/address"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
+)
+def test_who_would_import_something_else_does_it_himself(resident: Resident, variables: dict[str, str]) -> None:
+    assert code_of(resident, "--version", **variables) == REFUSED
+
+
+@pytest.mark.parametrize("words", [["spark-server"], ["metrics", "serve"], ["append", "users", "--file", "/dev/fd/63"]])
+def test_what_lasts_or_needs_other_files_of_its_client_is_not_handed_over(resident: Resident, words: list[str]) -> None:
+    assert code_of(resident, *words) == REFUSED
+
+
+def test_who_has_closed_a_stream_does_it_himself(resident: Resident) -> None:
+    shell = ["sh", "-c", '"$@" <&-', "sh", *client("--version")]
+    assert subprocess.run(shell, env=resident.variables, capture_output=True, check=False).returncode == REFUSED
+
+
+def likeness_of(folder: Path) -> str:
+    """Of a process that imports keptlog from this folder."""
+    program = "import keptlog.resident.likeness as own; print(own.__file__, own.likeness())"
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(str(folder))
+    return done.stdout
+
+
+def test_a_changed_file_makes_another_likeness(tmp_path: Path) -> None:
+    source = Path(package.__file__).parent
+    shutil.copytree(source, tmp_path / "keptlog" / "resident")
+    shutil.copy(source.parent / "__init__.py", tmp_path / "keptlog")
+    told = likeness_of(tmp_path)
+    assert likeness_of(tmp_path) == told
+    module = tmp_path / "keptlog" / "resident" / "place.py"
+    text, status = module.read_text(), module.stat()
+    module.write_text(text.replace("_OF_OTHERS", "_OF_OTHER5"))
+    assert likeness_of(tmp_path) != told
+    module.write_text(text)
+    os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert likeness_of(tmp_path) == told
+    (tmp_path / "keptlog" / "new.py").write_text("")
+    assert likeness_of(tmp_path) != told
+
+
+def test_a_client_imports_next_to_nothing() -> None:
+    program = (
+        "import sys\nfrom keptlog.resident.handover import hand_over\nassert hand_over(['keptlog', 'status']) is None\n"
+        "print(*(name for name in ('click', 'pathlib', 'typing', 'logging') if name in sys.modules))"
+    )
+    environment = {**os.environ, "KEPTLOG_SPARK_MASTER": "file:/nowhere"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "click" not in done.stdout
