@@ -48,6 +48,8 @@ def resident_beside(address_file: Path) -> Iterator[None]:
 def import_all() -> None:
     """All that a command may import; what needs an extra that is not installed is left out."""
     os.environ.update(_NO_THREADS)
+    # As keptlog.spark.connect does: what gRPC has to say of a handshake is in the error.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     for name in (*_modules(keptlog), *_WHEN_NEEDED):
         _imported(name)
 

@@ -17,8 +17,11 @@ import pytest
 
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
+from keptlog.resident.place import is_own_socket, socket_beside
+from tests.resident.conftest import client
 
 _EXPORT = re.compile(r"export (\w+)='(.*)'\n")
+_IN_TIME_SECONDS = 60
 _RECORDS = [NewRecord(b"key-%d" % (number % 3), b"", number) for number in range(10)]
 
 
@@ -85,6 +88,24 @@ def test_the_commands_of_other_processes_clean_on_it_and_share_its_workers(serve
         [log] = open_home(tmp_path, {}).store.logs("users")
         assert log.checkpoint == rounds * len(_RECORDS)
     assert server.worker_daemons() == daemons
+
+
+def test_a_resident_beside_it_carries_out_what_uses_its_file(server: Server, tmp_path: Path) -> None:
+    address = Path(server.exported["KEPTLOG_SPARK_MASTER"].removeprefix("file:"))
+    deadline = time.monotonic() + _IN_TIME_SECONDS
+    while not is_own_socket(socket_beside(str(address))):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    store = open_home(tmp_path, {}).store
+    store.create_topic("users", 1, {"cleanup.policy": "compact"})
+    store.append("users", _RECORDS, new_id(), now_ms=0)
+    environment = {**os.environ, **server.exported, "KEPTLOG_HOME": str(tmp_path)}
+    done = subprocess.run(
+        client("clean", "users", "--quiet"), capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    [log] = open_home(tmp_path, {}).store.logs("users")
+    assert log.checkpoint == len(_RECORDS)
 
 
 def test_who_does_not_know_the_token_is_refused(server: Server, tmp_path: Path) -> None:
