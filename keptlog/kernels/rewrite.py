@@ -125,7 +125,7 @@ def _must_change(step: CleanStep, segment: Segment) -> bool:
 def _divided(opened: SegmentFile, judged: Judgement, segment: int) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """Of each row group what survives, and the tombstones that leave watermarks; not read if it has neither.
 
-    Survivors are of ``VIEWED_SCHEMA``, tombstones of ``SCHEMA``, or null where the segment has none.
+    Survivors are of ``VIEWED_SCHEMA``, tombstones of ``SCHEMA`` but for ``value``, or null where the segment has none.
 
     Masks have one element a record of the segment, so each row group has the slice that begins where those before it
     end.
@@ -140,13 +140,16 @@ def _divided(opened: SegmentFile, judged: Judgement, segment: int) -> Iterator[t
         if surviving or (leaving is not None and pc.any(leaving, min_count=0).as_py()):
             table = _records(opened, index, read[index] if read else _NOTHING_READ)
             survivors = with_views(table) if surviving == rows else kept(table, mask, surviving)
-            yield survivors, table.filter(leaving) if leaving is not None else None
+            yield survivors, table.drop_columns("value").filter(leaving) if leaving is not None else None
 
 
 def _records(opened: SegmentFile, row_group: int, read: pa.Table) -> pa.Table:
-    """The records of a row group, of ``SCHEMA``; ``read`` has those columns of them that were read before, or none."""
+    """The records of a row group, of ``SCHEMA`` or ``VIEWED_SCHEMA``.
+
+    ``read`` has those columns of them that were read before, or none.
+    """
     missing = [name for name in SCHEMA.names if name not in read.column_names]
-    table = opened.read(row_group, missing)
+    table = opened.read_for_rewrite(row_group, missing)
     for name in read.column_names:
         table = table.append_column(SCHEMA.field(name), read[name])
     return table.select(SCHEMA.names)

@@ -49,7 +49,7 @@ def write_watermarks(files: Files, step: CleanStep, watermarks: pa.Table, path: 
 
 
 def watermarks_of(tombstones: pa.Table, step: CleanStep) -> pa.Table:
-    """What tombstones (``SCHEMA``, stamped) leave that a pass removes by their horizon, of ``WATERMARKS_SCHEMA``.
+    """What tombstones (``SCHEMA``, stamped; ``value`` may lack) leave that go by their horizon: ``WATERMARKS_SCHEMA``.
 
     Those without a version or without a key leave nothing.
     """

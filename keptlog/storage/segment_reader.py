@@ -9,8 +9,9 @@ so is ``LogCorrupt``, with the file's name. A segment of before format 1.1 has n
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,9 +21,12 @@ from keptlog.log.segment import Segment
 from keptlog.storage.checksums import checksums_text, footer_bytes, pages_checksum
 from keptlog.storage.damage import PIECE_BYTES, damaged, decoded
 from keptlog.storage.files import Files
+from keptlog.storage.value_views import VIEWED_SCHEMA
 
 _TAIL_BYTES = 64 * 2**10
 """What is read of a file's end at once; in it is the footer of up to sixty row groups."""
+VIEWED_FILE_BYTES = 2**20
+"""Of a file that is at least so large values are read as views; a small one is not worth a second reader."""
 
 
 class SegmentFile:
@@ -49,9 +53,31 @@ class SegmentFile:
 
     def read(self, row_group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """A row group, of ``SCHEMA``, with the given columns or all, in the file's order."""
+        return self._read(lambda: self._parquet, row_group, columns)
 
+    def read_for_rewrite(self, row_group: int, columns: Sequence[str]) -> pa.Table:
+        """A row group as ``read`` gives it, but of a large file ``value`` comes last, and as views.
+
+        From a store all columns are one request, so there they are read together.
+        """
+        is_worth_it = _is_at_hand(self._source) and self._source.size() >= VIEWED_FILE_BYTES
+        if "value" not in columns or not is_worth_it:
+            return self.read(row_group, columns)
+        table = self.read(row_group, [name for name in columns if name != "value"])
+        values = self._read(lambda: self._views, row_group, ["value"])["value"]
+        # Another program's file may say by itself as what its values are to be read.
+        return table.append_column(VIEWED_SCHEMA.field("value"), values.cast(pa.binary_view()))
+
+    @cached_property
+    def _views(self) -> pq.ParquetFile:
+        """The same file with values left in the pieces that they are decoded into, in place of one array that grows."""
+        kind = pa.binary_view()
+        metadata = self._parquet.metadata
+        return pq.ParquetFile(self._source, metadata=metadata, binary_type=kind, page_checksum_verification=True)
+
+    def _read(self, parquet: Callable[[], pq.ParquetFile], row_group: int, columns: Sequence[str] | None) -> pa.Table:
         def decode() -> pa.Table:
-            return self._parquet.read_row_group(row_group, columns=columns, use_threads=False)
+            return parquet().read_row_group(row_group, columns=columns, use_threads=False)
 
         table = decoded(self._source, self._path, decode)
         missing = set(columns or ()) - set(table.column_names)
@@ -149,10 +175,15 @@ def _opened(source: pa.NativeFile, footer: bytes) -> pq.ParquetFile:
     # Requests to an object store are worth sending at once and ahead; from a local disk, or from memory, that costs a
     # tenth. The footer is there already: another request for it is worth saving, but to hand it on costs more than to
     # read it here.
-    if isinstance(source, pa.OSFile | pa.BufferReader):
+    if _is_at_hand(source):
         return pq.ParquetFile(source, page_checksum_verification=True)
     metadata = pq.read_metadata(pa.BufferReader(footer))
     return pq.ParquetFile(source, metadata=metadata, pre_buffer=True, page_checksum_verification=True)
+
+
+def _is_at_hand(source: pa.NativeFile) -> bool:
+    """Whether to read from it is no request to a store."""
+    return isinstance(source, pa.OSFile | pa.BufferReader)
 
 
 def _footer(source: pa.NativeFile) -> bytes:

@@ -32,20 +32,29 @@ def with_views(table: pa.Table) -> pa.Table:
 
 
 def kept(table: pa.Table, mask: pa.ChunkedArray, count: int) -> pa.Table:
-    """The ``count`` records of a table of ``SCHEMA`` for which ``mask`` is true, as records of ``VIEWED_SCHEMA``.
+    """The ``count`` records of a table of ``SCHEMA``, or of ``VIEWED_SCHEMA``, for which ``mask`` is true.
 
-    ``mask`` is bool without nulls, one element a record. Values of one chunk are viewed where at least half are kept.
+    ``mask`` is bool without nulls, one element a record. What comes back is of ``VIEWED_SCHEMA``, and values are viewed
+    where they are if at least half are kept.
     """
-    if count * 2 < table.num_rows or table[_COLUMN].num_chunks != 1:
-        return with_views(table.filter(mask))
-    # Views name a place in the buffers ``data`` of this one chunk: those of another chunk would name other places.
+    if table[_COLUMN].num_chunks != 1:
+        # Views name a place in the buffers of their own chunk: those of another chunk would name other places.
+        return with_views(with_values(table).filter(mask))
     chunk = table[_COLUMN].chunk(0).cast(pa.binary_view())
     validity, views, *data = chunk.buffers()
     # Buffers begin where their array would without an offset, so the offset goes along with them.
     views_as_bytes = pa.Array.from_buffers(pa.binary(_VIEW_BYTES), len(chunk), [validity, views], offset=chunk.offset)
     filtered = table.set_column(_COLUMN, "value", views_as_bytes).filter(mask)
     chunks = [_as_views(chunk, data) for chunk in filtered[_COLUMN].chunks]
-    return filtered.set_column(_COLUMN, VIEWED_SCHEMA.field(_COLUMN), pa.chunked_array(chunks, pa.binary_view()))
+    viewed = filtered.set_column(_COLUMN, VIEWED_SCHEMA.field(_COLUMN), pa.chunked_array(chunks, pa.binary_view()))
+    return viewed if count * 2 >= table.num_rows else with_views(with_values(viewed))
+
+
+def with_values(table: pa.Table) -> pa.Table:
+    """Records of ``VIEWED_SCHEMA``, or of ``SCHEMA``, as records of ``SCHEMA``: what was viewed is copied."""
+    if table.schema.field(_COLUMN).type == pa.binary():
+        return table
+    return table.set_column(_COLUMN, SCHEMA.field(_COLUMN), table[_COLUMN].cast(pa.binary()))
 
 
 def bytes_of(table: pa.Table) -> int:

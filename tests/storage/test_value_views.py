@@ -47,6 +47,16 @@ def test_values_may_come_in_several_chunks() -> None:
     assert kept_of(table, [True, False, True, True])["value"].to_pylist() == [LONG, None, LONG + b"d"]
 
 
+@pytest.mark.parametrize("keep", [[True, False, True, True], [False, True, False, False]])
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_values_that_were_read_as_views_are_kept_as_well(keep: list[bool], chunks: int) -> None:
+    pieces = [with_views(table_of([LONG, b"b", None, LONG + b"d"])) for _ in range(chunks)]
+    left = kept_of(pa.concat_tables(pieces), keep * chunks)
+    expected = [value for value, stays in zip([LONG, b"b", None, LONG + b"d"], keep, strict=True) if stays]
+    assert left.schema.equals(VIEWED_SCHEMA)
+    assert left["value"].to_pylist() == expected * chunks
+
+
 def test_what_is_kept_of_most_records_refers_to_the_buffer_that_was_read() -> None:
     table = table_of([LONG] * 10)
     read = table["value"].chunk(0).buffers()[2].address
