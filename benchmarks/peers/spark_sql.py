@@ -45,7 +45,7 @@ _OFFSET = ["partition", "offset"]
 def open_peer(setup: Setup) -> SparkSql:
     master = f"local[{setup.cores}]"
     options = session_settings(master).get("spark.driver.defaultJavaOptions", "")
-    options = options.replace("-XX:+UseSerialGC", "-XX:+UseParallelGC").replace("-XX:TieredStopAtLevel=1", "")
+    options = options.replace("-XX:+UseSerialGC", "-XX:+UseParallelGC").replace("-XX:TieredStopAtLevel=1 -Xms64m", "")
     session = start_session(master, _HEAP | {"spark.driver.defaultJavaOptions": options})
     return SparkSql(session.newSession(), setup.cores)
 
