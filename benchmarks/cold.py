@@ -7,7 +7,7 @@
 | part    | what is measured |
 |---------|------------------|
 | clean   | `keptlog clean` of a topic of 1,000 records, as a process that starts its own Spark |
-| warm    | the same through `keptlog spark-server` |
+| warm    | the same through `keptlog spark-server` and its resident, and commands that start no Spark by the resident |
 | steps   | the same clean in one process, step by step |
 | others  | commands that start no Spark, after an append |
 
@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,14 @@ from benchmarks.cold_text import BESIDE, HERE, cold_as_text
 from benchmarks.machine import described
 from benchmarks.report import FULL_ROUNDS, keep
 from examples.lake.server_process import free_ports
+from keptlog.resident.place import socket_beside
 
 _BECOME_SUBREAPER = 36
 _RECORDS, _KEYS = 1_000, 500
 _THREE_DAYS_MS = 3 * 86_400_000
 _TOPIC = ("--config", "cleanup.policy=compact", "--config", "max.compaction.lag.ms=86400000", "--config")
 OTHERS = ("status", "plan", "topic list", "topic describe users", "explain users-0", "read users", "verify users")
+HANDED = ("status", "explain users-0", "history users", "read users", "verify users")
 _STEPS = """
 import time
 from functools import partial
@@ -110,12 +112,12 @@ def _timed(
 ) -> tuple[float, float, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("KEPTLOG_")}
     environment = {**own, "PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home), **(more or {})}
-    cpu, begin = _ended_cpu_seconds(), time.perf_counter()
+    cpu, begin = _ended_cpu_seconds() + _handed_cpu_seconds(), time.perf_counter()
     done = subprocess.run(command, env=environment, cwd=home.parent, check=False, capture_output=True, text=True)
     wall = time.perf_counter() - begin
     if done.returncode:
         raise SystemExit(f"{' '.join(command[:4])} … failed in {checkout.folder}: {done.stderr}")
-    return wall, _ended_cpu_seconds() - cpu, done.stdout
+    return wall, _ended_cpu_seconds() + _handed_cpu_seconds() - cpu, done.stdout
 
 
 def _ended_cpu_seconds() -> float:
@@ -131,7 +133,23 @@ def _ended_cpu_seconds() -> float:
     return times.children_user + times.children_system
 
 
+def _handed_cpu_seconds() -> float:
+    """Of what residents have carried out; the last one may not have been taken in by them yet."""
+    if not _servers:
+        return 0.0
+    time.sleep(_REAPED_SECONDS)
+    ticks = 0
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) in _servers and b"keptlog.cli.resident" in (folder / "cmdline").read_bytes():
+                    ticks += int(fields[13]) + int(fields[14])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 _servers: list[int] = []
+_REAPED_SECONDS = 0.2
 
 
 def make_home(checkout: Checkout, home: Path, file: Path) -> None:
@@ -152,7 +170,8 @@ def server(checkout: Checkout, home: Path) -> Iterator[dict[str, str]]:
     with subprocess.Popen(command, env=environment, cwd=home.parent, stdout=subprocess.DEVNULL) as process:
         _servers.append(process.pid)
         try:
-            while not address.exists():
+            has_resident = (checkout.folder / "keptlog" / "resident").is_dir()
+            while not address.exists() or (has_resident and not Path(socket_beside(str(address))).is_socket()):
                 time.sleep(0.2)
                 if process.poll() is not None:
                     raise SystemExit("the server did not start")
@@ -192,6 +211,8 @@ def _warm(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
         run(checkout, home, ["clean", "users"], there)
         run(checkout, home, ["append", "users", "--file", str(file)])
         rows.add(checkout.name, "clean, warm", *run(checkout, home, ["clean", "users"], there))
+        for words in HANDED:
+            rows.add(checkout.name, f"{words}, beside a warm Spark", *run(checkout, home, words.split(), there))
 
 
 def _steps(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
