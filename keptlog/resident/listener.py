@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import NoReturn
 
@@ -81,23 +81,45 @@ def _serve(listening: socket.socket, own_likeness: object, run: Callable[[], obj
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGCHLD, reap)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
     while True:
-        ready, _, _ = select.select([listening.fileno(), keeper], [], [])
-        if keeper in ready:
+        events = _next(listening, keeper, clients)
+        if keeper in events:
             return
-        client, _ = listening.accept()
+        _kill_left(clients, events)
+        if listening.fileno() in events:
+            client, _ = listening.accept()
+            pid = os.fork() if thread_count() == 1 else None
+            if pid == 0:
+                for each in (listening, *clients.values()):
+                    each.close()
+                _as_in_a_new_process()
+                carry_out(client, own_likeness, run)
+            if pid:
+                clients[pid] = client
+            else:
+                client.close()
+
+
+def _next(listening: socket.socket, keeper: int, clients: Mapping[int, socket.socket]) -> dict[int, int]:
+    """Wait for something to do: file descriptors, and what poll says of each. Signals are heard here alone."""
+    waiting = select.poll()
+    for each in (listening.fileno(), keeper):
+        waiting.register(each, select.POLLIN)
+    for client in clients.values():
+        waiting.register(client, 0)  # that its other end is gone is told all the same
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+    try:
+        return dict(waiting.poll())
+    finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
-        pid = os.fork() if thread_count() == 1 else None
-        if pid == 0:
-            for each in (listening, *clients.values()):
-                each.close()
-            _as_in_a_new_process()
-            carry_out(client, own_likeness, run)
-        if pid:
-            clients[pid] = client
-        else:
-            client.close()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+
+
+def _kill_left(clients: Mapping[int, socket.socket], events: Mapping[int, int]) -> None:
+    """Kill the commands whose clients are gone. They would do so themselves, but one that Ctrl-Z has stopped can't."""
+    for pid, client in clients.items():
+        if events.get(client.fileno(), 0) & select.POLLHUP:
+            os.kill(pid, signal.SIGKILL)
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:

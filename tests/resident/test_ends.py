@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,10 +75,33 @@ def test_a_stopped_client_stops_its_command_until_it_goes_on(resident: Resident,
         process.send_signal(signal.SIGTSTP)
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
-        assert Path(f"/proc/{command.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        assert _is_stopped(command)
         process.send_signal(signal.SIGCONT)
         out, _ = process.communicate(_RECORD, timeout=60)
         assert (process.returncode, "appended 1 record" in out) == (0, True)
+
+
+def _is_stopped(command: Started) -> bool:
+    """Whether each of its threads is, which takes a moment after the signal."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        states = [
+            each.read_text().rpartition(")")[2].split()[0] for each in Path(f"/proc/{command.pid}/task").glob("*/stat")
+        ]
+        if set(states) == {"T"}:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_client_that_is_killed_while_it_is_stopped_leaves_no_command(resident: Resident, home: Path) -> None:
+    with appending(resident, home) as (process, command):
+        process.send_signal(signal.SIGTSTP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        assert _is_stopped(command)
+        process.kill()
+        process.wait()
+        assert not left({command})
 
 
 @pytest.fixture
