@@ -43,6 +43,7 @@ def appending(
 def test_ctrl_c_ends_the_command_as_it_ends_one_of_its_own(resident: Resident, home: Path) -> None:
     with appending(resident, home) as (process, command):
         process.send_signal(signal.SIGINT)
+        process.wait(60)  # its input ends after it, and not before it has heard of the signal
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (130, "")
         assert err.strip().startswith("keptlog: stopped; nothing is lost")
