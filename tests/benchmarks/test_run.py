@@ -33,4 +33,4 @@ def test_results_keep_the_latest_of_every_case(peers: Peers, tmp_path: Path) -> 
     assert page.index("## W7:") < page.index("## W10:")
     assert page.count("## W7:") == 1
     assert "1,234 records" in page
-    assert "| keptlog_timestamp / by offset | <= 1.3 |" in page
+    assert "| keptlog_timestamp / by offset | <= 1.2 |" in page
