@@ -72,12 +72,14 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
         raise InvalidConfig(f"{TOKEN} is empty, so that anybody could run code here: give it a long text, or unset it")
     remote = remote_of(port, str(session_id or uuid.uuid4()))
     with ExitStack() as beside:
+        if address_file:
+            address_file.parent.mkdir(parents=True, exist_ok=True)
+            # It takes its time for imports while Spark takes its own: who reads the file finds both.
+            beside.enter_context(resident_beside(address_file))
         for starts in itertools.count(1):
             with connect_server(port, token, time.sleep, settings) as process:
                 _warm(remote)
                 if starts == 1 and address_file:
-                    address_file.parent.mkdir(parents=True, exist_ok=True)
-                    beside.enter_context(resident_beside(address_file))
                     replace_file(address_file, f"{remote};token={token}\n".encode(), _OWNER_ALONE)
                     click.echo(f"export KEPTLOG_SPARK_MASTER='file:{address_file.absolute()}'")
                 elif starts == 1:
