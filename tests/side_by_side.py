@@ -5,7 +5,7 @@
     dagster  those that take it for runs of Dagster: as long as all of spark, so that it is worth another session
     command  those that take it for a command
     cluster  a Spark cluster of its own, and no session of the tests
-    shared   a Dagster on PostgreSQL with all of its processes, once
+    daemons  Dagster with all of its processes: several at a time would take minutes over what waits for seconds
     catalogs those that ask a database and a REST catalog, which are started once for them
     lake     the servers of a lake, once for all of them
     FILE     all others: what a file sets up, it sets up once
@@ -33,20 +33,20 @@ _TOGETHER = {
     "tests/scenarios/": "spark",
     "tests/examples/test_demo.py": "spark",
     "tests/readme/test_pages.py": "command",
-    "tests/shared_dagster/": "shared",
+    "tests/shared_dagster/": "daemons",
+    "tests/e2e/": "daemons",
+    "tests/deploy/": "daemons",
     "tests/ingest/test_kafka_logs.py": "spark",
 }
 _FIRST = (
     "kafka",
+    "daemons",
     "dagster",
     "spark",
     "command",
     "lake",
     "cluster",
     "tests/examples/test_demo_lake.py",
-    "tests/e2e/test_dagster_dev.py",
-    "shared",
-    "tests/deploy/test_parts.py",
     "tests/model/test_model.py",
     "tests/model/test_readers.py",
     "tests/model/test_requests.py",

@@ -26,8 +26,14 @@ def test_the_tests_of_a_file_stay_in_one_process_and_those_of_two_go_to_two() ->
     assert len({process for process, _ in ran}) == len(ran) == 2, done.stdout
 
 
-@pytest.mark.parametrize(("one", "other"), [("kafka/test_fuzz.py", "broker/test_ingest.py")])
-def test_what_shares_kafka_is_one_group(one: str, other: str) -> None:
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("kafka/test_fuzz.py", "broker/test_ingest.py", id="kafka"),
+        pytest.param("e2e/test_dagster_dev.py", "deploy/test_parts.py", id="daemons"),
+    ],
+)
+def test_what_is_too_much_beside_itself_is_one_group(one: str, other: str) -> None:
     assert group_of(f"tests/{one}::test_it") == group_of(f"tests/{other}::test_it[1]")
 
 
