@@ -1,5 +1,7 @@
 """Results as text: one line of JSON, a table, and ``RESULTS.md`` with the latest of all that is measured.
 
+    python -m benchmarks.report     writes RESULTS.md anew, without measuring
+
 A run with other than a case's own number of records, or fewer than five rounds, or without all contenders, is shown and
 not kept.
 """
@@ -20,6 +22,7 @@ from benchmarks.figures import KEPTLOG, Figures
 from benchmarks.growth_text import growth_as_text
 from benchmarks.machine import as_facts
 from benchmarks.markdown import met_or_not, table_row
+from benchmarks.reasons import reasons
 
 FULL_ROUNDS = 5
 _FOLDER = Path(__file__).parent
@@ -137,6 +140,8 @@ def as_text(result: Mapping[str, Any]) -> str:
         if goal["value"] is not None:
             measured = f"{goal['value']:.2f} | {met_or_not(is_met=goal['met'])}"
         lines.append(f"| {goal['text']} | {goal['bound']} | {measured} |")
+    if why := list(reasons(result["case"], result["goals"])):
+        lines += ["", "What bounds those that are not met, and what was tried:", "", *why]
     for name, reason in result["absent"].items():
         lines += ["", f"{name}: {reason.strip().splitlines()[-1]}"]
     return "\n".join(lines) + "\n"
@@ -147,6 +152,12 @@ def keep(result: Mapping[str, Any], folder: Path = _FOLDER) -> None:
     kept = folder / _KEPT.name
     kept.mkdir(exist_ok=True)
     (kept / f"{result['case']}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    show(folder)
+
+
+def show(folder: Path = _FOLDER) -> None:
+    """Write ``RESULTS.md`` anew from the results that are kept."""
+    kept = folder / _KEPT.name
     found = sorted(kept.glob("W*.json"), key=lambda path: int(path.stem[1:]))
     results = [json.loads(path.read_text(encoding="utf-8")) for path in found]
     sections = [as_text(each) for each in results]
@@ -172,3 +183,7 @@ def _row(result: Mapping[str, Any], name: str) -> str:
 
 def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
     return {name: round(number, 3) for name, number in numbers.items()}
+
+
+if __name__ == "__main__":
+    show()

@@ -41,9 +41,9 @@ _LOCAL: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # The JVM only hands out tasks: the serial collector keeps its heap small, and compiling it well costs more than it
-    # saves (5 s of CPU at the first clean). It begins with a heap of 64 MB. Else that is a share of all memory,
-    # and new objects fill it before anything is collected: 80 MB more, at the same CPU, if loading classes starts no
-    # collection. setLogLevel would come too late for most of what is logged. Whoever gives
+    # saves (5 s of CPU at the first clean). It begins with a heap of 64 MB: by default that is a share of the machine's
+    # memory, and new objects fill it before anything is collected, which takes 80 MB more. Loading classes is to start
+    # no collection. setLogLevel would come too late for most of what is logged. Whoever gives
     # spark.driver.extraJavaOptions adds to these.
     "spark.driver.defaultJavaOptions": (
         "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms64m -XX:MetaspaceSize=128m "
