@@ -16,9 +16,11 @@ import logging
 import os
 import tempfile
 import zlib
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +147,7 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
 
 
 def _stored(topic: str, entry: dict[str, Any]) -> StoredTopic:
-    prefix = entry["prefix"]
-    rows = zip(entry["paths"], *entry["numbers"], strict=True)
-    segments = tuple(Segment(prefix + path, *row) for path, *row in rows)
+    segments = _segments([entry["prefix"] + path for path in entry["paths"]], entry["numbers"])
     by_partition: dict[int, tuple[Segment, ...]] = {}
     start = 0
     for partition, count in entry["counts"]:
@@ -157,3 +157,18 @@ def _stored(topic: str, entry: dict[str, Any]) -> StoredTopic:
         raise ValueError("other segments than were counted")
     held = tuple(Held(HolderKind(kind), *rest) for kind, *rest in entry["held"])
     return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held)
+
+
+def _segments(paths: list[str], numbers: list[list[Any]]) -> tuple[Segment, ...]:
+    """Column by column, which makes them in a fifth of the time: half a million of them are read in a large home.
+
+    Raises:
+        ValueError: the columns are not equally long.
+    """
+    columns = [paths, *numbers]
+    if {len(column) for column in columns} != {len(paths)} or len(columns) != len(_COLUMNS):
+        raise ValueError("columns of other lengths")
+    segments = tuple(map(object.__new__, repeat(Segment, len(paths))))
+    for name, column in zip(_COLUMNS, columns, strict=True):
+        deque(map(getattr(Segment, name).__set__, segments, column), maxlen=0)  # the slot: it is frozen for others
+    return segments
