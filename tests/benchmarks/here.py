@@ -14,6 +14,7 @@ from benchmarks.peers.keptlog_clean import KeptlogClean
 from benchmarks.report import Result
 from benchmarks.run import Measurement
 from benchmarks.workers import Outcome, Worker, run_measured
+from keptlog.spark.session import start_session
 from tests.in_process_session import InProcessSession
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Peers:
             return HereWorker(KeptlogClean(spark or cast("SparkSession", InProcessSession())))
         if setup.peer not in self.opened:
             self.opened[setup.peer] = open_peer(setup)
+            if spark:  # it has given its settings to the session that all tests share
+                start_session(spark.conf.get("spark.master"))
         return HereWorker(self.opened[setup.peer])
 
     def measured(self, name: str, folder: Path, spark: SparkSession | None = None) -> Result:
