@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.cases import all_cases
+from benchmarks.reasons import REASONS
 from benchmarks.report import keep
 from tests.benchmarks.here import Peers
 
@@ -34,3 +36,17 @@ def test_results_keep_the_latest_of_every_case(peers: Peers, tmp_path: Path) -> 
     assert page.count("## W7:") == 1
     assert "1,234 records" in page
     assert "| keptlog_timestamp / by offset | <= 1.2 |" in page
+
+
+def test_what_bounds_a_goal_is_told_of_goals_that_there_are() -> None:
+    goals = {(name, goal.text) for name, case in all_cases(2).items() for goal in case.goals}
+    assert set(REASONS) <= goals
+
+
+def test_below_the_goals_stands_what_bounds_those_that_are_not_met(tmp_path: Path) -> None:
+    kept = json.loads((ROOT / "benchmarks" / "results" / "W7.json").read_text(encoding="utf-8"))
+    one, other = kept["goals"]
+    keep(kept | {"goals": [one | {"met": False}, other | {"met": True}]}, tmp_path)
+    page = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
+    assert f"- **{one['text']}**: {REASONS['W7', one['text']]}" in page
+    assert f"- **{other['text']}**" not in page
