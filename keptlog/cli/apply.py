@@ -41,7 +41,7 @@ _LISTED = 10
 @click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 1 if there are differences.")
 @click.option("--delete", multiple=True, metavar="TOPIC", help="Delete a topic too; may be repeated.")
 @click.option(
-    "--yes", is_flag=True, help="Do not ask before topics are deleted. Without a terminal it must be given then."
+    "--yes", is_flag=True, help="Do not ask before topics are deleted. Required where there is no terminal."
 )
 @json_option
 def apply(  # noqa: PLR0913

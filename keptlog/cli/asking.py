@@ -18,7 +18,7 @@ import click
 from keptlog.errors import InvalidConfig
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask. Without a terminal nobody is asked anyhow.")
-consent_option = click.option("--yes", is_flag=True, help="Do not ask. Without a terminal it must be given.")
+consent_option = click.option("--yes", is_flag=True, help="Do not ask. Required where there is no terminal.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
 

@@ -27,7 +27,7 @@ _SHOWN = 20
 def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool) -> None:
     """Show what was done to TOPIC, commit by commit: why, what it read and wrote, how long it took, and by which run.
 
-    It is remembered for keptlog.history.retention.ms (90 days), also when a purge has expired the snapshots.
+    It is remembered for keptlog.history.retention.ms (90 days), even when a purge has expired the snapshots.
     `keptlog receipt list` tells what purges have deleted.
     """
     # They import PyIceberg, which the help of all commands does without.

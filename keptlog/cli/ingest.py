@@ -35,7 +35,7 @@ def ingest() -> None:
     """Bring in records from running systems."""
 
 
-@ingest.command(short_help="Ingest topics of a Kafka broker, from where they were left.")
+@ingest.command(short_help="Ingest topics of a Kafka broker, from where the last ingest ended.")
 @click.option("--topic", "names", multiple=True, metavar="TOPIC", help="A topic there; may be repeated.")
 @click.option("--bootstrap", metavar="HOST:PORT", help="Brokers to ask first; a topic here remembers them.")
 @click.option("--into", metavar="TOPIC", help="The topic here, if it is to have another name than there.")

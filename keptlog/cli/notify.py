@@ -46,7 +46,7 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
     can't be read, a catalog or a Spark server that is gone, and sensors that do not tick. It needs no Dagster.
 
     \b
-    KEPTLOG_NOTIFY_WEBHOOK_URL   gets JSON by POST; KEPTLOG_NOTIFY_WEBHOOK_TOKEN goes along
+    KEPTLOG_NOTIFY_WEBHOOK_URL   gets JSON by POST; KEPTLOG_NOTIFY_WEBHOOK_TOKEN is sent along
     KEPTLOG_NOTIFY_SLACK_URL     an incoming webhook of Slack's
     KEPTLOG_NOTIFY_SMTP_HOST     mail, with ..._SMTP_FROM and ..._SMTP_TO; docs/notify.md has the others
     KEPTLOG_NOTIFY_LOG=true      lines of the log

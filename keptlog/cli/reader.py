@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from keptlog.passes.readers import ReaderStanding
 
 
-@click.group(cls=HelpfulGroup, short_help="Register readers, for whom tombstones wait.")
+@click.group(cls=HelpfulGroup, short_help="Register readers that tombstones wait for.")
 def reader() -> None:
-    """Register readers, for whom tombstones wait.
+    """Register readers that tombstones wait for.
 
     A reader keeps a state of its own, and reads on from time to time (keptlog read --as-reader, or by its own means and
     `commit`). No tombstone goes by its delete horizon before every reader has met it, but at most --hold-max-ms later:

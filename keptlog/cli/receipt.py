@@ -86,7 +86,7 @@ def show(name: str, *, as_json: bool) -> None:
     metavar="FILE",
     multiple=True,
     type=_existing,
-    help="Trust this key, and no other that is not named so. Without it, the home's own receipts*.pub.",
+    help="Trust only the keys that are named like this. Without it, the home's own receipts*.pub.",
 )
 @click.option("--part", is_flag=True, help="The files are only a part of a chain: ask for none that is missing.")
 @json_option

@@ -14,12 +14,12 @@ from keptlog.passes.names import topic_and_partition
 from keptlog.sources.json_lines import to_json
 
 
-@click.command(short_help="Print records as JSON lines; --latest for the state they tell.")
+@click.command(short_help="Print records as JSON lines; --latest for the current state.")
 @topic_or_log_argument
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; all of them otherwise.")
 @click.option("--from-offset", type=click.IntRange(0), help="Begin at this offset.")
 @click.option("--latest", is_flag=True, help="Only the latest record of each key; deleted keys are left out.")
-@click.option("--as-reader", metavar="NAME", help="Go on where this registered reader is; at the end it has moved.")
+@click.option("--as-reader", metavar="NAME", help="Go on where this registered reader is, and move it at the end.")
 @click.option("--start-over", is_flag=True, help="With --as-reader: from the beginning, into an empty state.")
 @click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON lines already.")
 def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, **where: Any) -> None:
@@ -28,7 +28,7 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
     They come by partition and offset, all from one snapshot.
 
     With --as-reader (see keptlog reader add) they are those behind the reader's positions, tombstones too. The
-    positions move once all of them were printed. A reader who missed deletions gets an error, and no records.
+    positions move once all of them were printed. A reader that missed deletions gets an error, and no records.
     """
     del as_json
     store = open_home().store

@@ -80,7 +80,7 @@ def delete_records(  # noqa: PLR0913
     keptlog delete-records users-0 42
     keptlog delete-records users 0 -- -1
 
-    With --run-id it can be repeated: "all of them" then stay those of the first time.
+    With --run-id it can be repeated: "all of them" then means those of the first time.
     """
     log, store = log_named(place), open_home().store
     if dry_run or is_asked(yes=yes):
