@@ -40,17 +40,15 @@ _LISTED = 10
 @click.option("--dry-run", is_flag=True, help="Show the differences, and change nothing.")
 @click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 1 if there are differences.")
 @click.option("--delete", multiple=True, metavar="TOPIC", help="Delete a topic too; may be repeated.")
-@click.option(
-    "--yes", is_flag=True, help="Do not ask before topics are deleted. Required where there is no terminal."
-)
+@click.option("--yes", is_flag=True, help="Do not ask before topics are deleted. Required where there is no terminal.")
 @json_option
 def apply(  # noqa: PLR0913
     file: str, *, dry_run: bool, exit_code: bool, delete: Sequence[str], yes: bool, as_json: bool
 ) -> None:
     """Bring the topics to what FILE declares of them (- is standard input); docs/topics.md tells how it is written.
 
-    Shows the differences and carries them out, a commit a topic. If anything of FILE can't be accepted, all of that is
-    told with its lines, and nothing is changed. Topics that FILE does not name are left alone. A topic that fails stops
+    Shows the differences and carries them out, a commit a topic. If anything in FILE can't be accepted, each such
+    place is named with its line, and nothing is changed. Topics that FILE does not name are left alone. A topic that fails stops
     no other; the same command again does what is left.
 
     \b
