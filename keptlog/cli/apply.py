@@ -48,8 +48,8 @@ def apply(  # noqa: PLR0913
     """Bring the topics to what FILE declares of them (- is standard input); docs/topics.md tells how it is written.
 
     Shows the differences and carries them out, a commit a topic. If anything in FILE can't be accepted, each such
-    place is named with its line, and nothing is changed. Topics that FILE does not name are left alone. A topic that fails stops
-    no other; the same command again does what is left.
+    place is named with its line, and nothing is changed. Topics that FILE does not name are left alone. A topic that
+    fails stops no other; the same command again does what is left.
 
     \b
     keptlog topic apply topics.yaml --dry-run

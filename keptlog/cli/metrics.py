@@ -48,7 +48,7 @@ _max_series_option = click.option(
     show_default=True,
     envvar="KEPTLOG_METRICS_MAX_SERIES",
     show_envvar=True,
-    help="So many series of one name at most: with more logs only topics are told, with more topics only totals.",
+    help="At most so many series of one name. With more logs there are only topics, with more topics only totals.",
 )
 
 

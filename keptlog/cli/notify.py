@@ -42,7 +42,7 @@ from keptlog.settings import home_path
 def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: bool) -> None:
     """Tell people what is wrong with the logs: one message when it begins, and one when it is over.
 
-    It is told of logs that are late, uncleanable or stopped, broken checks, erasures past their deadline, topics that
+    It tells of logs that are late, uncleanable or stopped, broken checks, erasures past their deadline, topics that
     can't be read, a catalog or a Spark server that is gone, and sensors that do not tick. It needs no Dagster.
 
     \b
@@ -52,7 +52,7 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
     KEPTLOG_NOTIFY_LOG=true      lines of the log
 
     \b
-    Exit code 0: all that is to be told was told, also if something is wrong.
+    Exit code 0: every message was sent, even if something is wrong.
     1: a message was not delivered, or it can't be remembered what was told. With --dry-run: something is wrong.
     2: bad input, or no way to reach anybody.
     Without --once, --dry-run and --test it looks again and again until it is stopped.

@@ -25,8 +25,8 @@ def reader() -> None:
     """Register readers that tombstones wait for.
 
     A reader keeps a state of its own, and reads on from time to time (keptlog read --as-reader, or by its own means and
-    `commit`). No tombstone goes by its delete horizon before every reader has met it, but at most --hold-max-ms later:
-    then it goes, and the reader is told when it comes back.
+    `commit`). A tombstone past its delete horizon stays until every reader has met it, but for --hold-max-ms at most.
+    Then it goes, and a reader that missed it is told so when it comes back.
     """
 
 
@@ -37,7 +37,7 @@ def reader() -> None:
 @click.option("--start-over", is_flag=True, help="Forget how far it has come, and what it missed: its state is empty.")
 @json_option
 def add(topic: str, name: str, hold_max_ms: int | None, *, start_over: bool, as_json: bool) -> None:
-    """Register reader NAME of TOPIC; one that is registered keeps its positions, unless it is to start over."""
+    """Register NAME as a reader of TOPIC; if it is one, it keeps its positions unless --start-over is given."""
     found = open_home().readers.add(topic, name, hold_max_ms, now_ms=clock_ms(), start_over=start_over)
     if as_json:
         print_json({"topic": topic, "reader": name, "hold_max_ms": found.hold_max_ms})
@@ -53,7 +53,7 @@ def add(topic: str, name: str, hold_max_ms: int | None, *, start_over: bool, as_
 @click.argument("positions", metavar="PARTITION=OFFSET...", nargs=-1, required=True)
 @json_option
 def commit(topic: str, name: str, positions: Sequence[str], *, as_json: bool) -> None:
-    """Say that NAME has read TOPIC up to OFFSET, which is the next one that it reads, in each PARTITION."""
+    """Say how far NAME has read: in each PARTITION of TOPIC, OFFSET is the next one that it reads."""
     committed = dict(map(_position, positions))
     if len(committed) < len(positions):
         raise InvalidConfig("a partition is given twice: give one offset for each")

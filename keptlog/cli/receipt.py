@@ -94,7 +94,7 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     """Check that no receipt is missing, and that all are as they were signed.
 
     With FILEs, or FOLDERs as `receipt export` writes them, nothing else is read but the public keys: no home, no
-    catalog. Without, the receipts of the home are checked, and that the catalog says the same of them.
+    catalog. Without them, the receipts of the home are checked, and compared with what the catalog says.
 
     Only head.json tells whether receipts are missing at the end. Without it the exit code is 1. --part is for single
     receipts.

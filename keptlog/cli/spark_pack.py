@@ -21,11 +21,11 @@ from keptlog.cli.output import print_json
 def spark_pack(output: Path | None, *, as_json: bool) -> None:
     """Write keptlog's code as an archive that Spark's workers import it from.
 
-    keptlog sends its code along by itself, to every cluster and Connect server. Who wants it there beforehand gives
-    this file: spark.submit.pyFiles=FILE on a standalone cluster, YARN or Kubernetes, or addArtifacts(FILE, pyfile=True)
-    to a Connect session. The same code gives the same file, to the byte.
+    keptlog sends its code along by itself, to every cluster and Connect server. To have it there beforehand, name this
+    file: spark.submit.pyFiles=FILE on a standalone cluster, YARN or Kubernetes, or addArtifacts(FILE, pyfile=True) in a
+    Connect session. The same code gives the same file, to the byte.
 
-    What is printed beside must be in the workers' own Python.
+    The packages that are printed must be in the workers' own Python.
     """
     from keptlog.spark.packed import archive_name, write_archive  # noqa: PLC0415
     from keptlog.spark.readiness import MODULES, requirement_of  # noqa: PLC0415  # Spark's library comes with it

@@ -30,7 +30,7 @@ _OWNER_ALONE = 0o600
 @click.option(
     "--session-id",
     type=click.UUID,
-    help="The session that all share, where the address is written down before there is a server; else a new one.",
+    help="The session that all share: for an address that is known before there is a server. A new one by default.",
 )
 @click.option(
     "--address-file",
@@ -47,8 +47,8 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
     If it dies it is started again, at the same address. With --address-file others find it also after it was stopped
     and started again with another port or token: they read the file each time.
 
-    With --address-file a resident is started too. It has imported all that commands import, and carries out those of
-    whoever uses the file, of the same user: they wait for no imports. It takes 0.25 GB.
+    With --address-file a resident is started too. It has imported all that commands import, and carries out the
+    commands of the same user that use the file, so that they need not import anything. It takes 0.25 GB.
     """
     from keptlog.spark.server import TOKEN, connect_server, remote_of  # noqa: PLC0415  # Spark's library comes with it
     from keptlog.spark.settings import session_settings  # noqa: PLC0415

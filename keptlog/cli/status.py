@@ -65,8 +65,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
 
     It ends in exit code 1 if something is wrong, and names it. That may be superseded bytes that are held past their
     deadline, as far as tables tell. It may be a file on a disk that is missing or has another size than its table says.
-    Or it may be what verify has found broken, and has not seen whole since. Of an object store, explain and verify look
-    at the files.
+    Or it may be what verify has found broken, and has not seen whole since. It does not look at
+    files in an object store; explain and verify do.
     """
     store = unopened_store()
     require_topics_here()

@@ -103,8 +103,8 @@ def list_topics(*, as_json: bool) -> None:
 def describe(name: str, *, as_json: bool) -> None:
     """Show every setting of TOPIC and of the broker, where it comes from, and which of Kafka's mean nothing here.
 
-    A value comes from the topic, from the broker settings (server.properties, environment), or is Kafka's default. What
-    decides over deletion is stored when a topic is made, so that it is the same on every machine.
+    A value comes from the topic, from the broker settings (server.properties, environment), or is Kafka's default.
+    Settings that decide about deletion are stored when a topic is made, so that they are the same on every machine.
     """
     store = unopened_store()
     described = _described(store, name)
