@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
+from time import sleep
 
 import click
 
@@ -77,7 +77,7 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
             _tell(watch, as_json=as_json)
         except StorageUnavailable as error:
             click.echo(f"keptlog: {first_line(error)}", err=True)
-        time.sleep(every_s)
+        sleep(every_s)
     if not _tell(watch, as_json=as_json):
         sys.exit(EXIT_FAILED)
 

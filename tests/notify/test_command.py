@@ -190,7 +190,7 @@ def test_without_once_it_looks_again_and_again_and_outlives_a_full_disk(scene: S
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    scene.environment.setattr("keptlog.cli.notify.time.sleep", pause)
+    scene.environment.setattr("keptlog.cli.notify.sleep", pause)
     outcome = scene.notify("--every", "7")
     assert (outcome.code, pauses) == (130, [7, 7, 7])
     assert "so it is not known what was told, and nothing is sent" in outcome.err
