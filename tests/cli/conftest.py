@@ -13,6 +13,7 @@ import pytest
 from keptlog.cli import main
 from tests.as_of import apart
 from tests.cli.answer_forms import check_answer, command_of
+from tests.cli.own_threads import stderr_of_own_threads
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def keptlog(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     def run(*arguments: str) -> Outcome:
         monkeypatch.setattr("sys.argv", ["keptlog", *arguments])
-        with pytest.raises(SystemExit) as exit_info:
+        with stderr_of_own_threads(), pytest.raises(SystemExit) as exit_info:
             main()
         printed = capsys.readouterr()
         if "--json" in arguments and printed.out and command_of(arguments):
