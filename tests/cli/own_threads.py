@@ -32,12 +32,13 @@ class _Sorted:
 
     def __init__(self, own: TextIO, others: TextIO) -> None:
         self._own, self._others = own, others
-        self._before = {each.ident for each in threading.enumerate()} - {threading.get_ident()}
+        # Not by their numbers: those of threads that have ended are given to new ones.
+        self._before = set(threading.enumerate()) - {threading.current_thread()}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
 
     def write(self, text: str) -> int:
         thread = threading.current_thread()
-        is_other = thread.ident in self._before or isinstance(thread, threading._DummyThread)
+        is_other = thread in self._before or isinstance(thread, threading._DummyThread)
         return (self._others if is_other else self._own).write(text)
