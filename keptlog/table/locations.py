@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -28,10 +28,7 @@ from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side
 from keptlog.table.topics import metadata_location, topic_names
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog.rest import RestCatalog
-
-_SMALL = {"snapshots": "refs"}
-"""Of a table's metadata without most of its snapshots: only where it lies is looked at."""
+    from keptlog.table.conditional import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +66,9 @@ class LocationLook:
         names = topic_names(self.catalog)
         known = {name: self._asked[name] for name in names if name in self._asked}
         oldest_first = sorted(names, key=lambda name: (known[name].asked_ms or 0) if name in known else -1)
-        at_once = AT_ONCE if is_rest(self.catalog) else 1
-        told = side_by_side(lambda name: self._ask(name, known.get(name)), oldest_first, at_once, patience)
+        question = self._question()
+        at_once = AT_ONCE if question else 1
+        told = side_by_side(lambda name: self._ask(name, known.get(name), question), oldest_first, at_once, patience)
         for name, asked in told.items():
             if asked is None:
                 known.pop(name, None)
@@ -101,11 +99,11 @@ class LocationLook:
                 found.to_be_asked = 0 if self._asked else 1  # nobody knows how many lie on the pages behind
                 return found
 
-    def _ask(self, name: str, known: _Asked | None) -> _Asked | None:
+    def _ask(self, name: str, known: _Asked | None, question: Question | None) -> _Asked | None:
         """Null if it was deleted just now."""
         try:
             with reaching(f"topic {name} can't be loaded"):
-                moved = self._moved(self.catalog, name, known) if is_rest(self.catalog) else None
+                moved = _moved(question, name, known) if question else None
                 return moved or _Asked(metadata_location(self.catalog, name))
         except UnknownTopic:
             return None
@@ -114,25 +112,21 @@ class LocationLook:
         except StorageUnavailable as error:
             return _Asked("", outage=error)
 
-    def _moved(self, catalog: RestCatalog, name: str, known: _Asked | None) -> _Asked | None:
-        """What the answer to a request as small as can be says; null for an answer that PyIceberg is to make sense of.
-
-        No credentials are asked for: a catalog may have to fetch them elsewhere.
-        """
-        from pyiceberg.catalog.rest import Endpoints  # noqa: PLC0415  # as in is_rest
-
-        from keptlog.table.rest import session_of  # noqa: PLC0415
-
-        place = catalog._split_identifier_for_path((NAMESPACE, name))  # noqa: SLF001  # its own rule
-        headers: dict[str, Any] = {"X-Iceberg-Access-Delegation": None, "If-None-Match": known.etag if known else None}
-        url = catalog.url(Endpoints.load_table, prefixed=True, **place)
-        answer = session_of(catalog).get(url, params=_SMALL, headers=headers)
-        if answer.status_code == HTTPStatus.NOT_MODIFIED and known:
-            return replace(known, outage=None)
-        if answer.status_code != HTTPStatus.OK:
+    def _question(self) -> Question | None:
+        """What a REST catalog is asked; null for any other."""
+        if not is_rest(self.catalog):
             return None
-        location = answer.json().get("metadata-location")
-        return _Asked(location, etag=answer.headers.get("ETag")) if location else None
+        from keptlog.table.conditional import Question  # noqa: PLC0415  # as in is_rest
+
+        return Question(self.catalog, NAMESPACE)
+
+
+def _moved(question: Question, name: str, known: _Asked | None) -> _Asked | None:
+    """Where a topic is; null for an answer that PyIceberg is to make sense of."""
+    told = question.ask(name, known.etag if known else None)
+    if told.status == HTTPStatus.NOT_MODIFIED and known and known.etag:
+        return replace(known, outage=None)
+    return _Asked(told.location, etag=told.etag) if told.location else None
 
 
 def _locations(known: dict[str, _Asked], began_ms: int | None) -> Locations:

@@ -11,7 +11,7 @@ them. ``vended`` keeps the newest of each location, for the segments, which are 
 from __future__ import annotations
 
 from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
 from pyiceberg.catalog.rest.auth import OAuth2AuthManager, OAuth2TokenProvider
@@ -19,7 +19,7 @@ from pyiceberg.exceptions import RESTError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
-from requests.adapters import HTTPAdapter
+from requests.adapters import BaseAdapter, HTTPAdapter
 from typing_extensions import override
 
 from keptlog.table.echo import without_what_was_sent
@@ -107,6 +107,14 @@ class PatientRestCatalog(RestCatalog):
         credentials = credentials_in(table.io.properties, self.properties)
         remember(self.vended, table.location(), credentials)
         return table
+
+
+def is_patient(adapter: BaseAdapter) -> TypeGuard[HTTPAdapter]:
+    """Whether requests go as they are, and not through something that has to see each, such as who signs them.
+
+    Where ``requests`` is older than 2.32, none do: nobody is told its connections.
+    """
+    return type(adapter) is _Patient and hasattr(adapter, "get_connection_with_tls_context")
 
 
 def session_of(catalog: RestCatalog) -> Session:

@@ -10,14 +10,14 @@ import json
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import CreateTableRequest
@@ -52,6 +52,8 @@ class Answer:
     lands: bool = False
     kind: str = "Planned"
     """The error's type, as a server written in Java names its exceptions."""
+    text: bytes | None = None
+    """What is sent in place of an error."""
 
 
 @dataclass
@@ -68,6 +70,10 @@ class RestServer:
     """What it gives with each table: credentials, for example."""
     asked: Counter[str] = field(default_factory=Counter)
     """Requests by kind; a load that was answered by "not modified" is ``unchanged`` besides."""
+    headers: dict[str, list[dict[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    """What came with requests, by kind."""
+    overrides: dict[str, str] = field(default_factory=dict)
+    """Settings that it wants of each client, such as a ``prefix`` of all paths."""
     most_at_once: int = 0
     _at_once: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -115,8 +121,11 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server_of_test
         url = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        parts = [unquote(each) for each in url.path.removeprefix("/v1/").split("/")]
+        prefix = quote(server.overrides.get("prefix", ""))
+        path = url.path.removeprefix("/v1/").removeprefix(f"{prefix}/")
+        parts = [unquote(each) for each in path.split("/")]
         kind = _kind(self.command, parts)
+        server.headers[kind].append(dict(self.headers))
         with server.being_asked(kind):
             answer = server.next_answer(kind)
             status = 200
@@ -134,10 +143,10 @@ class _Handler(BaseHTTPRequestHandler):
         if answer and answer.status is not None:
             status = answer.status
             content = {"error": {"message": "as the test says", "type": answer.kind, "code": status}}
-        self._answer(status, content)
+        self._answer(status, content, answer.text if answer else None)
 
-    def _answer(self, status: int, content: dict[str, Any]) -> None:
-        text = b"" if status in {204, 304} or self.command == "HEAD" else json.dumps(content).encode()
+    def _answer(self, status: int, content: dict[str, Any], text: bytes | None = None) -> None:
+        text = b"" if status in {204, 304} or self.command == "HEAD" else text or json.dumps(content).encode()
         self.send_response(status)
         if tag := content.pop("etag", None):
             self.send_header("ETag", tag)
@@ -152,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
             table = self.server_of_test.backend.load_table((parts[1], parts[3]))
             return self._loaded(table, is_small=query.get("snapshots") == ["refs"])
         answers: dict[str, Callable[[], dict[str, Any] | None]] = {
-            "config": lambda: {"defaults": {}, "overrides": {}},
+            "config": lambda: {"defaults": {}, "overrides": self.server_of_test.overrides},
             "namespace": lambda: self._namespace(parts[1]),
             "create-namespace": lambda: self._create_namespace(json.loads(body)["namespace"]),
             "list": lambda: self._list(parts[1]),
