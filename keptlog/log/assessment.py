@@ -119,10 +119,10 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
             earliest_expiry_ms=None,
             due_ms=None,
         )
-    horizon_ms = min(
-        (s.earliest_delete_horizon_ms for s in sections.clean if s.earliest_delete_horizon_ms is not None), default=None
-    )
-    expiry_ms = min((ms for s in sections.clean if (ms := log.holds.expiry_ms(s)) is not None), default=None)
+    horizons_ms = [ms for s in sections.clean if (ms := s.earliest_delete_horizon_ms) is not None]
+    # Most logs have none, and then there is nobody to be asked what he holds.
+    expiries_ms = [ms for s in sections.clean if (ms := log.holds.expiry_ms(s)) is not None] if horizons_ms else []
+    expiry_ms = min(expiries_ms, default=None)
     closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
     latest_in_time_ms = now_ms - log.config.max_compaction_lag_ms
     delay_ms = max(latest_in_time_ms - min(closed_times, default=latest_in_time_ms), 0)
@@ -143,7 +143,7 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
         cleanable_ratio=ratio,
         max_compaction_delay_ms=delay_ms,
         earliest_uncompacted_ms=min(closed_times + _stamped_times(sections.active), default=None),
-        earliest_delete_horizon_ms=horizon_ms,
+        earliest_delete_horizon_ms=min(horizons_ms, default=None),
         earliest_expiry_ms=expiry_ms,
         due_ms=now_ms if trigger else _due_ms(log, sections, expiry_ms, closed_times, now_ms),
     )
@@ -160,8 +160,11 @@ def _stamped_times(segments: Iterable[Segment]) -> list[int]:
 
     Where such a record hides the others' first timestamp, their largest stands for it: rather late than never.
     """
-    times = (s.first_timestamp_ms if s.first_timestamp_ms > 0 else s.largest_timestamp_ms for s in segments)
-    return [time_ms for time_ms in times if time_ms > 0]
+    return [
+        time_ms
+        for s in segments
+        if (time_ms := s.first_timestamp_ms if s.first_timestamp_ms > 0 else s.largest_timestamp_ms) > 0
+    ]
 
 
 def _waits_after_failure(log: Log, now_ms: int) -> bool:

@@ -17,14 +17,18 @@ Such a segment is clean and dirty, and its bytes count as both, as in Kafka.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from keptlog.log.roll import active_segments
 from keptlog.log.segment import Log, Segment, total_bytes
 
 GIVEN_UP = 2**63 - 1
 """A checkpoint outside of every log, where nobody can tell any more which section is clean: all is judged again."""
+
+_BASE_OFFSET, _LAST_OFFSET = attrgetter("base_offset"), attrgetter("last_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ class Sections:
 def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Sections:
     """Divide a log as it may be cleaned at ``now_ms``; ``active`` are its active segments if the caller knows them."""
     first_dirty_offset, reset = _first_dirty_offset(log)
-    dirty = tuple(s for s in log.segments if s.last_offset >= first_dirty_offset)
+    # A home has very many logs, and a log very many segments: its order says where the sections lie.
+    dirty = log.segments[bisect_left(log.segments, first_dirty_offset, key=_LAST_OFFSET) :]
     if active is None:
         active = _active(log, dirty, first_dirty_offset, now_ms)
     elif active:
@@ -70,7 +75,7 @@ def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) 
     young = _first_young(closed, log.config.min_compaction_lag_ms, now_ms)
     waits = min(young, _first_undecided(closed, active, log))
     return Sections(
-        clean=tuple(s for s in log.segments if s.base_offset < first_dirty_offset),
+        clean=log.segments[: bisect_left(log.segments, first_dirty_offset, key=_BASE_OFFSET)],
         cleanable=closed[:waits],
         uncleanable=closed[waits:],
         active=tuple(active),
@@ -88,7 +93,7 @@ def _active(log: Log, dirty: Sequence[Segment], first_dirty_offset: int, now_ms:
     begun with.
     """
     was_cleaned_in_part = log.checkpoint == first_dirty_offset
-    appended = [s for s in dirty if s.base_offset >= first_dirty_offset or not was_cleaned_in_part]
+    appended = [s for s in dirty if s.base_offset >= first_dirty_offset] if was_cleaned_in_part else dirty
     if log.cleaning_to is not None:
         appended = [segment for segment in appended if segment.base_offset >= log.cleaning_to]
     return active_segments(appended, log.config, now_ms)

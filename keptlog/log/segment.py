@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
@@ -89,6 +90,9 @@ class Log:
                 ).mended_by(f"keptlog repair {self.topic_partition.topic}")
 
 
+_SIZE_BYTES = attrgetter("size_bytes")
+
+
 def total_bytes(segments: Iterable[Segment]) -> int:
     """Size of all segments together, in bytes of their files."""
-    return sum(segment.size_bytes for segment in segments)
+    return sum(map(_SIZE_BYTES, segments))

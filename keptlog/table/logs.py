@@ -132,11 +132,9 @@ def stored_config(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _all_config(properties: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name.removeprefix(CONFIG_PREFIX): value
-        for name, value in sorted(properties.items())
-        if name.startswith(CONFIG_PREFIX)
-    }
+    # Most properties are the state of logs, of which a topic may have hundreds.
+    found = [(name, value) for name, value in properties.items() if name.startswith(CONFIG_PREFIX)]
+    return {name.removeprefix(CONFIG_PREFIX): value for name, value in sorted(found)}
 
 
 def known_config(topic: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -185,8 +183,8 @@ def last_passes_of(topic: str, properties: Mapping[str, str]) -> dict[TopicParti
         LogCorrupt: what is stored contradicts itself.
     """
     numbers = range(partition_count(topic, properties))
-    found = {TopicPartition(topic, number): read_last_pass(topic, number, properties) for number in numbers}
-    return {name: last for name, last in found.items() if last}
+    found = ((number, read_last_pass(topic, number, properties)) for number in numbers)
+    return {TopicPartition(topic, number): last for number, last in found if last}
 
 
 def logs_from(
