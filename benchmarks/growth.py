@@ -1,8 +1,8 @@
 """How the cost of a clean grows with its work; ``make growth [RECORDS=…]``.
 
     records             1, 2, 5, 10, 20 M of one topic-partition, as in W1
-    spread              2 M over 1, 10, 100, 1,000 topic-partitions in one run
-    topic_partitions    1, 10, 100, 1,000 of 2,000 records each in one run
+    spread              2 M over 1, 10, 100, 1,000, 10,000 topic-partitions in one run
+    topic_partitions    1, 10, 100, 1,000, 10,000 of 2,000 records each in one run
 
 Each row is measured like a case (``run``): keptlog and the floor take turns, and what they leave must be right. It has
 processes of its own, so that no other row's memory is in its; they warm up on a few small logs, which on the row's own
@@ -35,9 +35,13 @@ from keptlog.table.files import TableFiles
 RECORDS = 20_000_000
 ROUNDS = 3
 PARTITIONS = (1, 10, 100, 1_000)
+"""The last one decides how many records each has where all have the same."""
+MORE_PARTITIONS = (10_000,)
 _CONTENDERS = (KEPTLOG, "floor")
 _SHARES_OF_RECORDS = (20, 10, 4, 2, 1)
 _SPREAD_SHARE = 10
+_FEWEST_RECORDS = 10
+"""Of a topic-partition: a row of which each would have less is left out, as there are few records to spread."""
 _WARM_UP_RECORDS = 20_000
 _WARM_UP_PARTITIONS = 20
 """Enough that each core has a task, and with it each Python worker is there."""
@@ -57,13 +61,17 @@ class Table:
     shapes: tuple[Shape, ...]
 
 
-def tables(records: int, partitions: Sequence[int] = PARTITIONS) -> list[Table]:
-    """All tables; the largest log has so many records, those of many topic-partitions together a tenth of them."""
+def tables(records: int, partitions: Sequence[int] = PARTITIONS, more: Sequence[int] = MORE_PARTITIONS) -> list[Table]:
+    """All tables; the largest log has so many records, those of many topic-partitions together a tenth of them.
+
+    Of topic-partitions that are alike ``more`` have more records than that together, as many as the largest log.
+    """
     total = records // _SPREAD_SHARE
     each = total // max(partitions)
+    counts = (*partitions, *more)
     one = tuple(_updates(records // share) for share in _SHARES_OF_RECORDS)
-    spread = tuple(_spread(total // count, count) for count in partitions)
-    alike = tuple(_spread(each, count) for count in partitions)
+    spread = tuple(_spread(total // count, count) for count in counts if total // count >= _FEWEST_RECORDS)
+    alike = tuple(_spread(each, count) for count in counts)
     return [
         Table("records", "Records of one topic-partition", is_by_partition=False, shapes=one),
         Table("spread", f"{total:,} records over topic-partitions", is_by_partition=False, shapes=spread),

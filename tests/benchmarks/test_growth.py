@@ -13,15 +13,21 @@ from benchmarks.report import keep
 from benchmarks.workers import Outcome, Worker
 from tests.benchmarks.here import Peers
 
-TABLES = tables(800, partitions=(1, 4))
+TABLES = tables(800, partitions=(1, 4), more=())
 
 
 def test_each_row_of_a_table_has_more_work_than_the_one_above() -> None:
     records, spread, alike = tables(20_000_000)
     assert [shape.records // 1_000_000 for shape in records.shapes] == [1, 2, 5, 10, 20]
-    assert [shape.partitions for shape in spread.shapes] == [1, 10, 100, 1_000]
+    assert [shape.partitions for shape in spread.shapes] == [1, 10, 100, 1_000, 10_000]
     assert {shape.records for shape in spread.shapes} == {2_000_000}
-    assert [shape.records for shape in alike.shapes] == [2_000, 20_000, 200_000, 2_000_000]
+    assert [shape.records for shape in alike.shapes] == [2_000, 20_000, 200_000, 2_000_000, 20_000_000]
+
+
+def test_too_few_records_are_not_spread_over_very_many_logs() -> None:
+    _, spread, alike = tables(200_000)
+    assert [(shape.partitions, shape.records) for shape in spread.shapes][-1] == (1_000, 20_000)
+    assert [(shape.partitions, shape.records) for shape in alike.shapes][-1] == (10_000, 200_000)
 
 
 def test_rows_are_measured_and_stand_on_the_page(peers: Peers, tmp_path: Path) -> None:
