@@ -32,7 +32,7 @@ def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool
     """
     # They import PyIceberg, which the help of all commands does without.
     from keptlog.table.history import history_of  # noqa: PLC0415
-    from keptlog.table.reach import reaching  # noqa: PLC0415
+    from keptlog.table.reaching import reaching  # noqa: PLC0415
 
     home = open_home()
     retention_ms = home.broker.keptlog_history_retention_ms

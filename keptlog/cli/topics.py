@@ -82,7 +82,7 @@ def list_topics(*, as_json: bool) -> None:
     unreadable: dict[str, KeptlogError] = {}
     for name in store.topics():
         try:
-            partitions, config = store.config(name)
+            partitions, config = store.describe_topic(name)
             rows.append({"topic": name, "partitions": partitions, "cleanup_policy": list(config.cleanup_policy)})
         except UnknownTopic:
             # It was deleted just now.

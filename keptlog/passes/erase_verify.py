@@ -25,7 +25,7 @@ from keptlog.passes.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.drafts import why_not_sealed
 from keptlog.table.erasure_look import snapshot_ids
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.search import bounds_of, searched_files, searched_versions
 
 if TYPE_CHECKING:

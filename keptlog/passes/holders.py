@@ -36,7 +36,7 @@ def look_for_holders(store: LogStore, topic: str, now_ms: int) -> Holdings:
         StorageUnavailable: the storage can't be listed.
     """
     from keptlog.table.held import held_in  # noqa: PLC0415  # who only wants the check's name opens no table
-    from keptlog.table.reach import reaching  # noqa: PLC0415
+    from keptlog.table.reaching import reaching  # noqa: PLC0415
 
     terms = store.observe(topic).holdings.terms
     with reaching(f"files of topic {topic} can't be listed"):

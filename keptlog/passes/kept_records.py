@@ -20,7 +20,7 @@ from keptlog.passes.holders import look_for_holders
 from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.table.erasure_look import keepers
 from keptlog.table.held_versions import with_locks
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore

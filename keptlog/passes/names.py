@@ -25,6 +25,7 @@ from keptlog.table.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 
 class Topics(Protocol):
@@ -94,7 +95,7 @@ def _read(store: Topics, topic: str) -> Sequence[Log] | KeptlogError:
         return error
 
 
-def topic_and_partition(store: LogStore, name: str) -> tuple[str, int | None]:
+def topic_and_partition(store: LogStore | UnopenedStore, name: str) -> tuple[str, int | None]:
     """What a word means by the same rule: a topic and one of its partitions, or null for all of them.
 
     Whether there is such a topic is left to who reads it; without a number behind a hyphen nothing is asked.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.log.search import FileFindings, SearchedFile
 from keptlog.progress import Progress, silent
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.search import bounds_of, searched_files
 
 if TYPE_CHECKING:

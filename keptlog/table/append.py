@@ -27,7 +27,7 @@ from keptlog.table.freshness import require_staged
 from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.runs import APPENDED, LandedChange
 from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.staging import StagedPartition, Stager, shifted

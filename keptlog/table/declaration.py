@@ -22,7 +22,7 @@ from keptlog.table.alteration import Alteration, alteration_of
 from keptlog.table.change import Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.logs import known_config
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.state import (
     COMMENT,
     OWNERS,

@@ -58,7 +58,8 @@ from keptlog.table.journal import (
 )
 from keptlog.table.named_files import NamedFiles
 from keptlog.table.own_folder import require_own_folder
-from keptlog.table.reach import OUT_OF_REACH, reaching
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import reaching
 from keptlog.table.references import References, all_references, comparable, comparable_forms
 from keptlog.table.removal import NotDeleted, Removal, not_deleted_error
 

@@ -23,7 +23,7 @@ from keptlog.table.catalog import TellsLocations, metadata_locations
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.logs import Locations
 from keptlog.table.one_at_a_time import is_rest
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side
 from keptlog.table.topics import metadata_location, topic_names
 

@@ -20,7 +20,7 @@ from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import read_journals
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.quiet import Storage
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.references import Manifests, comparable_forms, live_references, named_references, references_of
 from keptlog.table.store import LogStore
 

@@ -84,19 +84,6 @@ class NotConnected(OperationalError):
     """There was no connection to the database: nothing was sent to it."""
 
 
-@contextmanager
-def reaching(what: str) -> Iterator[None]:
-    """Run code that talks to catalog or storage; ``what`` begins the error's message.
-
-    Raises:
-        StorageUnavailable: it can't be reached.
-    """
-    try:
-        yield
-    except OUT_OF_REACH as error:
-        raise unavailable(what, error) from error
-
-
 def unavailable(what: str, error: Exception) -> StorageUnavailable:
     """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
     why = disk_refusal_of(error)

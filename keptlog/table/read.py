@@ -24,7 +24,7 @@ from keptlog.storage.versions import latest_of_each_key, version_columns, with_v
 from keptlog.storage.watermark_file import read_watermark_file
 from keptlog.table.files import TableFiles
 from keptlog.table.lost import lost_file
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers, table_location
 from keptlog.table.manifests import FileChange
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.state import READER_PREFIX, LogState, partition_count, read_open_erasures
 from keptlog.table.stored_json import from_json, require_bare, to_json
 from keptlog.whole_file import is_unfinished

@@ -38,7 +38,8 @@ from keptlog.table.files import TableFiles, require_writable
 from keptlog.table.format import CURRENT, FORMAT_VERSION
 from keptlog.table.lineage import COMMIT_ID, summary_of
 from keptlog.table.manifests import FileChange
-from keptlog.table.reach import OUT_OF_REACH, one_line, reaching
+from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reaching import reaching
 from keptlog.table.receipt_files import (
     HEAD_FILE,
     HEAD_SHA256,

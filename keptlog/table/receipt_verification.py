@@ -22,7 +22,7 @@ from keptlog.receipts.chain import ChainVerification, Finding, Flaw, told_number
 from keptlog.receipts.receipt import Head, Receipt
 from keptlog.receipts.signing import PublicKey
 from keptlog.table.files import TableFiles
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import ReceiptFiles, ReceiptName, all_folders, chain_folder
 

@@ -46,7 +46,7 @@ from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge
 from keptlog.table.purge_receipt import PurgeReceipt
 from keptlog.table.quiet import PurgeTimes
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.read import Reader
 from keptlog.table.readers import observed_with_holds, with_holds
 from keptlog.table.repair import Repair, RepairPlan

@@ -18,7 +18,7 @@ from keptlog.storage.files import StoredFile
 from keptlog.table.ahead import spared_references
 from keptlog.table.format import FormatVersion, format_of
 from keptlog.table.forward_in_time import newest_change_ms
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.references import Manifests, comparable_forms
 from keptlog.table.store import LogStore
 

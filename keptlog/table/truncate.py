@@ -37,7 +37,7 @@ from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from keptlog.table.readers import PositionFiles, registrations
 from keptlog.table.staged import discarded_if_refused
 from keptlog.table.state import ERASURES, log_end_offset, read_source

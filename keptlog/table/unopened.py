@@ -9,23 +9,33 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import KeptlogError
 from keptlog.log.config import TopicConfig
+from keptlog.log.segment import Log
+from keptlog.log.stored_files import live_paths
 from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
 from keptlog.table.embedded import DELETING, embedded_locations
 from keptlog.table.home_location import why_elsewhere
-from keptlog.table.logs import Locations, ObservedTopic, config_of
+from keptlog.table.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
 from keptlog.table.side_by_side import Patience
 from keptlog.table.state import partition_count
 
 if TYPE_CHECKING:
+    from keptlog.log.record import Record
     from keptlog.table.store import LogStore
+
+
+class DescribedTopic(NamedTuple):
+    """What is known of a topic by its properties alone."""
+
+    partitions: int
+    config: TopicConfig
 
 
 class UnopenedStore:
@@ -67,17 +77,52 @@ class UnopenedStore:
         is_known = stored is not None and not stored.has_readers
         return stored.observed(self.broker_settings) if stored and is_known else self._store.observe(topic, known)
 
-    def config(self, topic: str) -> tuple[int, TopicConfig]:
+    def describe_topic(self, topic: str) -> DescribedTopic:
         """How many partitions a topic has, and its configuration; raises what ``LogStore.describe_topic`` does."""
-        location = (self._embedded or {}).get(topic)
-        stored = self._cache.get(topic, location) if location else None
+        location, stored = self._remembered(topic)
         if stored:
-            return partition_count(topic, stored.properties), config_of(topic, stored.properties, self.broker_settings)
+            config = config_of(topic, stored.properties, self.broker_settings)
+            return DescribedTopic(partition_count(topic, stored.properties), config)
         with contextlib.suppress(KeptlogError):
             # What is seen is remembered for the next time; a log that is broken is none of this question's.
             self._store.observe(topic, location)
         described = self._store.describe_topic(topic)
-        return described.partitions, described.config
+        return DescribedTopic(described.partitions, described.config)
+
+    def read(
+        self, topic: str, partition: int | None = None, from_offset: int = 0, *, latest: bool = False
+    ) -> Iterator[tuple[int, Record]]:
+        """As ``LogStore.read`` does, of the current snapshot; what it raises is raised here too.
+
+        Segments of a disk that are remembered are opened by their paths. Why one can't be had only the table tells.
+        """
+        logs = self._remembered_logs(topic)
+        read = [log for log in logs if partition in {None, log.topic_partition.partition}]
+        if not read:
+            return self._store.read(topic, partition, from_offset, latest=latest)
+        from keptlog.table.files import TableFiles  # noqa: PLC0415  # who only looks needs no Arrow
+        from keptlog.table.read import Reader  # noqa: PLC0415
+
+        return Reader(TableFiles(), read, lambda: self._store.logs(topic)).records(from_offset, latest=latest)
+
+    def _remembered_logs(self, topic: str) -> list[Log]:
+        """The logs of a topic as they are now, if they are remembered and all on a disk; else none."""
+        _, stored = self._remembered(topic)
+        if stored is None:
+            return []
+        from keptlog.table.files import local_path  # noqa: PLC0415  # as above
+
+        with contextlib.suppress(KeptlogError):  # what is wrong is told by the store
+            config = config_of(topic, stored.properties, self.broker_settings)
+            logs = logs_from(topic, stored.properties, stored.segments, config)
+            paths = [path for log in logs for path in live_paths(log)]
+            return logs if None not in map(local_path, paths) else []
+        return []
+
+    def _remembered(self, topic: str) -> tuple[str | None, StoredTopic | None]:
+        """Where a topic's metadata lies, and what it says there; null for what is not known."""
+        location = (self._embedded or {}).get(topic)
+        return location, self._cache.get(topic, location) if location else None
 
     @property
     def _store(self) -> LogStore:

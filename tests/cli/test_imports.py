@@ -60,9 +60,13 @@ def test_who_only_looks_at_what_is_known_imports_no_large_library(home: Path, wo
     assert imported(home, *words.split()) == []
 
 
-@pytest.mark.parametrize("words", ["read users", "verify users"])
-def test_who_reads_segments_imports_what_that_takes_and_no_pandas(home: Path, words: str) -> None:
-    assert imported(home, *words.split()) == _CATALOG
+@pytest.mark.parametrize("words", ["read users", "read users-0", "read users --latest"])
+def test_who_reads_what_is_remembered_opens_no_catalog(home: Path, words: str) -> None:
+    assert imported(home, *words.split()) == ["pyarrow"]
+
+
+def test_who_looks_at_the_table_imports_what_that_takes_and_no_pandas(home: Path) -> None:
+    assert imported(home, "verify", "users") == _CATALOG
 
 
 def test_a_doctor_who_probes_no_catalog_imports_no_probes(home: Path) -> None:

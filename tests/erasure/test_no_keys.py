@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.reach import reaching
+from keptlog.table.reaching import reaching
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World
 
 

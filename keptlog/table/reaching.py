@@ -1,0 +1,31 @@
+"""Runs code that talks to catalog or storage, and turns its failures into the one error that callers know.
+
+What fails in which way is known by ``keptlog.table.reach``, which imports PyIceberg and SQLAlchemy for it. Whoever
+reads files of a disk needs neither as long as nothing fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from keptlog.errors import KeptlogError
+
+
+@contextmanager
+def reaching(what: str) -> Iterator[None]:
+    """Run code that talks to catalog or storage; ``what`` begins the error's message.
+
+    Raises:
+        StorageUnavailable: it can't be reached.
+    """
+    try:
+        yield
+    except KeptlogError:
+        raise
+    except Exception as error:
+        from keptlog.table.reach import OUT_OF_REACH, unavailable  # noqa: PLC0415  # only once something has failed
+
+        if isinstance(error, OUT_OF_REACH):
+            raise unavailable(what, error) from error
+        raise
