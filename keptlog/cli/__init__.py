@@ -64,6 +64,7 @@ _COMMANDS = {
     "metrics": "keptlog.cli.metrics:metrics",
     "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
+    "spark-archive": "keptlog.cli.spark_archive:spark_archive",
     "spark-pack": "keptlog.cli.spark_pack:spark_pack",
     "completion": "keptlog.cli.completion:completion",
 }

@@ -113,13 +113,7 @@ def _warm(remote: str) -> None:
 
 
 def _warm_up(remote: str) -> None:
-    """Run a job of empty tasks: Java compiles what it needs for one, and the workers start."""
-    from keptlog.engine.tasks import RewriteTask  # noqa: PLC0415
-    from keptlog.progress import silent  # noqa: PLC0415
-    from keptlog.spark.jobs import parallelism, spark_jobs  # noqa: PLC0415
+    from keptlog.cli.warm_up import warm_up  # noqa: PLC0415  # here the new process begins
     from keptlog.spark.session import start_session  # noqa: PLC0415
-    from keptlog.table.files import TableFiles  # noqa: PLC0415
 
-    session = start_session(remote)
-    tasks = [RewriteTask(())] * parallelism(session)
-    spark_jobs(lambda: session, TableFiles(()))("warm-up", silent).run(tasks, "warming up")
+    warm_up(start_session(remote))

@@ -29,8 +29,8 @@ GO = b"go"
 PID, EXIT, SIGNAL = "pid", "exit", "signal"
 """What is answered, each as a line with a number: it is ready; how it ended."""
 STREAMS = (0, 1, 2)
-_LASTING = {"spark-server", "metrics"}
-"""Commands that may run for months, as services of their own."""
+_LASTING = {"spark-server", "spark-archive", "metrics"}
+"""Commands that may run for months, as services of their own, and one that starts a Spark of its own and ends it."""
 _STREAM = "/fd/"
 _ANSWER_SECONDS = 2.0
 """Who is not answered by then does its command itself, and the resident's fork ends without having begun."""

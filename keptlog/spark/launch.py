@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from keptlog.errors import KeptlogError
+from keptlog.spark.archive import with_archive
 from keptlog.spark.java import Java, StartingJava, end
 from keptlog.spark.settings import session_settings
 
@@ -115,10 +116,10 @@ def _is_there() -> bool:
 
 def _command(arguments: list[str]) -> list[str]:
     own = shlex.split(os.environ.get(_ARGUMENTS) or "pyspark-shell")
-    return [str(_spark_home() / "bin" / "spark-submit"), *arguments, *own]
+    return [str(spark_home() / "bin" / "spark-submit"), *arguments, *own]
 
 
-def _spark_home() -> Path:
+def spark_home() -> Path:
     """Where Spark is. PySpark says it too, once it is imported, and that takes a third of a second."""
     package = find_spec("pyspark")
     beside = Path(package.origin).parent if package and package.origin else None
@@ -134,7 +135,7 @@ def _variables(settings: Mapping[str, str]) -> dict[str, str]:
     variables = dict(os.environ)
     if is_local and _BIND_ADDRESS in settings:
         variables[_LISTENS_AT] = variables.get(_LISTENS_AT) or settings[_BIND_ADDRESS]
-    return variables
+    return with_archive(variables, settings, spark_home()) if is_local else variables
 
 
 def _started(settings: Mapping[str, str]) -> Java:
@@ -147,7 +148,7 @@ def _started(settings: Mapping[str, str]) -> Java:
         ahead = None
     java = (ahead or _Ahead(settings)).wait()
     try:
-        with _environment({_GATEWAY: str(java.port), _GATEWAY_SECRET: java.secret}):
+        with with_variables({_GATEWAY: str(java.port), _GATEWAY_SECRET: java.secret}):
             # Whatever it is asked, it is remembered for the answer.
             SparkContext.getSystemProperty("java.version")
         # Where PySpark has it, for who waits until it is gone.
@@ -159,7 +160,7 @@ def _started(settings: Mapping[str, str]) -> Java:
 
 
 @contextmanager
-def _environment(given: Mapping[str, str]) -> Iterator[None]:
+def with_variables(given: Mapping[str, str]) -> Iterator[None]:
     """These variables, as long as the block."""
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)

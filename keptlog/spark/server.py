@@ -25,6 +25,7 @@ from typing import IO, cast
 import pyspark
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.spark.archive import with_archive
 from keptlog.spark.java import Words, why_none
 from keptlog.spark.launch import settings_file
 from keptlog.spark.session import use_this_python
@@ -32,7 +33,8 @@ from keptlog.spark.session import use_this_python
 _logger = logging.getLogger(__name__)
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
-_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+_HOME = Path(pyspark.__file__).parent
+_SUBMIT = _HOME / "bin" / "spark-submit"
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _ADDRESS = "spark.connect.grpc.binding.address"
 _LOOPBACK = "127.0.0.1"
@@ -60,6 +62,8 @@ def connect_server(
     with settings_file(_with_own(settings, port)) as arguments:
         command = [str(_SUBMIT), *arguments, "--class", _SERVER, "spark-internal"]
         variables = {**os.environ, TOKEN: token}
+        if settings.get("spark.master", "").startswith("local"):
+            variables = with_archive(variables, settings, _HOME)
         process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             words = Words(cast("IO[bytes]", process.stderr))

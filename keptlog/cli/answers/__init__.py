@@ -72,6 +72,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "restore": (topics.RestoredToFileForm, topics.RestoredToBrokerForm),
     "notify": (proofs.NotifiedForm, proofs.NotifyPreviewForm, proofs.NotifyTrialForm, proofs.NotifyLeftAloneForm),
     "doctor": (proofs.HomeDoctorForm, proofs.CatalogDoctorForm),
+    "spark-archive": (proofs.SparkArchiveForm,),
     "spark-pack": (proofs.SparkPackForm,),
 }
 """Command to the forms of its answer; by default the first, with ``--dry-run`` or the like another."""

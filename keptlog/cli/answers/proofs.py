@@ -1,4 +1,4 @@
-"""What commands print that tell and prove: erase, erasure, receipt, repair, notify; and spark-pack."""
+"""What commands print that tell and prove: erase, erasure, receipt, repair, notify; and of Spark."""
 
 from __future__ import annotations
 
@@ -298,6 +298,18 @@ class HomeDoctorForm(TypedDict):
     home: str
     diagnosis: str
     checks: list[CheckUpForm]
+
+
+class SparkArchiveForm(TypedDict):
+    """`spark-archive`."""
+
+    archive: str | None
+    """Null with `--remove`."""
+    bytes: int | None
+    java: str | None
+    spark: str | None
+    removed: list[str]
+    """With `--remove`."""
 
 
 class SparkPackForm(TypedDict):
