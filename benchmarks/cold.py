@@ -7,6 +7,8 @@
 | part    | what is measured |
 |---------|------------------|
 | clean   | `keptlog clean` of a topic of 1,000 records, as a process that starts its own Spark |
+| archive | the same after `keptlog spark-archive`, which no other part has |
+| dagster | the same by a run of Dagster, as a process that loads the code location and starts its own Spark |
 | warm    | the same through `keptlog spark-server` and its resident, and commands that start no Spark by the resident |
 | steps   | the same clean in one process, step by step |
 | others  | commands that start no Spark, after an append |
@@ -111,7 +113,9 @@ def _timed(
     command: Sequence[str], checkout: Checkout, home: Path, more: Mapping[str, str] | None = None
 ) -> tuple[float, float, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("KEPTLOG_")}
-    environment = {**own, "PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home), **(more or {})}
+    # An archive of the one who measures would be taken, too.
+    where = {"PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home), "XDG_CACHE_HOME": str(home.parent / "none")}
+    environment = {**own, **where, **(more or {})}
     cpu, begin = _ended_cpu_seconds() + _handed_cpu_seconds(), time.perf_counter()
     done = subprocess.run(command, env=environment, cwd=home.parent, check=False, capture_output=True, text=True)
     wall = time.perf_counter() - begin
@@ -205,6 +209,32 @@ def _clean(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     rows.add(checkout.name, "clean, cold", *run(checkout, home, ["clean", "users"]))
 
 
+def _archive(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
+    if not (checkout.folder / "keptlog" / "spark" / "archiving.py").exists():
+        return
+    there = {"XDG_CACHE_HOME": str(home.parent / f"archived-{checkout.name}")}
+    if not Path(there["XDG_CACHE_HOME"]).exists():
+        rows.add(checkout.name, "making the archive, once", *run(checkout, home, ["spark-archive"], there))
+    make_home(checkout, home, file)
+    rows.add(checkout.name, "clean, cold, with an archive", *run(checkout, home, ["clean", "users"], there))
+
+
+def _dagster(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
+    make_home(checkout, home, file)
+    dagster, config = home.parent / "dagster", home.parent / "run.json"
+    dagster.mkdir(exist_ok=True)
+    (dagster / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    config.write_text(json.dumps({"ops": {"plan": {"config": {"logs": ["users"], "requested": True}}}}))
+    module = ("-m", "keptlog.dagster.orchestration.definitions", "-j", "clean_logs")
+    command = [sys.executable, "-W", "ignore", "-m", "dagster", "job", "execute", *module, "-c", str(config)]
+    there = {"DAGSTER_HOME": str(dagster)}
+    # The first run of a new DAGSTER_HOME makes its databases.
+    if not (dagster / "history").exists():
+        _timed(command, checkout, home, there)
+        make_home(checkout, home, file)
+    rows.add(checkout.name, "clean by a run of Dagster, cold", *_timed(command, checkout, home, there)[:2])
+
+
 def _warm(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     make_home(checkout, home, file)
     with server(checkout, home) as there:
@@ -230,7 +260,14 @@ def _others(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     rows.add(checkout.name, "append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
 
 
-_PARTS = {"clean": _clean, "warm": _warm, "steps": _steps, "others": _others}
+_PARTS = {
+    "clean": _clean,
+    "archive": _archive,
+    "dagster": _dagster,
+    "warm": _warm,
+    "steps": _steps,
+    "others": _others,
+}
 
 
 def _line(number: int, timestamp_ms: int) -> str:

@@ -9,7 +9,12 @@ from benchmarks.machine import as_facts
 from benchmarks.markdown import met_or_not, table_row
 
 HERE, BESIDE = "here", "beside"
-WALL_GOALS_S = {"clean, cold": 6.0, "clean, warm": 1.0}
+WALL_GOALS_S = {
+    "clean, cold": 6.0,
+    "clean, cold, with an archive": 6.0,
+    "clean by a run of Dagster, cold": 6.0,
+    "clean, warm": 1.0,
+}
 OTHERS_CPU_GOAL_S = 0.3
 """Of a command that starts no Spark."""
 
@@ -39,7 +44,7 @@ def _numbers(figure: Mapping[str, float]) -> list[str]:
 
 
 def _judged(name: str, figure: Mapping[str, float]) -> tuple[str, str]:
-    if name.startswith("step:"):
+    if name.startswith(("step:", "making")):
         return "", ""
     if name in WALL_GOALS_S:
         goal = WALL_GOALS_S[name]
