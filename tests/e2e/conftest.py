@@ -77,7 +77,7 @@ class DagsterDev:
     def query(self, text: str, **variables: object) -> Any:
         """Ask GraphQL, as the UI does."""
         body = json.dumps({"query": text, "variables": variables}).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         with contextlib.closing(connection):
             connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
             answer = json.load(connection.getresponse())
@@ -90,7 +90,7 @@ class DagsterDev:
         runs = self.query(text)["runsOrError"]["results"]
         return [run | {"tags": {tag["key"]: tag["value"] for tag in run["tags"]}} for run in runs]
 
-    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 120) -> Found:
+    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 240) -> Found:
         """What ``find`` finds, once it does."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -63,7 +63,7 @@ def waiting(dagster_dev: DagsterDev) -> DagsterDev:
         except TimeoutError:
             return False
 
-    dagster_dev.wait_for("reload", is_reloaded, seconds=180)
+    dagster_dev.wait_for("reload", is_reloaded, seconds=240)
     return dagster_dev
 
 

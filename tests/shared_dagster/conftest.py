@@ -78,7 +78,7 @@ class SharedDagster:
 
     def query(self, text: str, **variables: object) -> Any:
         """Ask the webserver's GraphQL, as the UI does."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports["webserver"], timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["webserver"], timeout=120)
         with contextlib.closing(connection):
             body = json.dumps({"query": text, "variables": variables})
             connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
@@ -123,7 +123,7 @@ class SharedDagster:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(10)
 
-    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 120) -> Found:
+    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 240) -> Found:
         """What ``find`` finds, once it does."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
