@@ -24,7 +24,6 @@ import ctypes
 import json
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -181,7 +180,7 @@ def server(checkout: Checkout, home: Path) -> Iterator[dict[str, str]]:
                     raise SystemExit("the server did not start")
             yield {"KEPTLOG_SPARK_MASTER": f"file:{address}"}
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # a shell's job in the background ignores Ctrl-C, and so does what it starts
             process.wait()
             _servers.remove(process.pid)
             address.unlink(missing_ok=True)
