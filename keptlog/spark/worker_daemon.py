@@ -9,12 +9,16 @@ executors have installed is not known before a task runs there.
 
 ``spark.executor.pyspark.memory`` limits a worker's address space. Arrow's own allocator takes a gigabyte of it at once
 and gives nothing back, so that NumPy has no room beside it; with a limit Arrow uses the system's.
+
+A worker that has just done its task may find that Spark is gone: whoever waited for the answer ends Spark at once.
+PySpark prints a traceback then, which would be the last thing that a run or a command says, though all is well.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 
 if "PYSPARK_EXECUTOR_MEMORY_MB" in os.environ:
     # Arrow looks for it when it is imported.
@@ -22,8 +26,22 @@ if "PYSPARK_EXECUTOR_MEMORY_MB" in os.environ:
 
 import pyarrow.acero
 import pyarrow.parquet  # noqa: F401
-from pyspark.daemon import manager
+import pyspark.daemon
+
+
+def silent_if_spark_is_gone(worker: Callable[..., int]) -> Callable[..., int]:
+    """PySpark's worker, which ends without a word where nobody reads any more what it writes."""
+
+    def work(*given: object) -> int:
+        try:
+            return worker(*given)
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(1)
+
+    return work
+
 
 if __name__ == "__main__":
     gc.freeze()
-    manager()
+    pyspark.daemon.worker = silent_if_spark_is_gone(pyspark.daemon.worker)
+    pyspark.daemon.manager()
