@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from pyspark import SparkContext
-
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.archive import (
     OPTIONS,
@@ -36,8 +34,8 @@ from keptlog.spark.archive import (
     says_of_archives,
 )
 from keptlog.spark.driver import Spark
-from keptlog.spark.java import end
-from keptlog.spark.launch import spark_home, with_variables
+from keptlog.spark.java import Java, end
+from keptlog.spark.launch import own_java, spark_home, with_variables
 from keptlog.spark.prospect import require_java
 from keptlog.spark.session import start_spark
 from keptlog.whole_file import sync
@@ -143,20 +141,21 @@ def _folder_to_write_in(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _work_until_java_ends(work: Callable[[Spark], None]) -> None:
-    java: subprocess.Popen[bytes] | None = None
+    java: Java | None = None
     try:
         spark: Any = start_spark("local[*]", tasks_alone=True)
-        java = SparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001  # no other way
+        java = own_java()
         work(spark)
         spark.stop()
+        java.words.hold()
         # It ends by itself when its stdin does, and only then it writes.
-        cast("IO[bytes]", java.stdin).close()
-        java.wait(_DEADLINE_SECONDS)
+        cast("IO[bytes]", java.process.stdin).close()
+        java.process.wait(_DEADLINE_SECONDS)
     except subprocess.TimeoutExpired:
         raise StorageUnavailable(f"Java has not written its archive within {_DEADLINE_SECONDS} s: try again") from None
     finally:
         if java:
-            end(java)
+            end(java.process)
 
 
 def _cache_folder(environment: Mapping[str, str]) -> Path:

@@ -4,9 +4,10 @@ PySpark can start it too, but then lets go of it. Whoever pressed Ctrl-C meanwhi
 folder in which it was to leave its address was gone. And what is wrong with its settings is told by Java in a stack
 trace, and by PySpark as if there were no Java.
 
-    this process  ──── stdin ───>  spark-submit, which becomes Java, which ends when its stdin does
-                  <─── stderr ───  held back until there is a session, then passed on line by line
+    this process  ──── stdin ────────────>  spark-submit, which becomes Java, which ends when its stdin does
+                  <─── stdout, stderr ────  held back until there is a session, then passed on line by line
 
+What Java writes on stdout would stand among the answers of a command, so all of it goes to stderr here.
 It is in a process group of its own, so that Ctrl-C on a terminal reaches this process alone, which then decides.
 """
 
@@ -45,6 +46,10 @@ _NO_JAVA = re.compile(
     r"|UnsupportedClassVersionError|Unrecognized option"
 )
 """None at all, or one that is too old for what Spark asks of it. A shell writes the path before."""
+_BESIDE_THE_REASON = re.compile(
+    r"Picked up \w+: |Error occurred during initialization of VM|Error: (Could not create|A fatal)"
+)
+"""What Java says before its reason, or after it."""
 _THROWN = re.compile(r'Exception in thread "main" (?:[\w$]+\.)+[\w$]+: (.+)')
 _STACK = re.compile(r"\s+at |Caused by: |\s*\.\.\. \d+ more")
 
@@ -83,6 +88,11 @@ class Words:
         self.held.clear()
         self.pass_on()
 
+    def hold(self) -> None:
+        """From now on they are held back again."""
+        with self._lock:
+            self._is_held = True
+
     def last(self) -> list[str]:
         """Those that were kept back, of a process that has ended."""
         self._reading.join(_LAST_WORDS_SECONDS)
@@ -96,7 +106,7 @@ class Words:
                     _tell(line)
                     continue
                 self.held.append(line)
-            _logger.info("Java, before there is a session: %s", line)
+            _logger.info("Java, held back: %s", line)
 
 
 def _tell(line: str) -> None:
@@ -121,9 +131,14 @@ class StartingJava:
         try:
             with _interrupted_later():
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=told, process_group=0
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    env=told,
+                    process_group=0,
                 )
-            self._words = Words(cast("IO[bytes]", self._process.stderr))
+            self._words = Words(cast("IO[bytes]", self._process.stdout))
         except BaseException:
             self.end()
             raise
@@ -185,7 +200,8 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def why_none(lines: Sequence[str]) -> str:
     """What people are told of a Java that ended before it could be asked, by what it wrote."""
-    said = [line.strip() for line in lines if not _NOISE.match(line) and not _STACK.match(line)]
+    beside = (_NOISE, _STACK, _BESIDE_THE_REASON)
+    said = [line.strip() for line in lines if not any(pattern.match(line) for pattern in beside)]
     if not said or any(_NO_JAVA.search(line) for line in said):
         return INSTALL_JAVA
     thrown = next((found.group(1) for line in said if (found := _THROWN.match(line))), said[0])

@@ -109,6 +109,19 @@ _ahead: list[_Ahead] = []
 """At most one: it is there only within ``java_ahead``, in a process that is one command's."""
 
 
+_own: list[Java] = []
+"""The one that this process has started, if it has."""
+
+
+def own_java() -> Java:
+    """The Java that this process has started last.
+
+    Raises:
+        LookupError: it has started none.
+    """
+    return _own[0]
+
+
 def _is_there() -> bool:
     context = sys.modules.get("pyspark.core.context")
     return _GATEWAY in os.environ or bool(context and context.SparkContext._gateway)  # noqa: SLF001  # nothing else tells
@@ -153,6 +166,7 @@ def _started(settings: Mapping[str, str]) -> Java:
             SparkContext.getSystemProperty("java.version")
         # Where PySpark has it, for who waits until it is gone.
         SparkContext._gateway.proc = java.process  # type: ignore[union-attr]  # noqa: SLF001
+        _own[:] = [java]
     except BaseException:
         end(java.process)
         raise

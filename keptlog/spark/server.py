@@ -64,9 +64,9 @@ def connect_server(
         variables = {**os.environ, TOKEN: token}
         if settings.get("spark.master", "").startswith("local"):
             variables = with_archive(variables, settings, _HOME)
-        process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            words = Words(cast("IO[bytes]", process.stderr))
+            words = Words(cast("IO[bytes]", process.stdout))
             _wait_until_it_answers(process, words, (host, port), sleep)
         except BaseException:
             _end(process)

@@ -20,10 +20,14 @@ from keptlog.spark.java import INSTALL_JAVA, StartingJava, why_none
 SUBMIT = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
 
 
-def test_a_setting_that_java_does_not_accept_is_told_and_nothing_is_left(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InvalidConfig, match="Spark could not be started with its settings: Invalid maximum heap size"):
-        StartingJava([SUBMIT, "--driver-memory", "1x", "pyspark-shell"], os.environ).wait()
-    assert capfd.readouterr().err == ""
+@pytest.mark.parametrize(("memory", "reason"), [("1x", "Invalid maximum heap size"), ("1k", "Too small maximum heap")])
+def test_a_setting_that_java_does_not_accept_is_told_and_nothing_is_left(
+    capfd: pytest.CaptureFixture[str], memory: str, reason: str
+) -> None:
+    told = {**os.environ, "JAVA_TOOL_OPTIONS": "-Dmine=1"}
+    with pytest.raises(InvalidConfig, match=f"Spark could not be started with its settings: {reason}"):
+        StartingJava([SUBMIT, "--driver-memory", memory, "pyspark-shell"], told).wait()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
