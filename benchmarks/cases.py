@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from benchmarks.figures import KEPTLOG, Figures, Goal, Place, ratio_to
 from benchmarks.generated_log import Expect, Keys, Shape
 from benchmarks.peers import Setup
+from benchmarks.peers.table_formats import FORMATS
 
 _MILLION = 1_000_000
 _GIGABYTE = 10**9
@@ -77,7 +78,7 @@ def _keptlog(cores: int, suffix: str = "", variant: str = "") -> Contender:
 
 
 def _peers(cores: int) -> tuple[Contender, ...]:
-    """Keptlog and whatever runs without Spark."""
+    """Keptlog, whatever runs without Spark, and the table formats that compact themselves."""
     plain, duckdb = Setup("plain_copies", cores), Setup("duckdb_sql", cores)
     return (
         _keptlog(cores),
@@ -88,6 +89,7 @@ def _peers(cores: int) -> tuple[Contender, ...]:
             for query in ("row_number", "semi_join", "anti_join")
         ),
         Contender("polars", Setup("polars_lazy", cores)),
+        *(Contender(name, Setup("table_formats", cores, settings=(("format", name),))) for name in FORMATS),
     )
 
 

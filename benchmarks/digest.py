@@ -82,7 +82,7 @@ class Digest:
 
 def digests_of_parquet(paths: Iterable[str]) -> dict[int, str]:
     """The digest of each topic-partition in Parquet files, whose order is that of their first records."""
-    return digests_of(_tables(sorted(paths, key=_first_record)))
+    return digests_of(tables_of(sorted(paths, key=_first_record)))
 
 
 def digests_of(tables: Iterable[pa.Table]) -> dict[int, str]:
@@ -97,7 +97,8 @@ def digests_of(tables: Iterable[pa.Table]) -> dict[int, str]:
     return {partition: digest.hexdigest() for partition, digest in found.items()}
 
 
-def _tables(paths: Iterable[str]) -> Iterator[pa.Table]:
+def tables_of(paths: Iterable[str]) -> Iterator[pa.Table]:
+    """The records in Parquet files, a table for each row group."""
     for path in paths:
         with pq.ParquetFile(path) as parquet:
             for index in range(parquet.num_row_groups):

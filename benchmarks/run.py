@@ -21,12 +21,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.cases import Case, Contender, all_cases
-from benchmarks.digest import digests_of, digests_of_parquet
+from benchmarks.digest import digests_of, digests_of_parquet, tables_of
 from benchmarks.figures import Figures
 from benchmarks.generated_log import GeneratedLog, generate
 from benchmarks.machine import described
 from benchmarks.peers import Left, PeerMissing, Setup, Work
 from benchmarks.report import FULL_ROUNDS, Result, as_text, keep
+from benchmarks.table_state import as_cleaned
 from benchmarks.workers import Outcome, ProcessWorker, RunFailed, Worker
 from keptlog.sources.kafka_log.reader import read_segment
 from keptlog.sources.kafka_log.segments import segments_to_read
@@ -114,6 +115,8 @@ class Measurement:
 
 
 def _digests(left: Left, log: GeneratedLog) -> dict[int, str]:
+    if left.is_state:
+        return digests_of(as_cleaned(tables_of(left.paths), log.steps))
     if left.kafka_log is None:
         return digests_of_parquet(left.paths)
     partition = log.steps[0].topic_partition.partition

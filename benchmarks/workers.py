@@ -76,9 +76,14 @@ def run_measured(peer: Peer, work: Work) -> Outcome:
         cost.cpu_seconds,
         cost.peak_rss_bytes,
         cost.peak_python_rss_bytes,
-        bytes_of(work.output),
+        _bytes_written(work, left),
         left,
     )
+
+
+def _bytes_written(work: Work, left: Left) -> int:
+    # A table that was compacted lies in the folder with all that it had before.
+    return sum(Path(path).stat().st_size for path in left.paths) if left.is_state else bytes_of(work.output)
 
 
 class ProcessWorker:

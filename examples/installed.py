@@ -40,7 +40,7 @@ class MavenJars:
             NotInstalled: Maven is not there, or can't get them.
         """
         complete = self.folder / ".jars-complete"
-        if not complete.exists() or complete.stat().st_mtime < self.pom.stat().st_mtime:
+        if not self.is_there():
             if shutil.which("mvn") is None:
                 raise NotInstalled(f"{self.what} comes through Maven, and there is no mvn: apt-get install maven")
             if progress:
@@ -50,6 +50,11 @@ class MavenJars:
             # Last, so that a fetch that was interrupted is done again.
             complete.touch()
         return str(self.folder / "jars" / "*")
+
+    def is_there(self) -> bool:
+        """Whether nothing would have to be fetched."""
+        complete = self.folder / ".jars-complete"
+        return complete.exists() and complete.stat().st_mtime >= self.pom.stat().st_mtime
 
     def compiled(self, sources: Sequence[Path], progress: Callable[[str], None] | None = None) -> str:
         """The class path with our own programs on it; they are compiled again whenever one is newer.

@@ -6,6 +6,7 @@
     polars_lazy.py     one query
     spark_sql.py       three queries
     kafka_cleaner.py   Apache Kafka's own class, on the same records in Kafka's format
+    table_formats.py   Apache Hudi's and Apache Paimon's own compaction, on the same records in tables of theirs
 
 All get the same files and must leave the same records: offsets, times, keys, values, headers and delete horizons, in
 offset order. All write zstd at level 1, and what they have written is on the disk before the clock stops. What each
@@ -57,10 +58,14 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The log as a run left it: Parquet files, new ones and kept ones, or a Kafka log directory."""
+    """The log as a run left it: Parquet files, new ones and kept ones, or a Kafka log directory.
+
+    ``is_state`` says that the files have the rows of the log in no order, and no horizons of tombstones.
+    """
 
     paths: tuple[str, ...] = ()
     kafka_log: Path | None = None
+    is_state: bool = False
     notes: Mapping[str, float] = field(default_factory=dict)
 
 
