@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from benchmarks.cases import Case, Contender, all_cases
 from benchmarks.digest import digests_of, digests_of_parquet, tables_of
 from benchmarks.figures import Figures
@@ -99,7 +101,10 @@ class Measurement:
             self._absent[contender.name] = str(error)
             tell(f"{contender.name} is left out: {error}")
             return
-        if _digests(outcome.left, log) != log.expected[contender.expect]:
+        is_equal = _digests(outcome.left, log) == log.expected[contender.expect]
+        # Contenders are to have it.
+        pa.default_memory_pool().release_unused()
+        if not is_equal:
             raise Unequal(f"{contender.name} left a wrong log")
         shutil.rmtree(output)
         tell(f"{'warm-up' if number == _WARM_UP else f'round {number + 1}'}: {contender.name} {outcome.wall_s:.2f} s")

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.log.steps import Compact
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 
+_SLICE_ROWS = 100_000
+
 
 def as_cleaned(tables: Iterable[pa.Table], steps: Sequence[Compact]) -> Iterator[pa.Table]:
-    """The log of each step, which has a topic-partition for itself."""
+    """The log of each step, which has a topic-partition for itself, a slice after the other."""
     rows = pa.concat_tables(tables)
+    order = pc.sort_indices(rows, [("partition", "ascending"), ("offset", "ascending")])
+    partitions = rows["partition"].to_numpy()[order.to_numpy()]
     for step in steps:
-        mine = rows.filter(pc.equal(rows["partition"], step.topic_partition.partition)).sort_by("offset")
-        yield _with_horizons(mine, step)
+        partition = step.topic_partition.partition
+        start, end = np.searchsorted(partitions, [partition, partition + 1]).tolist()
+        for first in range(start, end, _SLICE_ROWS):
+            yield _with_horizons(rows.take(order[first : min(first + _SLICE_ROWS, end)]), step)
 
 
 def _with_horizons(rows: pa.Table, step: Compact) -> pa.Table:
