@@ -21,6 +21,9 @@ _GIGABYTE = 10**9
 _MEMORY_OF_W9 = "1536m"
 _UPDATED = (ratio_to("floor", 1.1), ratio_to("polars", 0.8), ratio_to("duckdb", 0.55))
 """What keptlog is to reach where keys in no order are updated."""
+BESIDE_FORMATS = "-formats"
+_ALSO_BESIDE_FORMATS = ("W1", "W2", "W3", "W4", "W5", "W6", "W11")
+"""Those in which one way to clean is compared with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,12 @@ class Case:
 
 def all_cases(cores: int) -> dict[str, Case]:
     """All cases by name, for a machine with so many cores."""
+    cases = _own_cases(cores)
+    formats = {f"{name}{BESIDE_FORMATS}": _beside_formats(cases[name], cores) for name in _ALSO_BESIDE_FORMATS}
+    return cases | formats
+
+
+def _own_cases(cores: int) -> dict[str, Case]:
     return {
         "W1": _w1(cores),
         "W2": _w2(cores),
@@ -73,12 +82,30 @@ def all_cases(cores: int) -> dict[str, Case]:
     }
 
 
+def _beside_formats(case: Case, cores: int) -> Case:
+    """The logs of a case for keptlog and for table formats that compact themselves.
+
+    It is apart, because each of them takes far longer than all the others of the case: Spark's workers end meanwhile.
+    """
+    setups = {name: Setup("table_formats", cores, settings=(("format", name),)) for name in FORMATS}
+    each = (_keptlog(cores), *(Contender(name, setup) for name, setup in setups.items()))
+    others = [log for log in case.logs(case.records) if log]
+    contenders = (*each, *(contender.on(log) for log in others for contender in each))
+    return Case(
+        f"{case.title.partition(';')[0]}; beside Hudi's and Paimon's own compaction",
+        case.records,
+        case.logs,
+        contenders,
+        (),
+    )
+
+
 def _keptlog(cores: int, suffix: str = "", variant: str = "") -> Contender:
     return Contender(f"{KEPTLOG}{suffix}", Setup("keptlog_clean", cores), variant)
 
 
 def _peers(cores: int) -> tuple[Contender, ...]:
-    """Keptlog, whatever runs without Spark, and the table formats that compact themselves."""
+    """Keptlog and whatever runs without Spark."""
     plain, duckdb = Setup("plain_copies", cores), Setup("duckdb_sql", cores)
     return (
         _keptlog(cores),
@@ -89,7 +116,6 @@ def _peers(cores: int) -> tuple[Contender, ...]:
             for query in ("row_number", "semi_join", "anti_join")
         ),
         Contender("polars", Setup("polars_lazy", cores)),
-        *(Contender(name, Setup("table_formats", cores, settings=(("format", name),))) for name in FORMATS),
     )
 
 

@@ -129,10 +129,9 @@ def as_text(result: Mapping[str, Any]) -> str:
         "```",
         *bars({name: result["wall_s"][name] for name in result["contenders"]}, "s"),
         "```",
-        "",
-        "| goal | | measured | |",
-        "|---|---|---:|---|",
     ]
+    if result["goals"]:
+        lines += ["", "| goal | | measured | |", "|---|---|---:|---|"]
     for goal in result["goals"]:
         # What keptlog could not finish is no gap in the table.
         is_failed = any(name.startswith(KEPTLOG) for name in result["absent"])
@@ -158,7 +157,7 @@ def keep(result: Mapping[str, Any], folder: Path = _FOLDER) -> None:
 def show(folder: Path = _FOLDER) -> None:
     """Write ``RESULTS.md`` anew from the results that are kept."""
     kept = folder / _KEPT.name
-    found = sorted(kept.glob("W*.json"), key=lambda path: int(path.stem[1:]))
+    found = sorted(kept.glob("W*.json"), key=lambda path: (int(path.stem[1:].partition("-")[0]), path.stem))
     results = [json.loads(path.read_text(encoding="utf-8")) for path in found]
     sections = [as_text(each) for each in results]
     for name, section_of in _APART.items():

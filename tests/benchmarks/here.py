@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from benchmarks.cases import all_cases
-from benchmarks.peers import Peer, PeerMissing, Setup, Work, open_peer
+from benchmarks.peers import Peer, Setup, Work, open_peer
 from benchmarks.peers.keptlog_clean import KeptlogClean
 from benchmarks.report import Result
 from benchmarks.run import Measurement
@@ -46,8 +46,6 @@ class Peers:
     def worker(self, setup: Setup, spark: SparkSession | None = None) -> Worker:
         if setup.peer == "keptlog_clean":
             return HereWorker(KeptlogClean(spark or cast("SparkSession", InProcessSession())))
-        if setup.peer == "table_formats":
-            raise PeerMissing("they write a minute for each case: test_table_formats has one")
         if setup.peer not in self.opened:
             self.opened[setup.peer] = open_peer(setup)
             if spark:  # it has given its settings to the session that all tests share
