@@ -27,6 +27,11 @@ _MEMORY = (
 _VERSIONS = "the version of every record is read and compared, where an offset is where the record stands"
 _KAFKA = "Kafka's Cleaner copies batches of records, and writes no columns; ours decodes and encodes both"
 _SHARE = "what is left is the reading of keys, from which row groups without a dirty key are left out (ADR 68)"
+_TIME_ORDER = (
+    "a seventh of the log is written anew: dirty records, the newest clean ones, one old segment. That alone is what "
+    "the goal allows for all. Beside it are the map of the dirty keys and a job of Spark. Row groups without a dirty "
+    "key are not read (ADR 68)"
+)
 REASONS: Mapping[tuple[str, str], str] = {
     ("W1", "time / floor"): _REWRITE,
     ("W1", "time / polars"): _REWRITE,
@@ -44,6 +49,8 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("W7", "keptlog_header / by offset"): _VERSIONS,
     ("W8", "records/s per core, times kafka_none"): _KAFKA,
     ("W8", "records/s per core, times kafka_zstd"): _KAFKA,
+    ("W11", "time / floor"): _TIME_ORDER,
+    ("W11", "time / duckdb"): _TIME_ORDER,
     ("W10", "GB of memory of all processes"): _MEMORY,
 }
 """By the name of a case and the text of a goal."""
