@@ -16,6 +16,7 @@ from pyspark import SparkContext
 
 from examples.installed import NotInstalled
 from keptlog.errors import KeptlogError
+from keptlog.interrupted import Interrupted
 from keptlog.spark.session import start_session
 
 _FEWEST_RECORDS = 1000
@@ -26,7 +27,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @contextmanager
 def warm_spark() -> Iterator[None]:
     """One Spark session for all runs; when the block ends, its processes are gone, not only told to go."""
+    handler = signal.getsignal(signal.SIGINT)
     session = start_session(os.environ.get("KEPTLOG_SPARK_MASTER"))
+    # PySpark has one of its own, which interrupts again what is being closed.
+    signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
@@ -48,7 +52,7 @@ def interruptible() -> Iterator[None]:
     def interrupt(*_: object) -> NoReturn:
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        raise Interrupted
 
     before = [signal.signal(each, interrupt) for each in _SIGNALS]
     try:

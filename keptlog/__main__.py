@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-from keptlog.resident.handover import hand_over
+from keptlog.interrupted import EXIT_STOPPED, STOPPED, watch_ctrl_c
+
+# Most of a command's time is what it imports, so that is where Ctrl-C may well come.
+# ruff: noqa: PLC0415
 
 
 def run() -> None:
     """Run the command line; ends the process with its exit code."""
-    code = hand_over(sys.argv)
-    if code is not None:
-        sys.exit(code)
-    from keptlog.cli import run as run_here  # noqa: PLC0415  # most of a command's time is what it imports
+    try:
+        watch_ctrl_c()
+        from keptlog.resident.handover import hand_over
 
-    run_here()
+        code = hand_over(sys.argv)
+        if code is None:
+            from keptlog.cli import run as run_here
+            from keptlog.ending import exit_code_of
+
+            code = exit_code_of(run_here)
+    except KeyboardInterrupt:
+        print(f"keptlog: {STOPPED}", file=sys.stderr)  # noqa: T201
+        code = EXIT_STOPPED
+    os._exit(code)
 
 
 if __name__ == "__main__":

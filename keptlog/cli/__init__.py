@@ -23,7 +23,6 @@ from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
 from keptlog.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAILED,
-    EXIT_STOPPED,
     begin_answer,
     print_json_error,
     require_topics_here,
@@ -32,6 +31,7 @@ from keptlog.cli.output import (
 from keptlog.cli.own_process import begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
+from keptlog.interrupted import EXIT_STOPPED, STOPPED
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000
 """Python's own 700 suit programs that go on: what a command makes lives until it ends, or needs no collector."""
@@ -153,7 +153,7 @@ def main() -> None:
     except click.ClickException as error:
         _fail(error.format_message(), EXIT_BAD_INPUT, error)
     except (click.Abort, KeyboardInterrupt) as error:
-        _fail("stopped; nothing is lost, uncommitted work will be swept by a purge", EXIT_STOPPED, error, Action.RETRY)
+        _fail(STOPPED, EXIT_STOPPED, error, Action.RETRY)
     except UnknownTopic as error:
         _refuse((None if error.is_elsewhere else _without_home()) or error)
     except KeptlogError as error:

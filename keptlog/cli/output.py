@@ -22,8 +22,6 @@ from keptlog.settings import home_path
 EXIT_FAILED = 1
 """Something was found, or failed."""
 EXIT_BAD_INPUT = 2
-EXIT_STOPPED = 130
-"""By Ctrl-C, or by somebody who was asked."""
 SCHEMA_VERSION = 1
 """Of what ``--json`` prints: another number once a field goes or changes its meaning; new fields change nothing."""
 _NAMED = 3

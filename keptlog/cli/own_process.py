@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.arrow_alone import spare_pandas
 from keptlog.errors import KeptlogError
+from keptlog.interrupted import watch_ctrl_c
 from keptlog.settings import home_path, spark_master, spark_settings
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _WITH_ARROW = {"append", "read", "restore", "verify", "repair"}
 """Commands that make arrays, and start no Spark."""
 _INTERRUPTED = "while sending command."
+_GATEWAYS_LOGGERS = (None, "py4j.java_gateway", "py4j.clientserver")
+"""Spark's gateway also logs as nobody in particular."""
 _own: set[str] = set()
 """Not empty in a process of a command's own."""
 
@@ -48,10 +51,27 @@ def command_spark() -> Spark:
     """The Spark of a command, without the noise of Ctrl-C; in a process of its own it does keptlog's tasks alone."""
     from keptlog.spark.session import start_spark  # noqa: PLC0415  # most commands need none
 
-    logging.getLogger().addFilter(_is_news)
-    return start_spark(spark_master(), spark_settings(home_path()), tasks_alone=bool(_own))
+    silence_ctrl_c()
+    spark = start_spark(spark_master(), spark_settings(home_path()), tasks_alone=bool(_own))
+    if _own:
+        # PySpark has a handler of its own for it.
+        watch_ctrl_c()
+    return spark
+
+
+def silence_ctrl_c() -> None:
+    """Calls to Java that Ctrl-C has interrupted are not logged; the gateway does so with several stack traces."""
+    for name in _GATEWAYS_LOGGERS:
+        logging.getLogger(name).addFilter(_is_news)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Not that Ctrl-C interrupted a call, which Spark's gateway logs with several stack traces."""
-    return not record.getMessage().endswith(_INTERRUPTED)
+    return not record.getMessage().endswith(_INTERRUPTED) and not _came_of_ctrl_c(record)
+
+
+def _came_of_ctrl_c(record: logging.LogRecord) -> bool:
+    """Whether what is logged is Ctrl-C, or failed because of it, as saying goodbye to a Java that is gone."""
+    error = record.exc_info[1] if record.exc_info else None
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None

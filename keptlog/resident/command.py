@@ -6,7 +6,6 @@ stays until the client has heard how it ended.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import io
 import json
@@ -18,17 +17,15 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from keptlog.ending import exit_code_of
 from keptlog.resident.handover import EXIT, GO, LENGTH, PID, STREAMS, is_of_this_user
 
 _REQUEST_SECONDS = 10.0
 _ANOTHER = 1
 """What a fork ends with that has not begun; nobody looks at it."""
-_STREAMS_FAILED = 120
-"""What Python ends with if the last of the output could not be written."""
 
 
 def carry_out(client: socket.socket, own_likeness: object, run: Callable[[], object]) -> NoReturn:
@@ -46,7 +43,7 @@ def carry_out(client: socket.socket, own_likeness: object, run: Callable[[], obj
     has_ended = threading.Event()
     watch = threading.Thread(target=_end_with, args=(client, has_ended), daemon=True)
     watch.start()
-    code = _code_of(run)
+    code = exit_code_of(run)
     has_ended.set()
     with contextlib.suppress(OSError):
         client.sendall(f"{EXIT} {code}\n".encode())
@@ -130,25 +127,3 @@ def _end_with(client: socket.socket, has_ended: threading.Event) -> None:
         client.recv(1)
     if not has_ended.is_set():
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _code_of(run: Callable[[], object]) -> int:
-    """Run it as a process does from its first line to its end."""
-    code = 0
-    try:
-        run()
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        if isinstance(ended.code, str):
-            print(ended.code, file=sys.stderr)  # noqa: T201
-    except BaseException:  # noqa: BLE001  # as Python tells what nobody has caught
-        traceback.print_exc()
-        code = 1
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # as Python does, and multiprocessing
-    atexit._run_exitfuncs()  # noqa: SLF001
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        code = code or _STREAMS_FAILED
-    return code & 0xFF

@@ -1,0 +1,76 @@
+"""A command that Ctrl-C reaches ends by its own exit code, wherever in Python it comes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_CTRL_C_IN_EXEC = "exec('import os, signal; os.kill(os.getpid(), signal.SIGINT); [None for _ in range(9)]')"
+"""As it is where a dataclass is made."""
+_HANDLED = f"""
+import sys
+try:
+    {_CTRL_C_IN_EXEC}
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+_WATCHED = "from keptlog.interrupted import watch_ctrl_c; watch_ctrl_c()"
+_AS_PYSPARK_DOES = """
+import signal
+def handler(number, frame):
+    print("jobs are cancelled")
+    raise KeyboardInterrupt
+signal.signal(signal.SIGINT, handler)
+"""
+_WHILE_IMPORTED = """
+import sys
+class CtrlC:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            {ctrl_c}
+sys.meta_path.insert(0, CtrlC())
+"""
+
+
+def _code_and_output(folder: Path, module: str) -> tuple[int, str]:
+    (folder / "begun.py").write_text(module, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "begun"], cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_python_itself_ends_as_if_killed_though_the_exception_was_handled(tmp_path: Path) -> None:
+    assert _code_and_output(tmp_path, _HANDLED) == (-signal.SIGINT, "")
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        (_WATCHED, ""),
+        (f"{_WATCHED}; {_WATCHED}", ""),
+        (f"{_AS_PYSPARK_DOES}{_WATCHED}", "jobs are cancelled\n"),
+        (f"{_WATCHED}\n{_AS_PYSPARK_DOES}{_WATCHED}; {_WATCHED}", "jobs are cancelled\n"),
+    ],
+)
+def test_who_watches_ends_by_its_own_exit_code(tmp_path: Path, before: str, told: str) -> None:
+    assert _code_and_output(tmp_path, f"{before}\n{_HANDLED}") == (130, told)
+
+
+def test_who_ignores_it_goes_on_to_ignore_it(tmp_path: Path) -> None:
+    ignored = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    assert _code_and_output(tmp_path, f"{ignored}\n{_WATCHED}\n{_HANDLED}\nprint('went on')") == (0, "went on\n")
+
+
+@pytest.mark.parametrize("module", ["keptlog.resident.handover", "keptlog.cli", "click", "keptlog.cli.status"])
+def test_a_command_that_still_imports_ends_with_130_and_one_line(tmp_path: Path, module: str) -> None:
+    custom = _WHILE_IMPORTED.format(module=module, ctrl_c=_CTRL_C_IN_EXEC)
+    (tmp_path / "sitecustomize.py").write_text(custom, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    command = [sys.executable, "-m", "keptlog", "status"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.strip() == "keptlog: stopped; nothing is lost, uncommitted work will be swept by a purge"
