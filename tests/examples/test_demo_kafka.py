@@ -22,6 +22,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
 from tests.kafka.jars import or_skip
+from tests.processes import Started, left, with_environment
 
 _DEADLINE_SECONDS = 240
 
@@ -55,17 +56,9 @@ class Stage:
         self.processes.append(process)
         return process
 
-    def alive(self) -> list[str]:
-        """Command lines of all processes that the demo has started, and their children, wherever they have gone."""
-        marker = f"KEPTLOG_HOME={self.folder / 'home'}".encode()
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if marker in (process / "environ").read_bytes().split(b"\0"):
-                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
-            except OSError:
-                continue
-        return found
+    def alive(self) -> set[Started]:
+        """All processes that the demo has started, and their children, wherever they have gone."""
+        return with_environment(KEPTLOG_HOME=str(self.folder / "home"))
 
     def left(self) -> list[str]:
         """Folders of brokers that are still there."""
@@ -91,13 +84,12 @@ def test_what_was_interrupted_leaves_nothing_and_the_next_telling_proves_itself(
         line = interrupted.stdout.readline()
         assert line, told
         told += line
-    if sys.platform == "linux":
-        assert any("kafka.Kafka" in each for each in stage.alive()), "or what follows would look at nothing"
+    assert any("kafka.Kafka" in each.command for each in stage.alive()), "or what follows would look at nothing"
     os.killpg(interrupted.pid, signal.SIGINT)  # Ctrl-C
     told += interrupted.communicate(timeout=_DEADLINE_SECONDS)[0]
     assert interrupted.returncode == 130, told
     assert "demo-kafka: interrupted" in told
-    assert (stage.alive(), stage.left()) == ([], [])
+    assert (left(stage.alive()), stage.left()) == (set(), [])
 
     whole = stage.start()
     told = whole.communicate(timeout=_DEADLINE_SECONDS)[0]
@@ -106,7 +98,7 @@ def test_what_was_interrupted_leaves_nothing_and_the_next_telling_proves_itself(
         assert f"{sensor}: FIRES" in told
     assert told.count("    the same") == 2
     assert "  equal: every record before the cleans, every key's latest value after them" in told
-    assert (stage.alive(), stage.left()) == ([], [])
+    assert (left(stage.alive()), stage.left()) == (set(), [])
 
 
 def test_without_maven_one_line_says_what_to_install_before_anything_is_started(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -86,11 +86,10 @@ def _is_stopped(command: Started) -> bool:
     """Whether each of its threads is, which takes a moment after the signal."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        states = [
-            each.read_text().rpartition(")")[2].split()[0] for each in Path(f"/proc/{command.pid}/task").glob("*/stat")
-        ]
-        if set(states) == {"T"}:
-            return True
+        with suppress(OSError):  # a thread that has ended meanwhile
+            tasks = Path(f"/proc/{command.pid}/task").glob("*/stat")
+            if {each.read_text().rpartition(")")[2].split()[0] for each in tasks} == {"T"}:
+                return True
         time.sleep(0.01)
     return False
 
