@@ -6,7 +6,8 @@
 Their names say when they were made. Who made them takes them away at the end; if it was killed, the next one does, once
 they are older than anybody's probes take. So two that probe at once never meet.
 
-A kill just before the very last step leaves one file of metadata, in which there is no record.
+A kill may also leave a file of metadata that the catalog has not heard of yet. It lies in a folder that has the name of
+a namespace, so whoever takes the namespace away finds out where the catalog puts its tables, and empties that.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ PREFIX = "keptlog_doctor_"
 LEFT_AFTER_MS = 15 * 60_000
 """Longer than all probes take where every request has to wait; what is older was left by one that was killed."""
 _NAME = re.compile(rf"{PREFIX}(\d+)_\w+")
+_PLACE = "place"
+"""A table that tells by its location where others would lie."""
 _SEGMENT_BYTES = 2**20
 _PATIENCE_SECONDS = 120.0
 
@@ -186,7 +189,7 @@ def is_not_made_yet(catalog: Catalog) -> bool:
 
 def topics_folder(scratch: Scratch) -> str:
     """Where the catalog puts topics, as far as the place of a table here tells."""
-    return scratch.create("place").location().rpartition("/")[0].replace(scratch.namespace, NAMESPACE)
+    return scratch.create(_PLACE).location().rpartition("/")[0].replace(scratch.namespace, NAMESPACE)
 
 
 def scratch_name(now_ms: int, name: str) -> str:
@@ -208,18 +211,36 @@ def sweep(catalog: Catalog, files: TableFiles, now_ms: int) -> tuple[list[str], 
     """
     gone: list[str] = []
     left: list[str] = []
-    for name, made_ms in sorted(left_over(catalog).items()):
+    # A table that was renamed away still lies in the folder of the other namespace.
+    for name, made_ms in sorted(left_over(catalog).items(), reverse=True):
         if now_ms - made_ms < LEFT_AFTER_MS:
             left.append(f"namespace {name} is another doctor's, or was left a moment ago: the next one takes it away")
             continue
         try:
+            _remove_unheard_of(catalog, files, name)
             remove_namespace(catalog, files, name)
-            gone.append(name)
+            gone.insert(0, name)
         except NoSuchNamespaceError:
             continue
         except Exception as error:  # noqa: BLE001  # what was left is no reason to look at nothing
             left.append(f"namespace {name} can't be taken away ({one_line(error)}): drop it by hand")
     return gone, left
+
+
+def _remove_unheard_of(catalog: Catalog, files: TableFiles, namespace: str) -> None:
+    """Delete files in a namespace's folder that belong to no table which the catalog knows there.
+
+    Raises:
+        NoSuchNamespaceError: it is gone already.
+    """
+    place = catalog.create_table_if_not_exists((namespace, _PLACE), TABLE_SCHEMA).location()
+    folder = place.rpartition("/")[0]
+    if not folder.endswith(f"/{namespace}"):
+        # The catalog gives places of another kind, of which it alone knows.
+        return
+    tables = [f"{folder}/{name}/" for *_, name in catalog.list_tables((namespace,))]
+    files.delete_many(file.path for file in files.list(folder) if not file.path.startswith(tuple(tables)))
+    _remove_empty_folders(folder)
 
 
 def remove_namespace(catalog: Catalog, files: TableFiles, namespace: str) -> None:
@@ -250,11 +271,15 @@ def _remove_table(catalog: Catalog, files: TableFiles, identifier: Identifier) -
 
 def _remove_folders(location: str) -> None:
     """On a disk empty folders are left: the table's, and that of its namespace."""
+    _remove_empty_folders(location)
     local = local_path(location)
-    if local is None:
-        return
-    for folder, _, _ in os.walk(local, topdown=False):
+    if local is not None:
+        with contextlib.suppress(OSError):
+            Path(local).parent.rmdir()
+
+
+def _remove_empty_folders(location: str) -> None:
+    local = local_path(location)
+    for folder, _, _ in os.walk(local, topdown=False) if local else ():
         with contextlib.suppress(OSError):
             Path(folder).rmdir()
-    with contextlib.suppress(OSError):
-        Path(local).parent.rmdir()

@@ -14,6 +14,7 @@ import pytest
 from keptlog.passes.catalog_doctor import CatalogDoctor
 from keptlog.table.catalog import open_catalog
 from keptlog.table.files import TableFiles
+from keptlog.table.schema import TABLE_SCHEMA
 from keptlog.table.scratch import LEFT_AFTER_MS, left_over, sweep
 from tests.table.stores import create, new_id
 
@@ -67,3 +68,25 @@ def test_who_looks_says_what_it_has_taken_away(tmp_path: Path, monkeypatch: pyte
     assert [line.split()[1] for line in found.left] == ["keptlog_doctor_9000000_busy"]
     names = {namespace[-1] for namespace in catalog.list_namespaces()}
     assert names == {"keptlog", "other", "keptlog_doctor_9000000_busy", "keptlog_doctor_notes"}
+
+
+@pytest.mark.parametrize("where", ["", "_away"])
+def test_files_of_which_the_catalog_has_not_heard_yet_go_too_and_nobody_elses(tmp_path: Path, where: str) -> None:
+    create(tmp_path)
+    catalog = open_catalog(tmp_path)
+    name = "keptlog_doctor_1000_dead"
+    for namespace in (name, f"{name}_away", "keptlog_doctor_1000_dead_too"):
+        catalog.create_namespace((namespace,))
+    before = {path for path in tmp_path.rglob("*.json") if path.is_file()}
+    made = [catalog.create_table((namespace, "t"), TABLE_SCHEMA) for namespace in (f"{name}{where}", "keptlog")]
+    for table in made:
+        catalog.drop_table(table.name())  # its files stay, as before it was created
+    renamed = catalog.create_table((name, "renamed"), TABLE_SCHEMA)
+    catalog.rename_table((name, "renamed"), (f"{name}_away", "renamed"))
+    files = TableFiles(tuple(sorted(catalog.properties.items())))
+    assert len(sweep(catalog, files, LEFT_AFTER_MS + 1000)[0]) == 3
+    assert {path for path in tmp_path.rglob("*.json") if path.is_file()} - before == {
+        Path(made[1].metadata_location.removeprefix("file://"))
+    }
+    for table in (made[0], renamed):
+        assert not Path(table.location().removeprefix("file://")).parent.exists()
