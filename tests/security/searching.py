@@ -18,12 +18,15 @@ from urllib.parse import quote, quote_plus
 Secrets = Mapping[str, str]
 """What a secret is called, and its text."""
 _PARTS = "@/:"
+_TELLING = 6
+"""The characters from which on the rest of a secret is not in every other text by chance."""
 
 
 def forms(secret: str) -> set[bytes]:
     """How a secret may stand somewhere; also what is left of it where a program has cut it at a sign that it takes for
     the end of a password."""
-    tails = {secret[at + 1 :] for at, sign in enumerate(secret) if sign in _PARTS}
+    rests = (secret[at + 1 :] for at, sign in enumerate(secret) if sign in _PARTS)
+    tails = {rest for rest in rests if len(rest) >= _TELLING}
     texts = {secret, quote(secret, safe=""), quote(secret), quote_plus(secret), *tails}
     return {text.encode() for text in texts} | {base64.b64encode(secret.encode()).rstrip(b"=")}
 

@@ -43,6 +43,13 @@ def test_a_secret_is_found_in_every_form(content: str | bytes) -> None:
     assert found_in(content, {"another": "nowhere-at-all"}) == []
 
 
+def test_a_few_last_characters_behind_a_sign_are_no_secret() -> None:
+    key = "+FQ13q1jXy9v60KOqfO9d1Q0EzPzCgejfBxcpN/i"
+
+    assert found_in("access is denied", {"the key": key, "another": "CgejfBxcpN/"}) == []
+    assert found_in(f"access is denied to {key}", {"the key": key}) == ["the key"]
+
+
 def test_a_secret_is_found_in_files_and_databases(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "deep" / "er" / "events.log").write_text(f"before {SECRET} after")
