@@ -6,6 +6,7 @@ import os
 import sys
 
 from keptlog.interrupted import EXIT_STOPPED, STOPPED, watch_ctrl_c
+from keptlog.streams import open_closed_streams
 
 # Most of a command's time is what it imports, so that is where Ctrl-C may well come.
 # ruff: noqa: PLC0415
@@ -13,6 +14,7 @@ from keptlog.interrupted import EXIT_STOPPED, STOPPED, watch_ctrl_c
 
 def run() -> None:
     """Run the command line; ends the process with its exit code."""
+    open_closed_streams()
     try:
         watch_ctrl_c()
         from keptlog.resident.handover import hand_over
