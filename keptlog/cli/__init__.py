@@ -14,6 +14,7 @@ import importlib
 import itertools
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -169,8 +170,7 @@ def main() -> None:
     except OSError as error:
         # A disk that is full, or stdout on such a disk; whatever could be told better has been.
         _drop_stdout()
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}; nothing is lost, mend that and try again", EXIT_FAILED, error)
+        _fail(_told(error), EXIT_FAILED, error)
 
 
 def _without_home() -> KeptlogError | None:
@@ -190,6 +190,15 @@ def _refuse(error: KeptlogError) -> NoReturn:
 def _drop_stdout() -> None:
     """What waits to be printed can't be; without this Python would try once more, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _told(error: OSError) -> str:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "the folder in which this was called is gone; change to another one"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; nothing is lost, mend that and try again"
 
 
 def _fail(message: str, code: int, error: BaseException, action: Action = Action.FIX_CONFIG) -> NoReturn:

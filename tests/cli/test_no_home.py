@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,3 +147,24 @@ def test_a_home_below_the_users_own_folder(keptlog: Run, tmp_path: Path, monkeyp
 
 def _content(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+@pytest.mark.parametrize("command", ["status", "topic list", "explain users", "clean users"])
+def test_the_folder_in_which_it_was_called_is_gone(
+    home: Path, tmp_path: Path, command: str, *, is_absolute: bool
+) -> None:
+    _topic(home)
+    environment = os.environ | {"KEPTLOG_HOME": str(home) if is_absolute else "./home"}
+    shell = 'mkdir gone; cd gone; rmdir ../gone; exec "$0" -m keptlog "$@"'
+    done = subprocess.run(
+        ["bash", "-c", shell, sys.executable, *command.split()],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "keptlog: the folder in which this was called is gone; change to another one\n"
