@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from keptlog.home import open_home
 from tests.e2e.conftest import HOUR_MS, PAGE_MS, DagsterDev, Picture
 from tests.e2e.launching import launch, refused_launch
+from tests.security.searching import contents_below
 
 KEY = "user-7@example.org"
 
@@ -41,7 +42,7 @@ def test_an_erasure_is_asked_for_and_shown_and_a_key_by_mistake_is_refused(
     expect(page.get_by_text("erasure_deadline").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("Passed").first).to_be_visible(timeout=PAGE_MS)
 
-    everything = [path for path in dagster_dev.log.parent.rglob("*") if path.is_file()]
-    stored = [path for path in everything if dagster_dev.home not in path.parents]
-    assert any(b"request 4711" in path.read_bytes() for path in stored), "the search finds what is there"
-    assert [path for path in stored if KEY.encode() in path.read_bytes()] == []
+    below = contents_below(dagster_dev.log.parent)
+    stored = {path: content for path, content in below if dagster_dev.home not in path.parents}
+    assert any(b"request 4711" in content for content in stored.values()), "the search finds what is there"
+    assert [path for path, content in stored.items() if KEY.encode() in content] == []

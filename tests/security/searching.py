@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import gzip
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -42,7 +43,15 @@ def found_in(content: bytes | str, secrets: Secrets) -> list[str]:
 
 def found_in_files(folder: Path, secrets: Secrets) -> list[str]:
     """The files below a folder that hold one."""
-    return _told(((str(path), path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()), secrets)
+    return _told(((str(path), content) for path, content in contents_below(folder)), secrets)
+
+
+def contents_below(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """All files below a folder, but those that whoever is at work there takes away meanwhile."""
+    for where, _, names in os.walk(folder):
+        for path in (Path(where, name) for name in sorted(names)):
+            with contextlib.suppress(FileNotFoundError):
+                yield path, path.read_bytes()
 
 
 def found_in_database(connection: Any, secrets: Secrets) -> list[str]:

@@ -61,6 +61,13 @@ def test_a_secret_is_found_in_files_and_databases(tmp_path: Path) -> None:
     assert found_in_files(tmp_path, SECRETS) == [f"the password in {tmp_path / 'deep/er/events.log'}"]
 
 
+def test_a_file_that_is_taken_away_meanwhile_is_not_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text(SECRET)
+    (tmp_path / "taken away").symlink_to(tmp_path / "nowhere")
+
+    assert found_in_files(tmp_path, SECRETS) == [f"the password in {tmp_path / 'there'}"]
+
+
 def test_a_secret_is_found_in_the_command_line_of_a_process_that_was_started_here() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()", SECRET], stdin=subprocess.PIPE)
     try:
