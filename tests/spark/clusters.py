@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,8 +16,20 @@ from typing import Any
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
 from keptlog.table.store import LogStore
+from tests.security.searching import contents_below
 
 TOPICS = ("a", "b", "c")
+
+
+def whole_events(folder: Path) -> Iterator[dict[str, Any]]:
+    """What Spark has written down so far.
+
+    It writes on while this reads: the last line may not be whole yet, and a file is renamed once the run has ended.
+    """
+    for _, content in contents_below(folder):
+        for line in content.splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                yield json.loads(line)
 
 
 def python_with(folder: Path, packages: Sequence[str]) -> str:
@@ -91,8 +103,7 @@ class ClusterHome:
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """What Spark wrote down, of one kind."""
-        lines = [line for file in self._events.iterdir() for line in file.read_text().splitlines()]
-        return [event for event in map(json.loads, lines) if event["Event"] == kind]
+        return [event for event in whole_events(self._events) if event["Event"] == kind]
 
     def marks(self) -> list[object]:
         """Why each log is held to be uncleanable."""
