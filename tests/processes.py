@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import suppress
@@ -60,19 +61,32 @@ def left(processes: set[Started], within_seconds: float = 15) -> set[Started]:
     return still
 
 
+def open_files(pid: int) -> set[str]:
+    """What a process has open, as the kernel names it; nothing of a process that has ended."""
+    held = set()
+    with suppress(OSError):
+        for each in os.scandir(f"/proc/{pid}/fd"):
+            with suppress(OSError):  # closed meanwhile
+                held.add(str(Path(each.path).readlink()))
+    return held
+
+
 def listening(pid: int) -> set[str]:
     """The IP addresses that one process waits at for connections; those of IPv4 as such."""
-    held = set()
-    for each in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(OSError):
-            held.add(str(each.readlink()))
+    held = open_files(pid)
     found = set()
     for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+        for line in _sockets(pid, table):
             _, local, _, state, *_, inode = line.split()[:10]
             if state == _LISTENS and f"socket:[{inode}]" in held:
                 found.add(_address(local.partition(":")[0]))
     return found
+
+
+def _sockets(pid: int, table: str) -> list[str]:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+    return []
 
 
 def _address(shown: str) -> str:

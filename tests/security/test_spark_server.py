@@ -14,7 +14,6 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from examples.lake.server_process import free_ports
 from keptlog.home import open_home, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.passes.erasure_request import ErasureRequest
+from tests.processes import open_files
 from tests.security.searching import descendants, found_in, found_in_files
 from tests.table.buckets import new_bucket, s3_server
 
@@ -163,11 +163,9 @@ def test_nothing_in_its_event_log(served: Served) -> None:
 
 def test_it_listens_on_this_machine_only(served: Served) -> None:
     own = {f"socket:[{inode}]": address for address, inode in _listening()}
-    found = set()
+    found: set[str | None] = set()
     for pid in descendants([served.process.pid]):
-        for link in Path(f"/proc/{pid}/fd").glob("*"):
-            with suppress(OSError):  # closed meanwhile
-                found.add(own.get(str(link.readlink())))
+        found |= {own.get(each) for each in open_files(pid)}
 
     assert found - {None} == {"loopback"}, found
 
