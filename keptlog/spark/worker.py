@@ -22,7 +22,10 @@ def numbers_in(batches: Batches) -> Iterator[int]:
 
 @contextmanager
 def in_a_task() -> Iterator[None]:
-    """Around what runs in an executor: names its errors for the driver, and gives memory back."""
+    """Around what runs in an executor: names its errors for the driver, and gives memory back.
+
+    Those of a local Spark are told to keep it (``settings``).
+    """
     pa.set_cpu_count(1)
     try:
         yield

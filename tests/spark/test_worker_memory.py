@@ -1,4 +1,4 @@
-"""Workers whose address space is limited leave room for what does not belong to Arrow."""
+"""What Arrow's allocator does with memory that is free, as the settings of local workers rely on (ADR 75)."""
 
 from __future__ import annotations
 
@@ -6,25 +6,45 @@ import os
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
-_TELL = "import keptlog.spark.worker_daemon, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+from keptlog.spark.settings import session_settings
+
+_SETTING = "spark.executorEnv.MIMALLOC_PURGE_DELAY"
+_MIB = 2**20
+_FREES = """
+import ctypes
+import pyarrow as pa
+
+def resident_bytes():
+    with open("/proc/self/statm") as told:
+        return int(told.read().split()[1]) * 4096
+
+before = resident_bytes()
+buffers = [pa.allocate_buffer(2**20) for _ in range(100)]
+for buffer in buffers:
+    ctypes.memset(buffer.address, 1, buffer.size)
+del buffer, buffers
+pa.default_memory_pool().release_unused()
+print(resident_bytes() - before)
+"""
 
 
-@pytest.mark.parametrize(
-    ("environment", "is_system"),
-    [
-        ({}, False),
-        ({"PYSPARK_EXECUTOR_MEMORY_MB": "1536"}, True),
-        ({"PYSPARK_EXECUTOR_MEMORY_MB": "1536", "ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, False),
-    ],
-    ids=["no limit", "a limit", "a limit, and the user's own choice"],
-)
-def test_arrow_uses_the_allocator_of_the_system_where_spark_limits_a_worker(
-    environment: dict[str, str], *, is_system: bool
-) -> None:
-    inherited = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
-    told = subprocess.run(
-        [sys.executable, "-c", _TELL], env=inherited | environment, capture_output=True, text=True, check=True
-    )
-    assert (told.stdout.strip() == "system") is is_system
+def _left_bytes(variables: dict[str, str]) -> int:
+    """What a process still has of 100 MiB that it was given, and has freed."""
+    environment = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"} | variables
+    run = subprocess.run([sys.executable, "-c", _FREES], env=environment, capture_output=True, text=True, check=True)
+    return int(run.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+def test_a_local_worker_keeps_what_it_has_freed() -> None:
+    assert "mimalloc" in pa.supported_memory_backends()
+    assert _left_bytes({"MIMALLOC_PURGE_DELAY": session_settings("local[2]")[_SETTING]}) > 90 * _MIB
+    assert _left_bytes({"MIMALLOC_PURGE_DELAY": "10"}) < 50 * _MIB
+
+
+def test_only_a_local_worker_is_told_to_and_whoever_gives_the_setting_wins() -> None:
+    assert session_settings("local[2]", {_SETTING: "10"})[_SETTING] == "10"
+    assert _SETTING not in session_settings("spark://host:7077")
