@@ -24,6 +24,9 @@ from keptlog.storage.files import Files
 JUDGED_SCHEMA = pa.schema([("offset", pa.int64()), ("judged", pa.int8())])
 """Each offset at most once, in any order, no nulls; ``judged`` is a ``Standing``."""
 
+_MARKS_AN_OFFSET = 16
+"""So many bytes of marks are worth an offset, which takes eight where it is listed."""
+
 
 class Standing(IntEnum):
     """What is known of a record."""
@@ -102,3 +105,39 @@ def are_listed(offsets: pa.ChunkedArray, listed: npt.NDArray[np.int64]) -> pa.Ch
             is_listed[rows[numbers[rows] == between]] = True
         chunks.append(pa.array(is_listed))
     return pa.chunked_array(chunks, pa.bool_())
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedOffsets:
+    """Offsets, in any order, as one mark for each that lies between the first and the last of them.
+
+        offsets   14  10  11
+        marks     10  11  12  13  14
+                   x   x           x
+
+    To ask a mark is to look at its place: no list is sorted, and none searched.
+    """
+
+    first: int
+    marks: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, offsets: npt.NDArray[np.int64]) -> MarkedOffsets | None:
+        """Null where so few of the offsets between first and last are among them that marks would take much memory."""
+        first, last = (int(offsets.min()), int(offsets.max())) if len(offsets) else (0, -1)
+        if last - first >= _MARKS_AN_OFFSET * len(offsets):
+            return None
+        marks = np.zeros(last - first + 1, dtype=bool)
+        marks[offsets - first] = True
+        return cls(first, marks)
+
+    def has(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A mask: for each of these offsets (int64, no nulls) whether it is marked. Each chunk rises."""
+        chunks = []
+        for chunk in offsets.chunks:
+            numbers = chunk.to_numpy()
+            begin, end = np.searchsorted(numbers, [self.first, self.first + len(self.marks)])
+            is_marked = np.zeros(len(numbers), dtype=bool)
+            is_marked[begin:end] = self.marks[numbers[begin:end] - self.first]
+            chunks.append(pa.array(is_marked))
+        return pa.chunked_array(chunks, pa.bool_())

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.kernels.inputs import Between, keys_schema, read_keys
-from keptlog.kernels.judged_offsets import are_listed
+from keptlog.kernels.judged_offsets import MarkedOffsets, are_listed
 from keptlog.log.offset_map import UNBOUNDED, end_of_full_map
 from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
@@ -90,11 +90,14 @@ class OffsetMap:
 
     def has_offsets(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """A mask: for each of these offsets (int64, rising, no nulls) whether it is the latest of a key."""
-        return are_listed(offsets, self._rising_offsets)
+        listed = self._listed_offsets
+        return listed.has(offsets) if isinstance(listed, MarkedOffsets) else are_listed(offsets, listed)
 
     @cached_property
-    def _rising_offsets(self) -> npt.NDArray[np.int64]:
-        return np.sort(self.latest["offset"].to_numpy())
+    def _listed_offsets(self) -> MarkedOffsets | npt.NDArray[np.int64]:
+        """As marks or, where they lie far apart, rising."""
+        listed = self.latest["offset"].to_numpy()
+        return MarkedOffsets.of(listed) or np.sort(listed)
 
     def write(self, files: Files, path: str) -> None:
         """Store the map as an Arrow IPC file."""
