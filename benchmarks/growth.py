@@ -16,7 +16,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from benchmarks.generated_log import GeneratedLog, Shape, generate
 from benchmarks.growth_text import growth_as_text
 from benchmarks.machine import described
 from benchmarks.peers import Setup, Work
-from benchmarks.report import keep
+from benchmarks.report import keep, kept
 from benchmarks.run import Measurement, tell
 from benchmarks.workers import ProcessWorker, Worker
 from keptlog.table.files import TableFiles
@@ -104,11 +104,13 @@ class Growth:
                 "name": table.name,
                 "title": table.title,
                 "is_by_partition": table.is_by_partition,
+                "rounds": self.rounds,
                 "rows": [rows[shape] for shape in table.shapes],
+                "on": on,
             }
             for table in of
         ]
-        return {"case": "growth", "rounds": self.rounds, "equal": True, "tables": found, "on": on}
+        return {"case": "growth", "equal": True, "tables": found}
 
     def _row(self, shape: Shape, warm_up: GeneratedLog) -> dict[str, Any]:
         tell(f"{shape.records:,} records in {shape.partitions:,} topic-partitions")
@@ -131,6 +133,12 @@ class Growth:
         return _figures_of(result.last_line(), shape) | {
             "peak_rss_bytes": {name: result.figures.peak_rss_bytes(name) for name in _CONTENDERS}
         }
+
+
+def with_others(result: Mapping[str, Any], before: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any]:
+    """A result with those tables of an older one that were not measured again, in the order of ``names``."""
+    found = {table["name"]: table for each in (before, result) if each for table in each["tables"]}
+    return {**result, "tables": [found[name] for name in names if name in found]}
 
 
 def _updates(records: int) -> Shape:
@@ -181,8 +189,8 @@ def main() -> None:
             print(json.dumps({"case": "growth", "rounds": given.rounds, "equal": False}))
             sys.exit(1)
     print(growth_as_text(result))
-    if chosen == every and given.records == RECORDS and given.rounds >= ROUNDS:
-        keep(result)
+    if given.records == RECORDS and given.rounds >= ROUNDS:
+        keep(with_others(result, kept("growth"), [table.name for table in every]))
     print(json.dumps(result))
 
 

@@ -18,8 +18,6 @@ def growth_as_text(result: Mapping[str, Any]) -> str:
     lines = [
         "## Growth: what a clean costs as its work grows",
         "",
-        f"{result['rounds']} rounds; " + ", ".join(as_facts(result["on"])),
-        "",
         '"Each further" is what the work that the row above has not costs, in CPU seconds a million records or CPU ms '
         "a topic-partition: where it rises from row to row, the cost grows faster than the work.",
     ]
@@ -33,6 +31,8 @@ def _table(table: Mapping[str, Any]) -> Iterable[str]:
     unit = "CPU ms a topic-partition" if table["is_by_partition"] else "CPU s a million records"
     yield from (
         f"### {table['title']}",
+        "",
+        f"{table['rounds']} rounds; " + ", ".join(as_facts(table["on"])),
         "",
         f"| topic-partitions | records | wall s | CPU s | {unit} | each further | floor s | floor CPU s | peak MiB |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",

@@ -146,22 +146,30 @@ def as_text(result: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept(case: str, folder: Path = _FOLDER) -> dict[str, Any] | None:
+    """The latest result of a name; null if there is none."""
+    file = folder / _KEPT.name / f"{case}.json"
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+
+
 def keep(result: Mapping[str, Any], folder: Path = _FOLDER) -> None:
     """Store a result as the latest of its name and write ``RESULTS.md`` anew."""
-    kept = folder / _KEPT.name
-    kept.mkdir(exist_ok=True)
-    (kept / f"{result['case']}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    into = folder / _KEPT.name
+    into.mkdir(exist_ok=True)
+    (into / f"{result['case']}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     show(folder)
 
 
 def show(folder: Path = _FOLDER) -> None:
     """Write ``RESULTS.md`` anew from the results that are kept."""
-    kept = folder / _KEPT.name
-    found = sorted(kept.glob("W*.json"), key=lambda path: (int(path.stem[1:].partition("-")[0]), path.stem))
+    results_folder = folder / _KEPT.name
+    found = sorted(results_folder.glob("W*.json"), key=lambda path: (int(path.stem[1:].partition("-")[0]), path.stem))
     results = [json.loads(path.read_text(encoding="utf-8")) for path in found]
     sections = [as_text(each) for each in results]
     for name, section_of in _APART.items():
-        sections += [section_of(json.loads(path.read_text(encoding="utf-8"))) for path in kept.glob(f"{name}.json")]
+        sections += [
+            section_of(json.loads(path.read_text(encoding="utf-8"))) for path in results_folder.glob(f"{name}.json")
+        ]
     (folder / "RESULTS.md").write_text("\n".join([_HEAD, *sections]), encoding="utf-8")
 
 

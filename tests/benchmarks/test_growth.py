@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.growth import Growth, NotRight, tables
+from benchmarks.growth import Growth, NotRight, tables, with_others
 from benchmarks.peers import Left, Setup, Work
-from benchmarks.report import keep
+from benchmarks.report import keep, kept
 from benchmarks.workers import Outcome, Worker
 from tests.benchmarks.here import Peers
 
@@ -45,6 +45,16 @@ def test_rows_are_measured_and_stand_on_the_page(peers: Peers, tmp_path: Path) -
     page = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
     assert page.index("## W7:") < page.index("## Growth:") < page.index("| 1 | 40 |") < page.index("| 1 | 800 |")
     assert "### Topic-partitions of 20 records" in page
+
+
+def test_a_table_that_is_measured_alone_takes_the_place_of_its_older_one(peers: Peers, tmp_path: Path) -> None:
+    names = [table.name for table in TABLES]
+    assert kept("growth", tmp_path) is None
+    first = Growth(1, tmp_path, peers.worker, 100).measured(TABLES[:2])
+    keep(with_others(first, None, names), tmp_path)
+    alone = Growth(1, tmp_path, peers.worker, 100).measured(TABLES[1:])
+    keep(with_others(alone, kept("growth", tmp_path), names), tmp_path)
+    assert (kept("growth", tmp_path) or {})["tables"] == [first["tables"][0], *alone["tables"]]
 
 
 def test_a_row_that_is_wrong_ends_it(peers: Peers, tmp_path: Path) -> None:
