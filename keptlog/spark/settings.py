@@ -53,8 +53,9 @@ _LOCAL: Mapping[str, str] = {
     "spark.python.daemon.module": "keptlog.spark.worker_daemon",
     # Over TCP each task waits 40 ms for an acknowledgement that the kernel delays.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Arrow's allocator gives the kernel back what is free for 10 ms, and the kernel clears each page again before a
-    # worker gets it: an eighth of the CPU of a clean. Spark ends workers that were idle for a minute, and their memory.
+    # Arrow's allocator gives the kernel back what is free for a second, or when a task ends, and the kernel clears each
+    # page again before a worker gets it: an eighth of the CPU of a clean. Spark ends workers that were idle for a
+    # minute, and their memory with them.
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": "-1",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
     "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
