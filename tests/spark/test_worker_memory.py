@@ -1,4 +1,4 @@
-"""What Arrow's allocator does with memory that is free, as the settings of local workers rely on (ADR 75)."""
+"""What Arrow's allocator does with memory that is free, as the settings of local workers rely on (ADR 77)."""
 
 from __future__ import annotations
 
