@@ -15,7 +15,8 @@ Lateness goes before dirtiness. Kafka takes the highest ratio whatever is late, 
 (``LogCleanerManager.grabFilthiestCompactedLog``).
 
 Whatever is not due now becomes due by new data or by the clock. ``due_ms`` is the first time at which the clock alone
-could change the answer, so that a sensor need not look at an unchanged log before.
+could change the answer, so that a sensor need not look at an unchanged log before. ``good_until_ms`` is the same for
+all that a judgement says, also of a log that is due. Only by how much it is late grows with the clock until then.
 """
 
 from __future__ import annotations
@@ -76,6 +77,28 @@ class Assessment:
         oldest_ms = self.earliest_uncompacted_ms
         late_ms = None if oldest_ms is None else oldest_ms + self.log.config.max_compaction_lag_ms
         return late_ms if late_ms is not None and has_date(late_ms) else None
+
+    @property
+    def late_from_ms(self) -> int | None:
+        """Since when the oldest dirty record is later than the maximum lag allows; null if it is in time."""
+        return self.now_ms - self.max_compaction_delay_ms if self.max_compaction_delay_ms else None
+
+    @property
+    def good_until_ms(self) -> int | None:
+        """When the clock first changes anything that is said here but how late the log is; null if it never does.
+
+        A reader who reads on may change it before.
+        """
+        log, sections = self.log, self.sections
+        moments = [None if self.trigger else self.due_ms, self.earliest_expiry_ms]
+        moments.append(log.uncleanable.retry_at_ms if log.uncleanable else None)
+        # It is late, and then comes before others, from the moment after its deadline on.
+        moments.append(None if self.deadline_ms is None else self.deadline_ms + 1)
+        moments.extend(_closing_ms(log, sections))
+        closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
+        if closed_times and log.config.is_compacted:
+            moments.append(min(closed_times) + log.config.max_compaction_lag_ms + 1)
+        return min((ms for ms in moments if ms is not None and ms > self.now_ms), default=None)
 
     @property
     def delete_expired_ms(self) -> int:
@@ -179,9 +202,16 @@ def _due_ms(
     if log.uncleanable is not None and _waits_after_failure(log, now_ms):
         return log.uncleanable.retry_at_ms if has_date(log.uncleanable.retry_at_ms) else None
     moments = [expiry_ms] if expiry_ms is not None else []
-    if sections.active:
-        moments.append(sections.active[0].first_timestamp_ms + config.max_segment_ms + 1)
-    if sections.uncleanable:
-        moments.append(sections.uncleanable[0].largest_timestamp_ms + config.min_compaction_lag_ms)
+    moments.extend(_closing_ms(log, sections))
     moments.extend(time_ms + config.max_compaction_lag_ms + 1 for time_ms in closed_times)
     return min((moment for moment in moments if moment > now_ms and has_date(moment)), default=None)
+
+
+def _closing_ms(log: Log, sections: Sections) -> list[int]:
+    """When the clock moves a segment to another section: it closes the active one, or a closed one is old enough."""
+    moments = []
+    if sections.active:
+        moments.append(sections.active[0].first_timestamp_ms + log.config.max_segment_ms + 1)
+    if sections.uncleanable:
+        moments.append(sections.uncleanable[0].largest_timestamp_ms + log.config.min_compaction_lag_ms)
+    return moments

@@ -268,7 +268,9 @@ class TopicConfig:
     @property
     def max_segment_ms(self) -> int:
         """How long a segment may stay active: Kafka's ``LogConfig.maxSegmentMs``."""
-        return min(self.max_compaction_lag_ms, self.segment_ms) if self.is_compacted else self.segment_ms
+        # Asked for each segment of a home: neither min nor another property.
+        is_shorter = self.max_compaction_lag_ms < self.segment_ms and "compact" in self.cleanup_policy
+        return self.max_compaction_lag_ms if is_shorter else self.segment_ms
 
 
 def settled(topic: Mapping[str, str], broker: Mapping[str, str], names: Iterable[str] = DECIDING) -> dict[str, str]:

@@ -12,8 +12,11 @@ from heapq import nsmallest
 
 from keptlog.log.assessment import Assessment
 from keptlog.log.segment import total_bytes
+from keptlog.log.topic_partition import TopicPartition
 
 _NEVER_MS = 2**63
+
+Rank = tuple[int, bool, bool, int, float, TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,17 @@ def totals_of(assessments: Iterable[Assessment], now_ms: int) -> Totals:
 def worst_of(assessments: Collection[Assessment], now_ms: int, limit: int) -> list[Assessment]:
     """At most ``limit`` logs: late ones first, then uncleanable and due ones, then by deadline and ratio."""
 
-    def rank(each: Assessment) -> tuple[object, ...]:
-        deadline_ms = _NEVER_MS if each.deadline_ms is None else each.deadline_ms
-        is_fine = each.log.uncleanable is None
-        name = each.log.topic_partition
-        return -late_ms(each, now_ms), is_fine, each.trigger is None, deadline_ms, -each.cleanable_ratio, name
+    def rank(each: Assessment) -> Rank:
+        is_failed, is_due = each.log.uncleanable is not None, each.trigger is not None
+        return rank_of(each.deadline_ms, each.cleanable_ratio, each.log.topic_partition, now_ms, (is_failed, is_due))
 
     return nsmallest(limit, assessments, key=rank)
+
+
+def rank_of(
+    deadline_ms: int | None, ratio: float, name: TopicPartition, now_ms: int, failed_and_due: tuple[bool, bool]
+) -> Rank:
+    """Sort key of a log: the smallest is the worst."""
+    is_failed, is_due = failed_and_due
+    known_ms = _NEVER_MS if deadline_ms is None else deadline_ms
+    return min(known_ms - now_ms, 0), not is_failed, not is_due, known_ms, -ratio, name

@@ -10,8 +10,9 @@ counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keptlog.log.assessment import Assessment
 from keptlog.log.open_erasures import OpenErasures
@@ -56,6 +57,63 @@ class CleanerMetrics:
         return {name.replace("_", "-"): getattr(self, name) for name in self.__slots__}
 
 
+class Tally(NamedTuple):
+    """What the metrics of some logs are made of. It holds for as long as their judgements do, and tallies add up."""
+
+    largest_ratio: float = 0.0
+    """Of those that are not uncleanable."""
+    late_from_ms: int | None = None
+    """Since when the latest is late; null if none is."""
+    uncleanable: int = 0
+    uncleanable_bytes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    largest_utilization_percent: int = 0
+    longest_ms: int = 0
+    last_ended_ms: int | None = None
+
+
+def tally_of(assessment: Assessment, last: LastPass | None) -> Tally:
+    """Of one log, whose last pass cost ``last``."""
+    if not assessment.log.config.is_compacted:
+        return Tally()
+    failed = assessment.log.uncleanable is not None
+    judged = Tally(
+        largest_ratio=0.0 if failed else assessment.cleanable_ratio,
+        late_from_ms=assessment.late_from_ms,
+        uncleanable=int(failed),
+        uncleanable_bytes=total_bytes(assessment.sections.cleanable) if failed else 0,
+    )
+    if last is None:
+        return judged
+    return judged._replace(
+        read_bytes=last.bytes_read,
+        written_bytes=last.bytes_written,
+        largest_utilization_percent=100 * last.map_keys // max(last.map_slots, 1),
+        longest_ms=last.duration_ms,
+        last_ended_ms=last.ended_ms,
+    )
+
+
+def added_up(tallies: Iterable[Tally]) -> Tally:
+    """The tally of all their logs together."""
+    columns = list(zip(*tallies, strict=True))
+    if not columns:
+        return Tally()
+    ratios, late, uncleanable, uncleanable_bytes, read, written, utilization, durations, ended = columns
+    return Tally(
+        max(ratios),
+        min((ms for ms in late if ms is not None), default=None),
+        sum(uncleanable),
+        sum(uncleanable_bytes),
+        sum(read),
+        sum(written),
+        max(utilization),
+        max(durations),
+        max((ms for ms in ended if ms is not None), default=None),
+    )
+
+
 def cleaner_metrics(
     assessments: Iterable[Assessment],
     passes: Mapping[TopicPartition, LastPass],
@@ -70,21 +128,22 @@ def cleaner_metrics(
     assessments = list(assessments)
     topics = {each.log.topic_partition.topic for each in assessments}
     still_open = [erasures[topic] for topic in topics if topic in erasures]
-    judged = [each for each in assessments if each.log.config.is_compacted]
-    last = [passes[each.log.topic_partition] for each in judged if each.log.topic_partition in passes]
-    uncleanable = [each for each in judged if each.log.uncleanable]
-    cleanable = [each for each in judged if not each.log.uncleanable]
-    read_bytes = sum(each.bytes_read for each in last)
-    written_bytes = sum(each.bytes_written for each in last)
+    tallies = (tally_of(each, passes.get(each.log.topic_partition)) for each in assessments)
+    return metrics_of(added_up(tallies), still_open, now_ms)
+
+
+def metrics_of(tally: Tally, still_open: Collection[OpenErasures], now_ms: int) -> CleanerMetrics:
+    """The metrics at this time; ``still_open`` is of each topic whose logs were tallied."""
+    delay_ms = 0 if tally.late_from_ms is None else max(now_ms - tally.late_from_ms, 0)
     return CleanerMetrics(
-        max_dirty_percent=int(100 * max((each.cleanable_ratio for each in cleanable), default=0)),
-        max_compaction_delay_secs=max((each.max_compaction_delay_ms for each in judged), default=0) // 1000,
-        uncleanable_partitions_count=len(uncleanable),
-        uncleanable_bytes=sum(total_bytes(each.sections.cleanable) for each in uncleanable),
-        cleaner_recopy_percent=100 * written_bytes // max(read_bytes, 1),
-        max_buffer_utilization_percent=max((100 * each.map_keys // max(each.map_slots, 1) for each in last), default=0),
-        max_clean_time_secs=max((each.duration_ms for each in last), default=0) // 1000,
-        time_since_last_run_ms=now_ms - max(each.ended_ms for each in last) if last else None,
+        max_dirty_percent=int(100 * tally.largest_ratio),
+        max_compaction_delay_secs=delay_ms // 1000,
+        uncleanable_partitions_count=tally.uncleanable,
+        uncleanable_bytes=tally.uncleanable_bytes,
+        cleaner_recopy_percent=100 * tally.written_bytes // max(tally.read_bytes, 1),
+        max_buffer_utilization_percent=tally.largest_utilization_percent,
+        max_clean_time_secs=tally.longest_ms // 1000,
+        time_since_last_run_ms=None if tally.last_ended_ms is None else now_ms - tally.last_ended_ms,
         erasure_delay_secs=max((each.delay_ms(now_ms) for each in still_open), default=0) // 1000,
         erasures_open_count=sum(each.count for each in still_open),
         erasures_overdue_count=sum(each.overdue_count(now_ms) for each in still_open),

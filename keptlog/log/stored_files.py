@@ -8,7 +8,7 @@ A clean of such a log fails, and so does every reader. What is inside of a file 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keptlog.log.segment import Log, Segment
@@ -28,6 +28,17 @@ class WrongFile:
 
     def __str__(self) -> str:
         return f"{self.what}; {MENDING}"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFiles:
+    """Files of logs on a disk: what is asked of it, without the logs."""
+
+    folder: str
+    """Of all of them; names are below it."""
+    names: Sequence[str]
+    sizes: Sequence[int | None]
+    """In bytes, name by name; null for a file of which the table keeps none."""
 
 
 def live_paths(log: Log) -> list[str]:
