@@ -13,9 +13,10 @@ from keptlog.spark.local_folders import left_folders
 
 if TYPE_CHECKING:
     from keptlog.passes.observer import Overview
+    from keptlog.passes.standings import Standings
 
 
-def all_holders(seen: Overview) -> list[Holder]:
+def all_holders(seen: Overview | Standings) -> list[Holder]:
     """Those that the tables of some topics tell of, by topic."""
     return [each for holdings in seen.holdings.values() for each in holdings.holders(seen.now_ms)]
 

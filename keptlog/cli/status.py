@@ -1,7 +1,8 @@
 """``keptlog status``: every log at a glance.
 
 It is asked often, by people and by monitoring, and over very many logs; so it starts as little as it can: the store is
-opened only for what has changed since the last look.
+opened only for what has changed since the last look, and logs are judged anew only where a commit or the clock has
+changed something since (``keptlog.passes.standings``).
 """
 
 from __future__ import annotations
@@ -29,19 +30,14 @@ from keptlog.cli.output import (
     tell_wrong,
 )
 from keptlog.errors import LogCorrupt
-from keptlog.log.assessment import Assessment
-from keptlog.log.broker import BrokerConfig
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.counted import counted
-from keptlog.log.health import worst_of
-from keptlog.log.metrics import cleaner_metrics, metrics_by_log
-from keptlog.log.plan import why_off
-from keptlog.log.segment import total_bytes
+from keptlog.log.standing import Standing
 from keptlog.log.units import duration, glance, size
 from keptlog.notify.checks import broken_checks
 from keptlog.passes.names import refuse_unknown
-from keptlog.passes.observer import Overview, observe
-from keptlog.passes.stored_files import still_wrong, wrong_on_disk
+from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk
 from keptlog.settings import BROKER_FILE, broker_settings, home_path
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.unopened import UnopenedStore
@@ -70,26 +66,26 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     """
     store = unopened_store()
     require_topics_here()
-    seen = observe(store, names, now_ms=clock_ms())
+    seen = look_at_standings(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
-    assessments = seen.assessments
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
-    damaged, broken = {} if store.read_only else _damaged(seen), _broken(home_path(), seen)
-    metrics = cleaner_metrics(assessments, seen.last_passes, seen.erasures, seen.now_ms).to_dict()
-    broker = BrokerConfig.of(store.broker_settings)
-    off_reason = next((why for each in assessments if (why := why_off(each.log, broker))), None)
+    damaged, broken = {} if store.read_only else _damaged(seen, store), _broken(home_path(), seen)
+    metrics = seen.metrics().to_dict()
+    is_off = not BrokerConfig.of(store.broker_settings).log_cleaner_enable
+    off_reason = CLEANER_DISABLED if is_off and any(each.is_compacted for each in seen.topics.values()) else None
     if as_json:
-        of_log = metrics_by_log(assessments, seen.last_passes, seen.erasures, seen.now_ms)
-        rows = [_status_row(each) | {"metrics": of_log[each.log.topic_partition].to_dict()} for each in assessments]
+        rows = [
+            _status_row(each, seen.now_ms) | {"metrics": seen.metrics_of_log(each).to_dict()} for each in seen.all()
+        ]
         state = {"holders": holders_json(all_holders(seen)), "read_only": store.read_only}
         off = {"cleaner_disabled": off_reason, "damaged": {name: str(error) for name, error in damaged.items()}}
         checks = {"broken": {each.subject: each.text for each in broken}}
         print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed)
     else:
-        shown = assessments if names else _at_a_glance(assessments, seen.now_ms)
-        print_table([_shown(_status_row(each), each, seen.now_ms) for each in shown], empty=no_topics(failed))
+        shown = seen.all() if names or seen.logs <= MOST_SHOWN else seen.worst(MOST_SHOWN)
+        print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed))
         _tell_notes(seen, shown, off_reason)
-        _tell_metrics(metrics if assessments else {})
+        _tell_metrics(metrics if seen.logs else {})
     if store.read_only and store.read_only not in map(str, failed.values()):
         click.echo(f"keptlog: {store.read_only}", err=True)
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
@@ -100,16 +96,16 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _tell_notes(seen: Overview, shown: Sequence[Assessment], off_reason: str | None) -> None:
+def _tell_notes(seen: Standings, shown: Sequence[Standing], off_reason: str | None) -> None:
     """What no cell of the table has room for."""
-    if len(shown) < len(seen.assessments):
-        count = counted(len(seen.assessments), "log")
+    if len(shown) < seen.logs:
+        count = counted(seen.logs, "log")
         click.echo(f"these are the worst {len(shown)} of {count}; name topics to see theirs, --json has all")
     if off_reason:
         click.echo(off_reason)
     for each in shown:
-        if each.log.uncleanable:
-            click.echo(f"{wrong(str(each.log.topic_partition))}: {each.log.uncleanable.told(seen.now_ms)}")
+        if each.uncleanable:
+            click.echo(f"{wrong(str(each.topic_partition))}: {each.uncleanable.told(seen.now_ms)}")
     for holder in all_holders(seen):
         if not holder.is_late:
             click.echo(str(holder))
@@ -120,15 +116,14 @@ def _tell_metrics(metrics: Mapping[str, object]) -> None:
         click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
 
 
-def _broken(home: Path, seen: Overview) -> list[Condition]:
+def _broken(home: Path, seen: Standings) -> list[Condition]:
     """What verify has found broken in these logs, and has not seen whole since.
 
     How late a log is, and what holds old bytes, is not taken from what verify has seen: it is looked at here.
     """
-    topic_of = {name: each.log.topic_partition.topic for each in seen.assessments for name in _names(each)}
-    known = broken_checks(home) or {}
-    found = {name: _not_seen_here(checks) for name, checks in known.items() if name in topic_of}
-    return [check_condition(name, topic_of[name], checks) for name, checks in found.items() if checks]
+    found = {name: _not_seen_here(checks) for name, checks in (broken_checks(home) or {}).items()}
+    topic_of = {name: seen.topic_of(name) for name, checks in found.items() if checks}
+    return [check_condition(name, topic, found[name]) for name, topic in topic_of.items() if topic]
 
 
 def _not_seen_here(checks: Mapping[str, str]) -> dict[str, str]:
@@ -140,22 +135,11 @@ def _tell_broken(broken: Sequence[Condition]) -> None:
         tell_wrong(each.text)
 
 
-def _names(assessment: Assessment) -> tuple[str, str]:
-    name = assessment.log.topic_partition
-    return name.topic, str(name)
-
-
-def _damaged(seen: Overview) -> dict[str, LogCorrupt]:
+def _damaged(seen: Standings, store: UnopenedStore) -> dict[str, LogCorrupt]:
     """Topic-partition to what is wrong with its files, where they lie on a disk."""
-    found: dict[str, LogCorrupt] = {}
-    suspected = wrong_on_disk(seen.logs)
-    later = observe(unopened_store(), {name.topic for name in suspected}, now_ms=seen.now_ms) if suspected else seen
-    logs = {log.topic_partition: log for log in later.logs}
-    for name, seen_wrong in suspected.items():
-        if name in logs and (still := still_wrong(seen_wrong, logs[name])):
-            more = f"; and {len(still) - 1} more" if len(still) > 1 else ""
-            found[str(name)] = LogCorrupt(f"{still[0]}{more}")
-    return found
+    found = wrong_files_on_disk(seen, store, unopened_store())
+    more = {name: f"; and {len(files) - 1} more" if len(files) > 1 else "" for name, files in found.items()}
+    return {name: LogCorrupt(f"{files[0]}{more[name]}") for name, files in found.items()}
 
 
 def _first(damaged: Mapping[str, LogCorrupt]) -> dict[str, LogCorrupt]:
@@ -164,11 +148,6 @@ def _first(damaged: Mapping[str, LogCorrupt]) -> dict[str, LogCorrupt]:
     more = counted(len(damaged) - len(told), "more log")
     rest = LogCorrupt("files are missing or damaged; status --json and verify name them all")
     return told if len(told) == len(damaged) else {**told, more: rest}
-
-
-def _at_a_glance(assessments: Sequence[Assessment], now_ms: int) -> Sequence[Assessment]:
-    """As many as a person reads, the worst first if there are more."""
-    return assessments if len(assessments) <= MOST_SHOWN else worst_of(assessments, now_ms, MOST_SHOWN)
 
 
 def unopened_store() -> UnopenedStore:
@@ -187,37 +166,35 @@ def unopened_store() -> UnopenedStore:
     return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store)
 
 
-def _shown(row: dict[str, object], assessment: Assessment, now_ms: int) -> dict[str, object]:
-    late_ms, oldest_ms = assessment.max_compaction_delay_ms, assessment.earliest_uncompacted_ms
-    due_ms = assessment.due_ms
+def _shown(standing: Standing, now_ms: int) -> dict[str, object]:
+    late_ms, oldest_ms, due_ms = standing.delay_ms(now_ms), standing.earliest_uncompacted_ms, standing.due_ms(now_ms)
     return {
-        "topic-partition": row["topic_partition"],
-        "log start": row["log_start_offset"],
-        "log end": row["log_end_offset"],
-        "segments": row["segments"],
-        "clean": size(int(str(row["clean_bytes"]))),
-        "cleanable": size(int(str(row["cleanable_bytes"]))),
-        "ratio": row["cleanable_ratio"],
+        "topic-partition": str(standing.topic_partition),
+        "log start": standing.log_start_offset,
+        "log end": standing.log_end_offset,
+        "segments": standing.segments,
+        "clean": size(standing.clean_bytes),
+        "cleanable": size(standing.cleanable_bytes),
+        "ratio": standing.cleanable_ratio,
         "late by": Wrong(duration(late_ms)) if late_ms else None,
         "oldest uncompacted": None if oldest_ms is None else glance(oldest_ms, now_ms),
-        "due": row["trigger"] or (None if due_ms is None else glance(due_ms, now_ms)),
+        "due": standing.trigger or (None if due_ms is None else glance(due_ms, now_ms)),
     }
 
 
-def _status_row(assessment: Assessment) -> dict[str, object]:
-    log, sections = assessment.log, assessment.sections
+def _status_row(standing: Standing, now_ms: int) -> dict[str, object]:
     return {
-        "topic_partition": str(log.topic_partition),
-        "log_start_offset": log.log_start_offset,
-        "first_dirty_offset": sections.first_dirty_offset,
-        "log_end_offset": log.log_end_offset,
-        "segments": len(log.segments),
-        "clean_bytes": total_bytes(sections.clean),
-        "cleanable_bytes": total_bytes(sections.cleanable),
-        "cleanable_ratio": assessment.cleanable_ratio,
-        "max_compaction_delay_ms": assessment.max_compaction_delay_ms,
-        "earliest_uncompacted_ms": assessment.earliest_uncompacted_ms,
-        "uncleanable": asdict(log.uncleanable) if log.uncleanable else None,
-        "trigger": assessment.trigger.value if assessment.trigger else None,
-        "due_ms": assessment.due_ms,
+        "topic_partition": str(standing.topic_partition),
+        "log_start_offset": standing.log_start_offset,
+        "first_dirty_offset": standing.first_dirty_offset,
+        "log_end_offset": standing.log_end_offset,
+        "segments": standing.segments,
+        "clean_bytes": standing.clean_bytes,
+        "cleanable_bytes": standing.cleanable_bytes,
+        "cleanable_ratio": standing.cleanable_ratio,
+        "max_compaction_delay_ms": standing.delay_ms(now_ms),
+        "earliest_uncompacted_ms": standing.earliest_uncompacted_ms,
+        "uncleanable": asdict(standing.uncleanable) if standing.uncleanable else None,
+        "trigger": standing.trigger,
+        "due_ms": standing.due_ms(now_ms),
     }

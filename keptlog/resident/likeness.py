@@ -23,7 +23,7 @@ def likeness() -> list[object]:
     return [
         [sys.version, sys.prefix, list(sys.flags), sys.warnoptions, sorted(map(str, sys._xoptions.items()))],  # noqa: SLF001
         [sys.getfilesystemencoding(), *([each.encoding, each.errors] for each in (sys.stdin, sys.stdout, sys.stderr))],
-        [_PACKAGE, zlib.crc32(repr(sorted(_files(_PACKAGE))).encode())],
+        code_likeness(),
         [_stamp(folder) for folder in sys.path if folder.endswith("-packages")],
         sorted([name, value] for name, value in os.environ.items() if name.upper().startswith(_READ_ONCE)),
         [_stamp(os.path.join(folder, _CONFIGURATION)) for folder in _configured_in()],  # noqa: PTH118
@@ -31,6 +31,15 @@ def likeness() -> list[object]:
         [_namespace(name) for name in ("mnt", "pid", "net", "user", "ipc", "uts")],
         _stamp("/", is_dated=False),
     ]
+
+
+def code_likeness() -> list[object]:
+    """Where this keptlog's modules are, and a number that changes when one of them does.
+
+    Raises:
+        OSError: they are not files in folders, or can't be listed.
+    """
+    return [_PACKAGE, zlib.crc32(repr(sorted(_files(_PACKAGE))).encode())]
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:

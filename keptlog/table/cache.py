@@ -17,7 +17,7 @@ import os
 import tempfile
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import repeat
@@ -35,6 +35,8 @@ from keptlog.table.state import COMMENT, CONFIG_PREFIX, OWNERS, STATE_PREFIX
 _logger = logging.getLogger(__name__)
 
 FOLDER = "cache"
+ENTRY, STANDING = ".json", ".standing"
+"""How files of a topic end: what its table says, and how its logs stand by it (``keptlog.table.standings``)."""
 _COLUMNS = [field.name for field in fields(Segment)]
 _HELD_COLUMNS = ["kind", "since_ms", "files", "bytes", "name", "partition"]
 _PROPERTIES = [FORMAT_VERSION, STATE_PREFIX, CONFIG_PREFIX, COMMENT, OWNERS]
@@ -60,8 +62,7 @@ class TopicCache:
     def get(self, topic: str, location: str) -> StoredTopic | None:
         """What the topic's table says at a metadata location, if it is known."""
         try:
-            checksum, _, text = self._path(topic).read_bytes().partition(b"\n")
-            if int(checksum, 16) != zlib.crc32(text):
+            if (text := self.read(topic, ENTRY)) is None:
                 return None
             entry = json.loads(text)
             version = [entry["columns"], entry["kept"], entry["lineage"]]
@@ -73,12 +74,26 @@ class TopicCache:
 
     def put(self, stored: StoredTopic) -> None:
         """Remember it, instead of what was known of the topic. What can't be written is not remembered."""
-        text = json.dumps(_entry(stored), separators=(",", ":")).encode()
+        self.write(stored.topic, ENTRY, json.dumps(_entry(stored), separators=(",", ":")).encode())
+        # It is of what was known until now.
+        self._forget(stored.topic, STANDING)
+
+    def read(self, topic: str, ending: str) -> bytes | None:
+        """What was written of a topic; null if it is damaged.
+
+        Raises:
+            OSError, ValueError: it is not there, or can't be read.
+        """
+        checksum, _, text = self._path(topic, ending).read_bytes().partition(b"\n")
+        return text if int(checksum, 16) == zlib.crc32(text) else None
+
+    def write(self, topic: str, ending: str, text: bytes) -> None:
+        """Write something of a topic, instead of what was there; or nothing, if that can't be."""
         try:
             if self.is_made:
                 self.home.mkdir(parents=True, exist_ok=True)
             if self.home.is_dir():
-                self._write(self._path(stored.topic), b"%08x\n" % zlib.crc32(text) + text)
+                self._write(self._path(topic, ending), b"%08x\n" % zlib.crc32(text) + text)
         except InvalidConfig:
             return
         except OSError as error:
@@ -86,13 +101,18 @@ class TopicCache:
                 _tell_once(self.home / FOLDER, error.strerror)
 
     def forget(self, topic: str) -> None:
-        """Remove the topic's entry."""
+        """Remove all of the topic."""
+        for ending in (ENTRY, STANDING):
+            self._forget(topic, ending)
+
+    def _forget(self, topic: str, ending: str) -> None:
         with contextlib.suppress(OSError, InvalidConfig):
-            self._path(topic).unlink()
+            self._path(topic, ending).unlink()
 
     def outdated(self, locations: Mapping[str, str]) -> list[Held]:
-        """Files of the folder that are no entry of a topic as it is now: ``locations`` says where each is."""
-        current = {self._path(topic) for topic, location in locations.items() if self.get(topic, location)}
+        """Files of the folder that are not of a topic as it is now: ``locations`` says where each is."""
+        topics = [topic for topic, location in locations.items() if self.get(topic, location)]
+        current = {self._path(topic, ending) for topic in topics for ending in (ENTRY, STANDING)}
         held = []
         with contextlib.suppress(OSError):
             for path in sorted((self.home / FOLDER).iterdir()):
@@ -113,13 +133,13 @@ class TopicCache:
             written.unlink()
             raise
 
-    def _path(self, topic: str) -> Path:
-        """Its entry's file.
+    def _path(self, topic: str, ending: str) -> Path:
+        """Its file with this ending.
 
         Raises:
             InvalidConfig: no topic is called so, but some other table may be: its name could lead out of the folder.
         """
-        return self.home / FOLDER / f"{valid_topic_name(topic)}.json"
+        return self.home / FOLDER / f"{valid_topic_name(topic)}{ending}"
 
 
 @lru_cache(maxsize=16)
@@ -141,7 +161,7 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
         "counts": [[partition, len(of_partition)] for partition, of_partition in stored.segments.items()],
         "prefix": prefix,
         "paths": [segment.path[len(prefix) :] for segment in segments],
-        "held": [[getattr(each, column) for column in _HELD_COLUMNS] for each in stored.held],
+        "held": held_as_lists(stored.held),
         "numbers": [[getattr(segment, column) for segment in segments] for column in _COLUMNS[1:]],
     }
 
@@ -155,8 +175,17 @@ def _stored(topic: str, entry: dict[str, Any]) -> StoredTopic:
         start += count
     if start != len(segments):
         raise ValueError("other segments than were counted")
-    held = tuple(Held(HolderKind(kind), *rest) for kind, *rest in entry["held"])
-    return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held)
+    return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held_of_lists(entry["held"]))
+
+
+def held_as_lists(held: Iterable[Held]) -> list[list[Any]]:
+    """What a table tells of bytes that are not live, for JSON."""
+    return [[getattr(each, column) for column in _HELD_COLUMNS] for each in held]
+
+
+def held_of_lists(lists: Iterable[list[Any]]) -> tuple[Held, ...]:
+    """The same from JSON."""
+    return tuple(Held(HolderKind(kind), *rest) for kind, *rest in lists)
 
 
 def _segments(paths: list[str], numbers: list[list[Any]]) -> tuple[Segment, ...]:

@@ -95,6 +95,8 @@ class ObservedTopic:
     about: About = field(default_factory=About)
     positions: tuple[int | None, ...] = ()
     """Of an ingested topic, by partition; null where nothing was ever read."""
+    is_remembered: bool = False
+    """Whether no table was asked: all of it follows from the metadata location and the broker settings."""
 
 
 def table_location(metadata_location: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +25,7 @@ from keptlog.table.embedded import DELETING, embedded_locations
 from keptlog.table.home_location import why_elsewhere
 from keptlog.table.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
 from keptlog.table.side_by_side import Patience
+from keptlog.table.standings import StandingCache
 from keptlog.table.state import partition_count
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class UnopenedStore:
         self._open_store = open_store
         self._opening = threading.Lock()
         self._cache = TopicCache(home)
+        self.standings = StandingCache(self._cache, broker_settings)
+        """How topics stood at the last look, where nothing has changed since."""
         self._embedded = embedded_locations(home)
 
     @property
@@ -75,7 +79,9 @@ class UnopenedStore:
         stored = self._cache.get(topic, known) if known else None
         # Where readers have come to stands in files that no commit moves.
         is_known = stored is not None and not stored.has_readers
-        return stored.observed(self.broker_settings) if stored and is_known else self._store.observe(topic, known)
+        if stored and is_known:
+            return replace(stored.observed(self.broker_settings), is_remembered=True)
+        return self._store.observe(topic, known)
 
     def describe_topic(self, topic: str) -> DescribedTopic:
         """How many partitions a topic has, and its configuration; raises what ``LogStore.describe_topic`` does."""

@@ -1,0 +1,171 @@
+"""How logs stand: from what is remembered as far as that is good, and from a look at the topics where it is not.
+
+    remembered, and nothing has changed        the numbers alone: no log is put together, none is judged
+    the table is known, the numbers are not    its logs are judged, and the numbers remembered for the next time
+    a commit came since the last look          the table is read, as by any look (``keptlog.passes.observer``)
+
+Whether files are there is never remembered: it is asked of the disk each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.assessment import Assessment, assess
+from keptlog.log.holder import Holder, Holdings
+from keptlog.log.metrics import CleanerMetrics, added_up, metrics_of
+from keptlog.log.segment import Log
+from keptlog.log.standing import Standing, worst_standings
+from keptlog.log.stored_files import WrongFile
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.topic_standing import TopicStanding, topic_standing
+from keptlog.passes.observer import Overview, observe
+from keptlog.passes.stored_files import are_on_disk, files_on_disk, still_wrong, wrong_on_disk
+from keptlog.table.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from keptlog.table.unopened import UnopenedStore
+
+
+@dataclass(frozen=True)
+class Standings:
+    """How logs stand at one time."""
+
+    now_ms: int
+    topics: Mapping[str, TopicStanding]
+    unreadable: Mapping[str, KeptlogError]
+    """Name to the reason why its logs can't be had."""
+    judged: Mapping[str, Sequence[Log]] = field(default_factory=dict)
+    """The logs of those topics that were not remembered."""
+    named: Sequence[TopicPartition] | None = None
+    """The logs that were asked for, in this order; null if all were."""
+
+    @property
+    def logs(self) -> int:
+        """How many."""
+        return sum(each.logs for each in self.topics.values())
+
+    @property
+    def holdings(self) -> Mapping[str, Holdings]:
+        """Topic to what its table tells of bytes that are not live."""
+        return {topic: each.holdings for topic, each in self.topics.items()}
+
+    def all(self) -> list[Standing]:
+        """Of each log: as they were asked for, or by name."""
+        of_logs = {each.topic_partition: each for topic in self.topics.values() for each in topic.standings()}
+        return [of_logs[name] for name in (sorted(of_logs) if self.named is None else self.named)]
+
+    def worst(self, limit: int) -> list[Standing]:
+        """At most so many, the worst first."""
+        return worst_standings(self.topics.values(), self.now_ms, limit)
+
+    def metrics(self) -> CleanerMetrics:
+        """Over all of them."""
+        still_open = [each.erasures for each in self.topics.values()]
+        return metrics_of(added_up(each.tally for each in self.topics.values()), still_open, self.now_ms)
+
+    def metrics_of_log(self, standing: Standing) -> CleanerMetrics:
+        """Of one of them."""
+        still_open = self.topics[standing.topic_partition.topic].erasures
+        return metrics_of(standing.tally, [still_open], self.now_ms)
+
+    def late_holders(self) -> list[Holder]:
+        """What holds bytes past their deadline, as far as tables tell."""
+        return [each for holdings in self.holdings.values() for each in holdings.late(self.now_ms)]
+
+    def topic_of(self, name: str) -> str | None:
+        """The topic that a name means, its own or one of its logs'; null if that is not among these."""
+        if name in self.topics:
+            return name
+        topic = name.rpartition("-")[0]
+        if topic in self.topics and name in {str(each.topic_partition) for each in self.topics[topic].standings()}:
+            return topic
+        return None
+
+
+def look_at_standings(store: UnopenedStore, names: Iterable[str] = (), *, now_ms: int) -> Standings:
+    """How the logs stand that ``names`` mean, all if there are none. What can't be had stops no other.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached.
+    """
+    names = list(names)
+    if names:
+        return _of_named(observe(store, names, now_ms=now_ms))
+    locations = store.metadata_locations()
+    known = {topic: store.standings.get(topic, location, now_ms) for topic, location in locations.items()}
+
+    def look(topic: str) -> tuple[TopicStanding, Sequence[Log]] | KeptlogError:
+        try:
+            return _looked_at(store, topic, locations[topic], now_ms)
+        except KeptlogError as error:
+            return error
+
+    looked = side_by_side(look, sorted(topic for topic, standing in known.items() if standing is None))
+    topics, unreadable, judged = dict(known), {}, {}
+    for topic, found in looked.items():
+        if isinstance(found, KeptlogError):
+            unreadable[topic] = found
+        else:
+            topics[topic], judged[topic] = found
+    # A topic that was deleted just now is simply not there.
+    gone = {topic: error for topic, error in unreadable.items() if not isinstance(error, UnknownTopic)}
+    return Standings(now_ms, {name: each for name, each in sorted(topics.items()) if each}, gone, judged)
+
+
+def wrong_files_on_disk(seen: Standings, store: UnopenedStore, again: UnopenedStore) -> dict[str, list[WrongFile]]:
+    """Topic-partition to what is wrong with its files, where they lie on a disk.
+
+    Logs that are not known are had from ``store``. ``again`` is asked for topics that seem damaged: whoever replaced
+    and purged a file meanwhile has done no harm.
+    """
+    suspected = {topic for topic, each in seen.topics.items() if not _is_whole(each)}
+    unknown = suspected - seen.judged.keys()
+    locations = {topic: seen.topics[topic].location for topic in suspected}
+    logs = side_by_side(lambda topic: _logs(store, topic, locations[topic]), sorted(unknown))
+    wrong = wrong_on_disk(log for topic in sorted(suspected) for log in seen.judged.get(topic) or logs[topic])
+    later = side_by_side(lambda topic: _logs(again, topic), sorted({name.topic for name in wrong}))
+    now = {log.topic_partition: log for of_topic in later.values() for log in of_topic}
+    left = {str(name): still_wrong(files, now[name]) for name, files in wrong.items() if name in now}
+    return {name: files for name, files in left.items() if files}
+
+
+def _is_whole(standing: TopicStanding) -> bool:
+    """Whether all its files are on the disk; false also if that is to be asked file by file."""
+    files = standing.files()
+    return files is not None and are_on_disk(files)
+
+
+def _looked_at(store: UnopenedStore, topic: str, location: str, now_ms: int) -> tuple[TopicStanding, Sequence[Log]]:
+    observed = store.observe(topic, location)
+    judged = [assess(log, now_ms) for log in observed.logs]
+    of_topic = observed.location, observed.holdings, observed.erasures
+    standing = topic_standing(judged, observed.last_passes, of_topic, files_on_disk(observed.logs), now_ms)
+    if observed.is_remembered:
+        store.standings.put(topic, standing)
+    return standing, observed.logs
+
+
+def _of_named(seen: Overview) -> Standings:
+    by_topic: dict[str, list[Assessment]] = {}
+    for each in seen.assessments:
+        by_topic.setdefault(each.log.topic_partition.topic, []).append(each)
+    topics, judged = {}, {}
+    for topic, assessments in by_topic.items():
+        judged[topic] = [each.log for each in assessments]
+        of_topic = seen.locations[topic], seen.holdings[topic], seen.erasures[topic]
+        files = files_on_disk(judged[topic])
+        topics[topic] = topic_standing(assessments, seen.last_passes, of_topic, files, seen.now_ms)
+    named = [log.topic_partition for log in seen.logs]
+    return Standings(seen.now_ms, topics, seen.unreadable, judged, named)
+
+
+def _logs(store: UnopenedStore, topic: str, location: str | None = None) -> Sequence[Log]:
+    """The logs of a topic; none if they can't be had any more."""
+    try:
+        return store.observe(topic, location).logs
+    except KeptlogError:
+        return ()
