@@ -98,11 +98,22 @@ class _Ahead:
 
     def wait(self) -> Java:
         with self._files:
+            try:
+                _import_meanwhile()
+            except BaseException:
+                self._starting.end()
+                raise
             return self._starting.wait()
 
     def end(self) -> None:
         with self._files:
             self._starting.end()
+
+
+def _import_meanwhile() -> None:
+    """Import what the first call to Java imports, and pandas with it: until Java answers there is nothing else to do."""
+    with suppress(ImportError):  # of another PySpark
+        import pyspark.testing.utils  # noqa: F401, PLC0415
 
 
 _ahead: list[_Ahead] = []
