@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from keptlog.errors import KeptlogError
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 
 if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
+    from keptlog.sources.kafka_broker.topics import BrokerTopics
     from keptlog.table.store import LogStore
 
 RECENT_MS = 300_000
@@ -179,7 +179,7 @@ class LagScanner:
         missing: dict[str, str] = {}
         for topic, (location, stored) in sorted(sources.items()):
             answer = found[stored.source.bootstrap] if stored.source else None
-            if stored.source is None or not isinstance(answer, BrokerTopics):
+            if stored.source is None or answer is None or isinstance(answer, KeptlogError):
                 continue
             if stored.source.topic in answer.missing:
                 missing[topic] = str(answer.missing[stored.source.topic])
@@ -231,6 +231,9 @@ def _ask(
 
 
 def _look(settings: ClientSettings, names: set[str]) -> BrokerTopics | KeptlogError:
+    # A code location that is loaded asks no broker, and need not import a client.
+    from keptlog.sources.kafka_broker.topics import look_at_topics  # noqa: PLC0415
+
     try:
         return look_at_topics(settings, sorted(names), WAIT_SECONDS)
     except KeptlogError as error:

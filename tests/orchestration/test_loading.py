@@ -35,7 +35,7 @@ def paths(repository: dg.RepositoryDefinition) -> set[str]:
 
 
 def test_a_code_location_imports_what_its_runs_need_when_they_need_it() -> None:
-    large = ("pandas", "pyiceberg.table", "requests", "sqlalchemy")
+    large = ("confluent_kafka", "pandas", "pyiceberg.table", "requests", "sqlalchemy")
     code = f"import sys, {MODULE}; print([name for name in {large} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
