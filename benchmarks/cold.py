@@ -9,6 +9,7 @@
 | clean   | `keptlog clean` of a topic of 1,000 records, as a process that starts its own Spark |
 | archive | the same after `keptlog spark-archive`, which no other part has |
 | dagster | the same by a run of Dagster, as a process that loads the code location and starts its own Spark |
+| kept    | the same in a home of which `topics_sensor` keeps the state file, as where Dagster's daemon runs |
 | warm    | the same through `keptlog spark-server` and its resident, and commands that start no Spark by the resident |
 | steps   | the same clean in one process, step by step |
 | others  | commands that start no Spark, after an append |
@@ -73,6 +74,16 @@ assert cleaner.commit(staged).committed
 mark("commit")
 """
 
+_TICK = """
+import time
+from keptlog.dagster.orchestration.seen import shown
+from keptlog.dagster.orchestration.state_file import StateFile
+from keptlog.dagster.resources.log_store import LogStoreResource
+log_store, now_ms = LogStoreResource(), time.time_ns() // 1_000_000
+assert StateFile.of(log_store).keep(shown(log_store.observer.look(now_ms)), now_ms) is None
+"""
+"""What ``topics_sensor`` leaves of its look."""
+
 
 @dataclass(frozen=True)
 class Checkout:
@@ -111,7 +122,9 @@ def run(
 def _timed(
     command: Sequence[str], checkout: Checkout, home: Path, more: Mapping[str, str] | None = None
 ) -> tuple[float, float, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("KEPTLOG_")}
+    # An installed keptlog is compiled, whatever this environment says of compiling.
+    left_out = ("KEPTLOG_", "PYTHONDONTWRITEBYTECODE")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     # An archive of the one who measures would be taken, too.
     where = {"PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home), "XDG_CACHE_HOME": str(home.parent / "none")}
     environment = {**own, **where, **(more or {})}
@@ -219,6 +232,15 @@ def _archive(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
 
 
 def _dagster(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
+    rows.add(checkout.name, "clean by a run of Dagster, cold", *_by_dagster(checkout, home, file))
+
+
+def _kept(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
+    rows.add(checkout.name, "the same in a home that a sensor has seen", *_by_dagster(checkout, home, file, _TICK))
+
+
+def _by_dagster(checkout: Checkout, home: Path, file: Path, before: str = "") -> tuple[float, float]:
+    """A run, after this Python code of the checkout; wall and CPU seconds."""
     make_home(checkout, home, file)
     dagster, config = home.parent / "dagster", home.parent / "run.json"
     dagster.mkdir(exist_ok=True)
@@ -231,7 +253,8 @@ def _dagster(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     if not (dagster / "history").exists():
         _timed(command, checkout, home, there)
         make_home(checkout, home, file)
-    rows.add(checkout.name, "clean by a run of Dagster, cold", *_timed(command, checkout, home, there)[:2])
+    _timed([sys.executable, "-W", "ignore", "-c", before], checkout, home)
+    return _timed(command, checkout, home, there)[:2]
 
 
 def _warm(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
@@ -265,6 +288,7 @@ _PARTS = {
     "clean": _clean,
     "archive": _archive,
     "dagster": _dagster,
+    "kept": _kept,
     "warm": _warm,
     "steps": _steps,
     "others": _others,
