@@ -15,6 +15,7 @@ Without prefixes these are the names that keptlog's own definitions have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -32,9 +33,10 @@ from keptlog.dagster.resources.io_manager import IO_MANAGER_KEY, TOPIC_KEY
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.pool import pool_name
-from keptlog.dagster.resources.spark import spark_of, why_spark_is_down
+from keptlog.dagster.resources.spark import java_ahead_of, spark_of, why_spark_is_down
 from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.spark.launch import AheadOfUse
 
 if TYPE_CHECKING:
     from keptlog.dagster.resources.spark import SparkSource
@@ -193,6 +195,13 @@ class MountCall(Generic[ContextT_co]):
     def spark(self) -> SparkSource:
         """What gives the Spark that does the tasks, once it is needed."""
         return spark_of(self._spark, self.log_store.path)
+
+    def java_ahead(self, names: Sequence[str]) -> AbstractContextManager[AheadOfUse]:
+        """Around what is to clean the logs of these names: if there are some, Java starts at once.
+
+        Who names logs, a person or a sensor, knows that they are due. It starts where each run starts its own Spark.
+        """
+        return java_ahead_of(self._spark, self.log_store.path) if names else nullcontext(AheadOfUse())
 
     def why_spark_is_down(self) -> str | None:
         """Why the Spark server that runs use can't be reached; null if it answers, or each run starts its own."""

@@ -104,7 +104,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         names = _selected(context)
         run = MountCall(mount, context)
         now_ms = run.now_ms()
-        with telling_outages(context, now_ms):
+        with telling_outages(context, now_ms), run.java_ahead(names):
             taken = take_over(run)
             every_name = [*names, *taken.all_names]
             cleaner = run.log_store.cleaner(run.spark)

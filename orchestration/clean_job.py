@@ -7,6 +7,8 @@ one Spark session; until ``commit`` nothing is visible, and a run that dies befo
 run from the start is a fresh plan, so that is what a retry does; "re-execute from failure" commits what was staged, or
 is told that the plan is stale.
 
+Java starts while the plan is made, if logs are named. If nothing is to be done after all, it is ended.
+
 What one op hands the next is kept by a resource of its own: a project's IO manager may know tables only.
 """
 
@@ -62,7 +64,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
     @dg.op(
         name=mount.name("plan"),
         out=handed_on,
-        required_resource_keys=mount.needs("log_store", "clock"),
+        required_resource_keys=mount.needs("log_store", "clock", "spark"),
         description="Judge the logs and decide what to do with each; changes nothing.",
     )
     def plan(context: dg.OpExecutionContext, config: PlanConfig) -> Pass:
@@ -112,9 +114,11 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
 
 def _plan(run: Run, config: PlanConfig) -> Pass:
     context, now_ms = run.context, run.now_ms()
-    with telling_outages(context, now_ms):
+    with telling_outages(context, now_ms), run.java_ahead(config.logs) as ahead:
         cleaner = run.log_store.cleaner()
         planned = cleaner.begin(config.logs, run_id_of(context), now_ms=now_ms, requested=config.requested)
+        if planned.plan.steps:
+            ahead.keep()
     begin_attempts(run, [step.topic_partition for step in planned.plan.steps])
     for step in planned.plan.steps:
         context.log.info(describe_step(step))

@@ -13,14 +13,16 @@ the address of a Connect server may hold a token, a setting a password. Secrets 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_master, spark_settings
+from keptlog.spark.launch import AheadOfUse, java_ahead
 from keptlog.spark.master import require_answer, without_secrets
 from keptlog.spark.session import start_session, start_spark, starting
 from keptlog.spark.settings import session_settings
@@ -90,6 +92,21 @@ def spark_of(spark: LazyPySparkResource, home: Path) -> SparkSource:
     if not _is_plain(spark):
         return session_of(spark, home)
     return lambda: start_spark(extra=_with_home(spark, home).settings())
+
+
+@contextmanager
+def java_ahead_of(spark: LazyPySparkResource, home: Path) -> Iterator[AheadOfUse]:
+    """Around what will need the resource's Spark soon: where it is a local one of ours, its Java starts at once.
+
+    It is ended if nobody has asked for it by the end of the block. Whatever is wrong is told when Spark is needed.
+    """
+    with ExitStack() as ahead:
+        use = AheadOfUse()
+        if _is_plain(spark) and home.is_dir():
+            with suppress(KeptlogError):
+                settings = _with_home(spark, home).settings()
+                use = ahead.enter_context(java_ahead(None, settings, tasks_alone=False))
+        yield use
 
 
 def session_of(spark: LazyPySparkResource, home: Path) -> SessionSource:

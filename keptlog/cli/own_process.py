@@ -43,7 +43,7 @@ def spark_ahead(names: Sequence[str]) -> Iterator[None]:
 
             # Whatever is wrong is told when a Spark is needed.
             with suppress(KeptlogError):
-                ahead.enter_context(java_ahead(spark_master(), spark_settings(home_path())))
+                ahead.enter_context(java_ahead(spark_master(), spark_settings(home_path()), tasks_alone=True))
         yield
 
 

@@ -3,8 +3,9 @@
 PySpark and ``spark-submit --conf`` put each setting on a command line, where everybody on the machine reads it with
 ``ps``: passwords of stores too. ``spark-submit --properties-file`` takes the same settings from a file.
 
-A command that will hand out tasks starts Java first of all (``java_ahead``), and goes on while it starts: libraries are
-imported and the work is planned meanwhile.
+Who will hand out tasks starts Java first of all (``java_ahead``), and goes on while it starts: libraries are imported
+and the work is planned meanwhile. A command, or an asset's run, does all of it within one block. In Dagster's job one
+op plans and another one rewrites, and may have to wait for others before: so Java is left for a while.
 
 One thing Java takes from its environment alone: where its web page listens, if somebody switches that on. Of a local
 session that is where its other ports are, on loopback, unless ``SPARK_LOCAL_IP`` says something else.
@@ -16,8 +17,10 @@ import os
 import shlex
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,6 +35,8 @@ _GATEWAY, _GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """They lead to a Java that runs already: in a driver that spark-submit has started, and here once it is started."""
 _LISTENS_AT = "SPARK_LOCAL_IP"
 _BIND_ADDRESS = "spark.driver.bindAddress"
+KEPT_SECONDS = 30.0
+"""As long as an op takes that begins at once. Who waits for a pool for longer is not to hold the memory of a Java."""
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "=": r"\=", ":": r"\:", " ": r"\ "})
 
 
@@ -68,22 +73,55 @@ def java_for(settings: Mapping[str, str]) -> Iterator[None]:
     words.pass_on()
 
 
+@dataclass
+class AheadOfUse:
+    """Whether a Java that nobody has asked for yet is left behind."""
+
+    kept_seconds: float = 0.0
+
+    def keep(self, seconds: float = KEPT_SECONDS) -> None:
+        """Leave it for so long, for whoever comes next in this process."""
+        self.kept_seconds = seconds
+
+
 @contextmanager
-def java_ahead(master: str | None, extra: Mapping[str, str]) -> Iterator[None]:
+def java_ahead(master: str | None, extra: Mapping[str, str], *, tasks_alone: bool) -> Iterator[AheadOfUse]:
     """Around what will need a local Spark soon: its Java is on its way, and is ended if nobody has asked for it.
 
-    It will do keptlog's tasks alone; ``master`` and ``extra`` are as ``session_settings`` takes them. What is wrong
-    with them, or with Java, is told to whoever asks for a Spark.
+    ``master``, ``extra`` and ``tasks_alone`` are as ``session_settings`` takes them. What is wrong with them, or with
+    Java, is told to whoever asks for a Spark.
     """
+    begun, use = None, AheadOfUse()
     with suppress(KeptlogError, OSError):
-        settings = session_settings(master, extra, tasks_alone=True)
-        if settings.get("spark.master", "").startswith("local") and not _is_there():
-            _ahead.append(_Ahead(settings))
+        settings = session_settings(master, extra, tasks_alone=tasks_alone)
+        if settings.get("spark.master", "").startswith("local") and not _is_there() and not _ahead:
+            begun = _Ahead(settings)
+            _ahead.append(begun)
     try:
-        yield
+        yield use
+    except BaseException:
+        use.keep(0)
+        raise
     finally:
-        while _ahead:
-            _ahead.pop().end()
+        if begun and use.kept_seconds:
+            later = threading.Timer(use.kept_seconds, _end_unused, [begun])
+            later.daemon = True  # with this process Java ends by itself
+            later.start()
+        elif begun:
+            _end_unused(begun)
+
+
+def _end_unused(begun: _Ahead) -> None:
+    with suppress(ValueError):  # somebody has taken it
+        _ahead.remove(begun)
+        begun.end()
+
+
+def _take() -> _Ahead | None:
+    try:
+        return _ahead.pop()
+    except IndexError:
+        return None
 
 
 class _Ahead:
@@ -111,13 +149,13 @@ class _Ahead:
 
 
 def _import_meanwhile() -> None:
-    """Import what the first call to Java imports, and pandas with it: until Java answers there is nothing else to do."""
+    """Import what the first call to Java imports, and pandas with it: until it answers there is nothing else to do."""
     with suppress(ImportError):  # of another PySpark
         import pyspark.testing.utils  # noqa: F401, PLC0415
 
 
 _ahead: list[_Ahead] = []
-"""At most one: it is there only within ``java_ahead``, in a process that is one command's."""
+"""At most one, for whoever asks for a Spark first; who takes it out of the list has to end it."""
 
 
 _own: list[Java] = []
@@ -166,7 +204,7 @@ def _started(settings: Mapping[str, str]) -> Java:
     """A new Java, and the one from which PySpark takes sessions from now on."""
     from pyspark import SparkContext  # noqa: PLC0415  # Java may be on its way before PySpark is imported
 
-    ahead = _ahead.pop() if _ahead else None
+    ahead = _take()
     if ahead and ahead.settings != settings:
         ahead.end()
         ahead = None
