@@ -33,7 +33,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.counted import counted
-from keptlog.log.standing import Standing
+from keptlog.log.standing import LogStanding
 from keptlog.log.units import duration, glance, size
 from keptlog.notify.checks import broken_checks
 from keptlog.passes.names import refuse_unknown
@@ -96,7 +96,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _tell_notes(seen: Standings, shown: Sequence[Standing], off_reason: str | None) -> None:
+def _tell_notes(seen: Standings, shown: Sequence[LogStanding], off_reason: str | None) -> None:
     """What no cell of the table has room for."""
     if len(shown) < seen.logs:
         count = counted(seen.logs, "log")
@@ -166,7 +166,7 @@ def unopened_store() -> UnopenedStore:
     return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store)
 
 
-def _shown(standing: Standing, now_ms: int) -> dict[str, object]:
+def _shown(standing: LogStanding, now_ms: int) -> dict[str, object]:
     late_ms, oldest_ms, due_ms = standing.delay_ms(now_ms), standing.earliest_uncompacted_ms, standing.due_ms(now_ms)
     return {
         "topic-partition": str(standing.topic_partition),
@@ -182,7 +182,7 @@ def _shown(standing: Standing, now_ms: int) -> dict[str, object]:
     }
 
 
-def _status_row(standing: Standing, now_ms: int) -> dict[str, object]:
+def _status_row(standing: LogStanding, now_ms: int) -> dict[str, object]:
     return {
         "topic_partition": str(standing.topic_partition),
         "log_start_offset": standing.log_start_offset,

@@ -27,7 +27,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 
 
-class Standing(NamedTuple):
+class LogStanding(NamedTuple):
     """One log, from a judgement on until it is no longer good."""
 
     topic_partition: TopicPartition
@@ -73,10 +73,10 @@ class Term:
         return self.from_ms <= now_ms and (self.until_ms is None or now_ms < self.until_ms)
 
 
-def standing_of(assessment: Assessment, last: LastPass | None) -> Standing:
+def standing_of(assessment: Assessment, last: LastPass | None) -> LogStanding:
     """The numbers of a judgement, and of what the log's last pass cost."""
     log, sections = assessment.log, assessment.sections
-    return Standing(
+    return LogStanding(
         log.topic_partition,
         log.log_start_offset,
         sections.first_dirty_offset,
@@ -105,20 +105,20 @@ class Ranked(Protocol):
     """Logs of one topic, the worst first; as they rank at one time of their term they do at each."""
 
     @property
-    def worst(self) -> Standing | None:
+    def worst(self) -> LogStanding | None:
         """The first of them, null if there are none."""
 
-    def standings(self) -> Iterable[Standing]:
+    def standings(self) -> Iterable[LogStanding]:
         """All of them."""
 
 
-def worst_standings(topics: Iterable[Ranked], now_ms: int, limit: int) -> list[Standing]:
+def worst_standings(topics: Iterable[Ranked], now_ms: int, limit: int) -> list[LogStanding]:
     """At most ``limit`` logs of all topics, the worst first. Of most topics nothing is asked but the worst log."""
     ranked = [_one_by_one(topic, now_ms) for topic in topics]
     return [standing for _, standing in islice(merge(*ranked, key=lambda each: each[0]), limit)]
 
 
-def _one_by_one(topic: Ranked, now_ms: int) -> Iterator[tuple[Rank, Standing]]:
+def _one_by_one(topic: Ranked, now_ms: int) -> Iterator[tuple[Rank, LogStanding]]:
     if topic.worst is not None:
         yield topic.worst.rank(now_ms), topic.worst
         yield from ((each.rank(now_ms), each) for each in islice(topic.standings(), 1, None))

@@ -31,7 +31,7 @@ class WrongFile:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFiles:
+class FilesOnDisk:
     """Files of logs on a disk: what is asked of it, without the logs."""
 
     folder: str

@@ -9,8 +9,8 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.holder import Holdings
 from keptlog.log.metrics import LastPass, Tally, added_up
 from keptlog.log.open_erasures import OpenErasures
-from keptlog.log.standing import Standing, Term, standing_of, term_of
-from keptlog.log.stored_files import LiveFiles
+from keptlog.log.standing import LogStanding, Term, standing_of, term_of
+from keptlog.log.stored_files import FilesOnDisk
 from keptlog.log.topic_partition import TopicPartition
 
 
@@ -22,14 +22,14 @@ class TopicStanding:
     """Of the metadata by which it stands so."""
     term: Term
     logs: int
-    worst: Standing | None
-    standings: Callable[[], Sequence[Standing]]
+    worst: LogStanding | None
+    standings: Callable[[], Sequence[LogStanding]]
     """Of each log, the worst first. Whoever only wants the worst need not have them read."""
     tally: Tally
     is_compacted: bool
     holdings: Holdings
     erasures: OpenErasures
-    files: Callable[[], LiveFiles | None]
+    files: Callable[[], FilesOnDisk | None]
     """On a disk of this machine; null if that is not to be told of them together."""
 
 
@@ -37,7 +37,7 @@ def topic_standing(
     assessments: Sequence[Assessment],
     passes: Mapping[TopicPartition, LastPass],
     of_topic: tuple[str, Holdings, OpenErasures],
-    files: LiveFiles | None,
+    files: FilesOnDisk | None,
     now_ms: int,
 ) -> TopicStanding:
     """Of logs of one topic that were judged at this time; ``of_topic`` has its location and what is told of it all."""

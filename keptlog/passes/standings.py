@@ -18,7 +18,7 @@ from keptlog.log.assessment import Assessment, assess
 from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import CleanerMetrics, added_up, metrics_of
 from keptlog.log.segment import Log
-from keptlog.log.standing import Standing, worst_standings
+from keptlog.log.standing import LogStanding, worst_standings
 from keptlog.log.stored_files import WrongFile
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.topic_standing import TopicStanding, topic_standing
@@ -53,12 +53,12 @@ class Standings:
         """Topic to what its table tells of bytes that are not live."""
         return {topic: each.holdings for topic, each in self.topics.items()}
 
-    def all(self) -> list[Standing]:
+    def all(self) -> list[LogStanding]:
         """Of each log: as they were asked for, or by name."""
         of_logs = {each.topic_partition: each for topic in self.topics.values() for each in topic.standings()}
         return [of_logs[name] for name in (sorted(of_logs) if self.named is None else self.named)]
 
-    def worst(self, limit: int) -> list[Standing]:
+    def worst(self, limit: int) -> list[LogStanding]:
         """At most so many, the worst first."""
         return worst_standings(self.topics.values(), self.now_ms, limit)
 
@@ -67,7 +67,7 @@ class Standings:
         still_open = [each.erasures for each in self.topics.values()]
         return metrics_of(added_up(each.tally for each in self.topics.values()), still_open, self.now_ms)
 
-    def metrics_of_log(self, standing: Standing) -> CleanerMetrics:
+    def metrics_of_log(self, standing: LogStanding) -> CleanerMetrics:
         """Of one of them."""
         still_open = self.topics[standing.topic_partition.topic].erasures
         return metrics_of(standing.tally, [still_open], self.now_ms)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.stored_files import LiveFiles, WrongFile, live_paths, wrong_files
+from keptlog.log.stored_files import FilesOnDisk, WrongFile, live_paths, wrong_files
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.units import size
 
@@ -47,7 +47,7 @@ def wrong_on_disk(logs: Iterable[Log]) -> dict[TopicPartition, list[WrongFile]]:
     return {name: wrong for name, wrong in found.items() if wrong}
 
 
-def files_on_disk(logs: Iterable[Log]) -> LiveFiles | None:
+def files_on_disk(logs: Iterable[Log]) -> FilesOnDisk | None:
     """The files of these logs that ``wrong_on_disk`` looks for; null if they can't be asked for together."""
     here = [log for log in logs if log.segments and _on_disk(log.segments[0].path)]
     sizes = {segment.path: segment.size_bytes for log in here for segment in log.segments}
@@ -55,15 +55,15 @@ def files_on_disk(logs: Iterable[Log]) -> LiveFiles | None:
     listed: dict[str, int | None] = {**dict.fromkeys(path for log in here for path in live_paths(log)), **sizes}
     paths = [_on_disk(path) for path in listed]
     if not paths:
-        return LiveFiles("", (), ())
+        return FilesOnDisk("", (), ())
     known = [path for path in paths if path]
     folder = os.path.commonprefix(known).rpartition("/")[0]  # noqa: RUF071  # what is left begins behind a slash
     if len(known) < len(paths) or not folder:
         return None
-    return LiveFiles(folder, [path[len(folder) + 1 :] for path in known], list(listed.values()))
+    return FilesOnDisk(folder, [path[len(folder) + 1 :] for path in known], list(listed.values()))
 
 
-def are_on_disk(files: LiveFiles) -> bool:
+def are_on_disk(files: FilesOnDisk) -> bool:
     """Whether each of these files is there, in its size; of those that have none, whether it is there."""
     if not files.names:
         return True

@@ -26,8 +26,8 @@ from keptlog.errors import KeptlogError
 from keptlog.log.holder import Holdings, Terms
 from keptlog.log.metrics import Tally
 from keptlog.log.open_erasures import OpenErasures
-from keptlog.log.standing import Standing, Term
-from keptlog.log.stored_files import LiveFiles
+from keptlog.log.standing import LogStanding, Term
+from keptlog.log.stored_files import FilesOnDisk
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.topic_standing import TopicStanding
 from keptlog.log.uncleanable import Uncleanable
@@ -106,16 +106,16 @@ def _standing(topic: str, head: Mapping[str, Any], term: Term, lines: tuple[byte
         is_compacted=head["is_compacted"],
         holdings=Holdings(topic, Terms(*head["terms"]), held_of_lists(head["held"])),
         erasures=erasures,
-        files=lambda: None if (known := json.loads(files)) is None else LiveFiles(*known),
+        files=lambda: None if (known := json.loads(files)) is None else FilesOnDisk(*known),
     )
 
 
-def _row(standing: Standing) -> list[Any]:
+def _row(standing: LogStanding) -> list[Any]:
     """Its numbers in their order; the topic is known."""
     name, *numbers, mark, tally = standing
     return [name.partition, *numbers, mark and astuple(mark), tally]
 
 
-def _of_row(topic: str, row: Sequence[Any]) -> Standing:
+def _of_row(topic: str, row: Sequence[Any]) -> LogStanding:
     partition, *numbers, mark, tally = row
-    return Standing._make([TopicPartition(topic, partition), *numbers, mark and Uncleanable(*mark), Tally(*tally)])
+    return LogStanding._make([TopicPartition(topic, partition), *numbers, mark and Uncleanable(*mark), Tally(*tally)])

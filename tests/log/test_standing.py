@@ -12,7 +12,7 @@ from keptlog.log.assessment import assess
 from keptlog.log.health import worst_of
 from keptlog.log.metrics import LastPass, added_up, cleaner_metrics, metrics_of
 from keptlog.log.segment import Log
-from keptlog.log.standing import Standing, Term, standing_of, term_of, worst_standings
+from keptlog.log.standing import LogStanding, Term, standing_of, term_of, worst_standings
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
@@ -38,13 +38,13 @@ def any_logs(draw: st.DrawFn) -> Log:
 class Topic:
     """As a topic's standings are remembered."""
 
-    of_logs: list[Standing]
+    of_logs: list[LogStanding]
 
     @property
-    def worst(self) -> Standing | None:
+    def worst(self) -> LogStanding | None:
         return self.of_logs[0] if self.of_logs else None
 
-    def standings(self) -> Iterable[Standing]:
+    def standings(self) -> Iterable[LogStanding]:
         return self.of_logs
 
 
