@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -28,6 +27,7 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import LogCorrupt
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import BrokerConfig
@@ -42,12 +42,8 @@ from keptlog.notify.checks import broken_checks
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.observer import Overview, observe
 from keptlog.passes.stored_files import still_wrong, wrong_on_disk
-from keptlog.settings import BROKER_FILE, broker_settings, home_path
+from keptlog.settings import home_path
 from keptlog.table.embedded import unfinished_deletion
-from keptlog.table.unopened import UnopenedStore
-
-if TYPE_CHECKING:
-    from keptlog.table.store import LogStore
 
 MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
@@ -169,22 +165,6 @@ def _first(damaged: Mapping[str, LogCorrupt]) -> dict[str, LogCorrupt]:
 def _at_a_glance(assessments: Sequence[Assessment], now_ms: int) -> Sequence[Assessment]:
     """As many as a person reads, the worst first if there are more."""
     return assessments if len(assessments) <= MOST_SHOWN else worst_of(assessments, now_ms, MOST_SHOWN)
-
-
-def unopened_store() -> UnopenedStore:
-    """The store of the home, which is opened for what has changed since the last look.
-
-    Raises:
-        InvalidConfig: a broker setting is unknown or out of range.
-    """
-    home = home_path()
-
-    def open_store() -> LogStore:
-        from keptlog.home import open_home  # noqa: PLC0415  # it takes long, and is seldom needed
-
-        return open_home(home).store
-
-    return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store)
 
 
 def _shown(row: dict[str, object], assessment: Assessment, now_ms: int) -> dict[str, object]:

@@ -25,7 +25,7 @@ from keptlog.cli.output import (
     require_topics_here,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion
-from keptlog.cli.status import unopened_store
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.segment import Log
+from keptlog.passes.check import CHECKS, CheckResult
 from keptlog.passes.holders import check_gone, not_looked_at
-from keptlog.passes.verify import CHECKS, CheckResult, verify_log
+from keptlog.passes.verify import verify_log
 
 if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs

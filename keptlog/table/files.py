@@ -1,7 +1,8 @@
 """Storage by path, for driver and executors alike.
 
-A local path is opened by the operating system, so that a task on an executor needs no catalog library. Whatever else
-the catalog's warehouse lies on is opened through PyIceberg's own filesystems, configured by the catalog's properties.
+A local path is opened by the operating system, so that a task on an executor needs no catalog library, and who looks
+at small files alone no Arrow. Whatever else the catalog's warehouse lies on is opened through PyIceberg's own
+filesystems, configured by the catalog's properties.
 
 A local file is durable once it is closed: the file and its folder are fsynced, because the catalog's database is, and
 after a power loss a committed snapshot must not name files that never reached the disk. A disk takes as long for one
@@ -26,8 +27,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import pyarrow as pa
 
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
@@ -60,6 +59,8 @@ from keptlog.table.vending import only_for
 from keptlog.whole_file import replace_file, sync
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from keptlog.table.object_versions import Bucket
 
 Properties = tuple[tuple[str, Any], ...]
@@ -107,7 +108,7 @@ class TableFiles:
             return self._bucket(path).open(path, version_id)
         local = local_path(path)
         if local is not None:
-            return pa.OSFile(local, "rb")
+            return _opened(local, "rb")
         return open_remote(self.properties, path, size_bytes)
 
     @contextlib.contextmanager
@@ -128,7 +129,7 @@ class TableFiles:
         local = local_path(path)
         if local is not None:
             make_folder(Path(local).parent, self.make_durable)
-            sink = pa.OSFile(local, "wb")
+            sink = _opened(local, "wb")
         else:
             sink = create_remote(self.properties, path)
         try:
@@ -294,6 +295,9 @@ class TableFiles:
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file; FileNotFoundError if it is gone."""
+        local = local_path(path)
+        if local is not None:
+            return Path(local).read_bytes()
         with self.open_input(path) as source:
             return bytes(source.read())
 
@@ -388,6 +392,12 @@ def make_folder(folder: Path, make_durable: Callable[[Path], None] = sync) -> No
     with contextlib.suppress(FileExistsError):
         folder.mkdir()
         make_durable(folder.parent)
+
+
+def _opened(local: str, mode: str) -> pa.OSFile:
+    import pyarrow as pa  # noqa: PLC0415  # who reads small files, or lists, needs none
+
+    return pa.OSFile(local, mode)
 
 
 def _list_local(folder: str, local: str) -> Iterator[StoredFile]:
