@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from keptlog.log.record import Record
     from keptlog.table.bare import BareTable
     from keptlog.table.files import TableFiles
+    from keptlog.table.sealed_receipts import SealedReceipts
     from keptlog.table.store import LogStore
 
 
@@ -175,6 +176,13 @@ class UnopenedStore:
         from keptlog.table.bare import bare_table
 
         return bare_table((NAMESPACE, topic), location) if location else None
+
+    @property
+    def receipts(self) -> SealedReceipts:
+        """The chain of what was deleted for good."""
+        from keptlog.table.unopened_receipts import UnopenedReceipts
+
+        return UnopenedReceipts(self._home, self.files, lambda: self._store.committer.catalog)
 
     @property
     def _store(self) -> LogStore:
