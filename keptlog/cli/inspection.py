@@ -11,7 +11,7 @@ import click
 
 from keptlog.cli.arguments import logs_argument, topic_or_log_argument
 from keptlog.cli.colour import Wrong
-from keptlog.cli.holders import all_holders, holders_json
+from keptlog.cli.holders import all_holders, held_here, holders_json
 from keptlog.cli.output import (
     EXIT_FAILED,
     as_columns,
@@ -25,7 +25,6 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.home import open_home
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.explain import SectionSummary
@@ -40,6 +39,7 @@ from keptlog.passes.clean import clean_plan
 from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.observer import observe
 from keptlog.passes.retain import retention_plan
+from keptlog.settings import home_path
 
 if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
@@ -174,13 +174,13 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     from keptlog.passes.verify_pass import by_check, verify_named  # noqa: PLC0415
 
     told = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
-    home, now_ms = open_home(), clock_ms()
+    store, now_ms = unopened_store(trusts=False), clock_ms()
     require_topics_here()
-    named = named_logs(home.store, names)
+    named = named_logs(store, names)
     refuse_unknown(named.unreadable)
-    found = verify_named(home.store, named, now_ms)
-    leave_checks(home.path, by_check(found, named))
-    if here := judged_here(home.holdings_here, now_ms):
+    found = verify_named(store, named, now_ms)
+    leave_checks(home_path(), by_check(found, named))
+    if here := judged_here(held_here(store), now_ms):
         found[THIS_MACHINE] = [here]
     rows = [
         {"topic_partition": name, "check": check.name, "result": told[check.outcome], "what": check.description}

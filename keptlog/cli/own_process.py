@@ -14,6 +14,7 @@ from keptlog.arrow_alone import spare_pandas
 from keptlog.errors import KeptlogError
 from keptlog.interrupted import watch_ctrl_c
 from keptlog.settings import home_path, spark_master, spark_settings
+from keptlog.table.embedded import may_be_configured
 
 if TYPE_CHECKING:
     from keptlog.spark.driver import Spark
@@ -31,7 +32,8 @@ def begin_own_process(words: Sequence[str]) -> None:
     """This process is that of one command, called with these words."""
     _own.add("process")
     if not _WITH_ARROW.isdisjoint(words):
-        spare_pandas()
+        # PyIceberg imports them with its access to object stores.
+        spare_pandas(with_datasets=may_be_configured())
 
 
 @contextmanager

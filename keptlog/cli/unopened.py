@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 
-def unopened_store() -> UnopenedStore:
-    """The store of the home, which is opened for what has changed since the last look.
+def unopened_store(*, trusts: bool = True) -> UnopenedStore:
+    """The store of the home; who looks for damage does not trust what is remembered.
 
     Raises:
         InvalidConfig: a broker setting is unknown or out of range.
@@ -24,4 +24,4 @@ def unopened_store() -> UnopenedStore:
 
         return open_home(home).store
 
-    return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store)
+    return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store, trusts=trusts)

@@ -44,7 +44,9 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
         return held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
 
 
-def check_gone(store: LogStore, topic: str, partitions: list[int], now_ms: int) -> dict[int, CheckResult]:
+def check_gone(
+    store: LogStore | UnopenedStore, topic: str, partitions: list[int], now_ms: int
+) -> dict[int, CheckResult]:
     """G8 of some logs of a topic, by partition; one look for all of them."""
     try:
         holdings = look_for_holders(store, topic, now_ms)

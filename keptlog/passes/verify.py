@@ -52,6 +52,7 @@ from keptlog.storage.watermark_file import read_watermark_file
 if TYPE_CHECKING:
     from keptlog.storage.files import Files
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 RECORDS_PER_PASS = 50_000_000
 
@@ -101,7 +102,7 @@ class _Content:
     dirty_stamped: int = 0
 
 
-def verify_log(store: LogStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
+def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
     """Check one log; one result for each of ``CHECKS``, in their order."""
     assessment, findings, files = assess(log, now_ms), _Findings(), store.files
     for number, segment in enumerate(log.segments):
@@ -137,7 +138,9 @@ class _Look:
 
 
 @contextmanager
-def _looking(store: LogStore, log: Log, path: str, findings: _Findings, names: Collection[str]) -> Iterator[_Look]:
+def _looking(
+    store: LogStore | UnopenedStore, log: Log, path: str, findings: _Findings, names: Collection[str]
+) -> Iterator[_Look]:
     """Look at a file of the log. If it is damaged or lost, or can't be had, that is found, and not raised."""
     look = _Look(names)
     try:
@@ -157,7 +160,7 @@ def _looking(store: LogStore, log: Log, path: str, findings: _Findings, names: C
         findings.leave_out(f"{_name(path)}: the storage does not give it ({first_line(error)})", look.rest)
 
 
-def _lost(store: LogStore, log: Log, path: str) -> KeptlogError | None:
+def _lost(store: LogStore | UnopenedStore, log: Log, path: str) -> KeptlogError | None:
     try:
         return store.lost_file(log.topic_partition.topic, {path})
     except KeptlogError:
@@ -165,7 +168,7 @@ def _lost(store: LogStore, log: Log, path: str) -> KeptlogError | None:
         return None
 
 
-def _judge_keys(store: LogStore, log: Log, assessment: Assessment, findings: _Findings) -> None:
+def _judge_keys(store: LogStore | UnopenedStore, log: Log, assessment: Assessment, findings: _Findings) -> None:
     """Look for keys that are twice in the clean section."""
     if not assessment.sections.clean:
         return

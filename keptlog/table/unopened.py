@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import live_paths
@@ -45,14 +45,20 @@ class DescribedTopic(NamedTuple):
 
 
 class UnopenedStore:
-    """As much of a ``LogStore`` as looking needs; ``open_store`` is called when there is no other way."""
+    """As much of a ``LogStore`` as looking needs; ``open_store`` is called when there is no other way.
 
-    def __init__(self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore]) -> None:
+    Who looks for damage does not trust what is remembered: a file that was read once may have rotted since.
+    """
+
+    def __init__(
+        self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore], *, trusts: bool = True
+    ) -> None:
         self._home = home_folder(home)
         self.broker_settings = broker_settings
         self._open_store = open_store
         self._opening = threading.Lock()
         self._cache = TopicCache(home)
+        self._trusts = trusts
         self._embedded = embedded_locations(home)
 
     @property
@@ -79,19 +85,18 @@ class UnopenedStore:
         """What is to be seen of a topic, from memory or from its table; raises what ``LogStore.observe`` does."""
         known = location or self._location(topic)
         stored = self._stored(topic, known)
-        if stored is None:
-            return self._store.observe(topic, known)
-        observed = stored.observed(self.broker_settings)
-        if not stored.has_readers:
-            return observed
-        from keptlog.table.readers import observed_with_holds
-
-        # Where readers have come to stands in files that no commit moves.
-        return observed_with_holds(self.files, stored, observed)
+        return self._observed(stored) if stored else self._store.observe(topic, known)
 
     def logs(self, topic: str) -> Sequence[Log]:
         """The logs of a topic as they are now, to be judged; raises what ``LogStore.logs`` does."""
-        return self.observe(topic).logs
+        stored = self._stored(topic, self._location(topic))
+        return self._observed(stored).logs if stored else self._store.logs(topic)
+
+    def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
+        """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
+        from keptlog.table.lost import lost_file
+
+        return lost_file(self.files, self.logs(topic), paths)
 
     @property
     def files(self) -> TableFiles:
@@ -159,7 +164,7 @@ class UnopenedStore:
 
     def _stored(self, topic: str, location: str | None) -> StoredTopic | None:
         """What a topic's table says there, which is remembered from now on; null if the store is to be asked."""
-        stored = self._cache.get(topic, location) if location else None
+        stored = self._cache.get(topic, location) if location and self._trusts else None
         if stored:
             return stored
         with contextlib.suppress(KeptlogError, OSError):  # what is wrong is told by the store
@@ -171,6 +176,15 @@ class UnopenedStore:
                 stored = TableLook().at(as_table(bare))
                 self._cache.put(stored)
         return stored
+
+    def _observed(self, stored: StoredTopic) -> ObservedTopic:
+        observed = stored.observed(self.broker_settings)
+        if not stored.has_readers:
+            return observed
+        from keptlog.table.readers import observed_with_holds
+
+        # Where readers have come to stands in files that no commit moves.
+        return observed_with_holds(self.files, stored, observed)
 
     def _bare(self, topic: str, location: str | None) -> BareTable | None:
         from keptlog.table.bare import bare_table

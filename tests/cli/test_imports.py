@@ -68,8 +68,8 @@ def test_who_only_looks_at_what_is_known_imports_no_large_library(home: Path, wo
     assert imported(home, *words.split()) == []
 
 
-@pytest.mark.parametrize("words", ["read users", "read users-0", "read users --latest"])
-def test_who_reads_what_is_remembered_opens_no_catalog(home: Path, words: str) -> None:
+@pytest.mark.parametrize("words", ["read users", "read users-0", "read users --latest", "verify", "verify users"])
+def test_who_reads_records_opens_no_catalog(home: Path, words: str) -> None:
     assert imported(home, *words.split()) == ["numpy", "pyarrow"]
 
 
@@ -80,8 +80,8 @@ def test_who_looks_first_after_a_change_imports_no_large_library_either(home: Pa
     assert list((home / "cache").iterdir())
 
 
-def test_who_looks_at_the_table_imports_what_that_takes_and_no_pandas(home: Path) -> None:
-    assert imported(home, "verify", "users") == _CATALOG
+def test_who_opens_the_catalog_imports_what_that_takes_and_no_pandas(home: Path) -> None:
+    assert imported(home, "topic", "alter", "users", "--config", "segment.ms=3600000") == _CATALOG
 
 
 def test_a_doctor_who_probes_no_catalog_imports_no_probes(home: Path) -> None:
