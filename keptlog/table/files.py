@@ -43,6 +43,7 @@ from keptlog.storage.object_version import (
     refused,
 )
 from keptlog.storage.read_ahead import asked_at_once
+from keptlog.table.local_files import list_local, open_local
 from keptlog.table.remote_files import (
     S3,
     client_properties,
@@ -108,7 +109,7 @@ class TableFiles:
             return self._bucket(path).open(path, version_id)
         local = local_path(path)
         if local is not None:
-            return _opened(local, "rb")
+            return open_local(local, "rb")
         return open_remote(self.properties, path, size_bytes)
 
     @contextlib.contextmanager
@@ -129,7 +130,7 @@ class TableFiles:
         local = local_path(path)
         if local is not None:
             make_folder(Path(local).parent, self.make_durable)
-            sink = _opened(local, "wb")
+            sink = open_local(local, "wb")
         else:
             sink = create_remote(self.properties, path)
         try:
@@ -291,7 +292,7 @@ class TableFiles:
         """All files below a folder; nothing if the folder does not exist."""
         folder = folder.rstrip("/")
         local = local_path(folder)
-        yield from list_remote(self.properties, folder) if local is None else _list_local(folder, local)
+        yield from list_remote(self.properties, folder) if local is None else list_local(folder, local)
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file; FileNotFoundError if it is gone."""
@@ -392,18 +393,3 @@ def make_folder(folder: Path, make_durable: Callable[[Path], None] = sync) -> No
     with contextlib.suppress(FileExistsError):
         folder.mkdir()
         make_durable(folder.parent)
-
-
-def _opened(local: str, mode: str) -> pa.OSFile:
-    import pyarrow as pa  # noqa: PLC0415  # who reads small files, or lists, needs none
-
-    return pa.OSFile(local, mode)
-
-
-def _list_local(folder: str, local: str) -> Iterator[StoredFile]:
-    for parent, _, names in os.walk(local):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                status = Path(parent, name).stat()
-                path = f"{folder}{parent.removeprefix(local)}/{name}"
-                yield StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
