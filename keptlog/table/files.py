@@ -296,9 +296,6 @@ class TableFiles:
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file; FileNotFoundError if it is gone."""
-        local = local_path(path)
-        if local is not None:
-            return Path(local).read_bytes()
         with self.open_input(path) as source:
             return bytes(source.read())
 

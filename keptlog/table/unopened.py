@@ -103,9 +103,9 @@ class UnopenedStore:
         """Where the tables lie; of an embedded catalog it is a disk, and nothing is changed through this."""
         if self._embedded is None:
             return self._store.files
-        from keptlog.table.files import READ_ONLY, TableFiles
+        from keptlog.table.unopened_files import unopened_files
 
-        return TableFiles(((READ_ONLY, "this was opened to look alone"),))
+        return unopened_files()
 
     def load_table(self, topic: str) -> Table:
         """The table of a topic as it is now, to be looked at; raises what ``LogStore.load_table`` does."""
