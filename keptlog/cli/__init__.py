@@ -64,6 +64,7 @@ _COMMANDS = {
     "metrics": "keptlog.cli.metrics:metrics",
     "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
+    "resident": "keptlog.cli.own_resident:resident",
     "spark-archive": "keptlog.cli.spark_archive:spark_archive",
     "spark-pack": "keptlog.cli.spark_pack:spark_pack",
     "completion": "keptlog.cli.completion:completion",
@@ -102,6 +103,7 @@ def cli(context: click.Context, log_level: str) -> None:
     KEPTLOG_HOME            the folder that holds topics and catalog (default ./.keptlog)
     KEPTLOG_SPARK_MASTER    where Spark runs (default local[*]), or file: and the file that says it
     KEPTLOG_NOW_MS          judge as of this time instead of now, in ms since 1970; each command says so
+    KEPTLOG_RESIDENT        off: commands are carried out by no resident (see keptlog resident)
     KEPTLOG_LOG_LEVEL       as --log-level
 
     \b
