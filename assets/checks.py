@@ -31,8 +31,9 @@ from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
 from keptlog.notify.checks import leave_checks
+from keptlog.passes.check import CHECKS, Check, CheckResult, Outcome
 from keptlog.passes.holders import GONE_IN_TIME, check_gone
-from keptlog.passes.verify import CHECKS, Check, CheckResult, Outcome, verify_log
+from keptlog.passes.verify import verify_log
 from keptlog.passes.verify_pass import what_broke
 
 if TYPE_CHECKING:

@@ -46,7 +46,10 @@ _BECOME_SUBREAPER = 36
 _RECORDS, _KEYS = 1_000, 500
 _THREE_DAYS_MS = 3 * 86_400_000
 _TOPIC = ("--config", "cleanup.policy=compact", "--config", "max.compaction.lag.ms=86400000", "--config")
-OTHERS = ("status", "plan", "topic list", "topic describe users", "explain users-0", "read users", "verify users")
+OTHERS = (
+    *("status", "plan", "topic list", "topic describe users", "explain users-0", "history users", "files users"),
+    *("receipt list", "reader list", "erasure list", "read users", "verify users"),
+)
 HANDED = ("status", "explain users-0", "history users", "read users", "verify users")
 _STEPS = """
 import time

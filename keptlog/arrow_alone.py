@@ -21,15 +21,17 @@ class _Absent(MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 
-def spare_pandas() -> None:
-    """Have Arrow look now, and import what else looks for pandas when it is imported."""
+def spare_pandas(*, with_datasets: bool) -> None:
+    """Have Arrow look now; and import its datasets, which look for pandas too, if somebody is to import them later."""
     if "pandas" in sys.modules:
         return
     absent = _Absent()
     sys.meta_path.insert(0, absent)
     try:
         import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.dataset  # noqa: PLC0415
+
+        if with_datasets:
+            import pyarrow.dataset  # noqa: PLC0415
 
         pa.array([])
     finally:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from keptlog.log.plan import CleanPlan
     from keptlog.log.record import NewRecord, Record
     from keptlog.passes.apply import Applied, Applier
+    from keptlog.passes.check import CheckResult
     from keptlog.passes.clean import Cleaner, Pass
     from keptlog.passes.erase import Eraser
     from keptlog.passes.purge import Purger
@@ -58,9 +59,9 @@ if TYPE_CHECKING:
     from keptlog.passes.receipts import Receipts
     from keptlog.passes.repair import Repairer, RepairProposal
     from keptlog.passes.retain import Retainer
-    from keptlog.passes.verify import CheckResult
     from keptlog.spark.driver import Spark
     from keptlog.table.append import AppendResult
+    from keptlog.table.receipt_chain import ReceiptChain
     from keptlog.table.store import LogStore
     from keptlog.table.topics import Topic
 
@@ -81,7 +82,7 @@ class Home:
     broker: BrokerConfig
     store: LogStore
     """What is below: segments, snapshots, sources, purges."""
-    receipts: Receipts
+    receipts: Receipts[ReceiptChain]
     """What was deleted for good, signed and in one chain: ``list``, ``show``, ``verify``, ``export``."""
 
     def only(self, patterns: Sequence[str]) -> Home:

@@ -10,7 +10,6 @@ Commands are imported when they are called: ``keptlog --help`` starts no Spark.
 from __future__ import annotations
 
 import gc
-import importlib
 import itertools
 import os
 import sys
@@ -19,7 +18,7 @@ from typing import NoReturn
 
 import click
 
-from keptlog.cli.groups import HelpfulGroup
+from keptlog.cli.groups import LazyGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
 from keptlog.cli.output import (
     EXIT_BAD_INPUT,
@@ -65,6 +64,7 @@ _COMMANDS = {
     "metrics": "keptlog.cli.metrics:metrics",
     "doctor": "keptlog.cli.doctor:doctor",
     "spark-server": "keptlog.cli.spark_server:spark_server",
+    "resident": "keptlog.cli.own_resident:resident",
     "spark-archive": "keptlog.cli.spark_archive:spark_archive",
     "spark-pack": "keptlog.cli.spark_pack:spark_pack",
     "completion": "keptlog.cli.completion:completion",
@@ -75,37 +75,14 @@ _ELSEWHERE = {name: f"topic {name}" for name in ("create", "list", "describe", "
 """What kafka-topics has, and people type."""
 
 
-class _LazyGroup(HelpfulGroup):
-    """A group whose commands are imported on first use; in the order of the table above."""
+class _Commands(LazyGroup):
+    """All commands; in the order of the table above."""
 
     elsewhere = _ELSEWHERE
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _, attribute = _COMMANDS[cmd_name].partition(":")
-        try:
-            command: click.Command = getattr(importlib.import_module(module), attribute)
-        except (ModuleNotFoundError, InvalidConfig) as error:
-            return _that_refuses(cmd_name, error)
-        return command
+    lazy = _COMMANDS
 
 
-def _that_refuses(name: str, error: ModuleNotFoundError | InvalidConfig) -> click.Command:
-    """Stands in for a command that can't be imported, so that the help shows all the others."""
-
-    def refuse() -> NoReturn:
-        raise error
-
-    takes_anything: dict[str, object] = {"ignore_unknown_options": True, "allow_extra_args": True}
-    help_line = f"({error if isinstance(error, InvalidConfig) else missing_extra(error) or error})"
-    return click.Command(name, takes_anything, refuse, short_help=help_line, add_help_option=False)
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="keptlog")
 @click.option(
     "--log-level",
@@ -126,6 +103,7 @@ def cli(context: click.Context, log_level: str) -> None:
     KEPTLOG_HOME            the folder that holds topics and catalog (default ./.keptlog)
     KEPTLOG_SPARK_MASTER    where Spark runs (default local[*]), or file: and the file that says it
     KEPTLOG_NOW_MS          judge as of this time instead of now, in ms since 1970; each command says so
+    KEPTLOG_RESIDENT        off: commands are carried out by no resident (see keptlog resident)
     KEPTLOG_LOG_LEVEL       as --log-level
 
     \b

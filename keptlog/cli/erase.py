@@ -24,6 +24,7 @@ from keptlog.cli.output import (
     require_topics_here,
     run_id_option,
 )
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
@@ -36,6 +37,7 @@ from keptlog.passes.erasure_request import (
     ErasureResult,
     ErasureRow,
     TopicProposal,
+    refuse_unknown_ids,
 )
 
 _WAYS = {
@@ -137,7 +139,7 @@ def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
     """
     now_ms = clock_ms()
     require_topics_here()
-    _print_list(open_home().eraser.list(topics, now_ms=now_ms), now_ms, as_json=as_json)
+    _print_list(_known(topics, now_ms), now_ms, as_json=as_json)
 
 
 @erasure.command()
@@ -147,10 +149,8 @@ def show(erasure_id: str, *, as_json: bool) -> None:
     """Show one erasure in all its topics: each state with its time, its bounds and the hashes of its keys."""
     now_ms = clock_ms()
     require_topics_here()
-    found = open_home().eraser.list(now_ms=now_ms)
+    found = _known((), now_ms)
     if not found.failed:
-        from keptlog.passes.erase import refuse_unknown_ids  # noqa: PLC0415  # it comes with the catalog
-
         refuse_unknown_ids([erasure_id], found)
     rows = [row for row in found.rows if row.id == erasure_id]
     if as_json:
@@ -181,6 +181,13 @@ def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     _print_list(ErasureList(rows, found.failed), now_ms, as_json=as_json)
     if any(row.blocked for row in rows):
         sys.exit(EXIT_FAILED)
+
+
+def _known(topics: Sequence[str], now_ms: int) -> ErasureList:
+    """All erasures of these topics that are remembered, the open ones as far as they are now."""
+    from keptlog.passes.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
+
+    return only_ended(unopened_store(), topics) or open_home().eraser.list(topics, now_ms=now_ms)
 
 
 def _confirm(proposal: ErasureProposal, *, is_stdin_taken: bool) -> None:

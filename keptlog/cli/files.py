@@ -17,8 +17,8 @@ import click
 
 from keptlog.cli.arguments import topic_or_log_argument
 from keptlog.cli.output import json_option, print_json
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
-from keptlog.home import open_home
 from keptlog.log.segment import Log, Segment
 from keptlog.passes.names import topic_and_partition
 from keptlog.table.files import local_path
@@ -51,9 +51,9 @@ def files(topic: str, *, duckdb: bool, as_json: bool) -> None:
     """
     if duckdb and as_json:
         raise InvalidConfig("--duckdb prints SQL and --json prints JSON: choose one")
-    store = open_home().store
+    store = unopened_store()
     name, partition = topic_and_partition(store, topic)
-    logs = store.reader(name, partition).logs
+    logs = store.readable_logs(name, partition)
     if duckdb:
         click.echo(_duckdb_view(topic, logs))
     elif as_json:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Mapping
+from typing import NoReturn
 
 import click
+
+from keptlog.errors import InvalidConfig
+from keptlog.extras import missing_extra
 
 
 class HelpfulGroup(click.Group):
@@ -30,3 +35,35 @@ class HelpfulGroup(click.Group):
         meant = [self.elsewhere[name]] if name in self.elsewhere else difflib.get_close_matches(name, known, n=1)
         hint = f": did you mean {ctx.command_path} {meant[0]}?" if meant else ""
         raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
+
+
+class LazyGroup(HelpfulGroup):
+    """A group whose commands, or some of them, are imported on first use."""
+
+    lazy: Mapping[str, str] = {}
+    """Command to the module that has it, and its name there."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        own = super().list_commands(ctx)
+        return sorted([*own, *self.lazy]) if own else list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = self.lazy[cmd_name].partition(":")
+        try:
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+        except (ModuleNotFoundError, InvalidConfig) as error:
+            return _that_refuses(cmd_name, error)
+        return command
+
+
+def _that_refuses(name: str, error: ModuleNotFoundError | InvalidConfig) -> click.Command:
+    """Stands in for a command that can't be imported, so that the help shows all the others."""
+
+    def refuse() -> NoReturn:
+        raise error
+
+    takes_anything: dict[str, object] = {"ignore_unknown_options": True, "allow_extra_args": True}
+    help_line = f"({error if isinstance(error, InvalidConfig) else missing_extra(error) or error})"
+    return click.Command(name, takes_anything, refuse, short_help=help_line, add_help_option=False)

@@ -8,10 +8,13 @@ from dataclasses import asdict
 import click
 
 from keptlog.cli.output import clock_ms, json_option, print_json, print_table
-from keptlog.home import open_home
+from keptlog.cli.unopened import unopened_store
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
+from keptlog.table.history import history_of
+from keptlog.table.reaching import reaching
 
 _SHOWN = 20
 
@@ -30,16 +33,12 @@ def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool
     It is remembered for keptlog.history.retention.ms (90 days), even when a purge has expired the snapshots.
     `keptlog receipt list` tells what purges have deleted.
     """
-    # They import PyIceberg, which the help of all commands does without.
-    from keptlog.table.history import history_of  # noqa: PLC0415
-    from keptlog.table.reaching import reaching  # noqa: PLC0415
-
-    home = open_home()
-    retention_ms = home.broker.keptlog_history_retention_ms
+    store = unopened_store()
+    retention_ms = BrokerConfig.of(store.broker_settings).keptlog_history_retention_ms
     # Snapshots are made at the machine's time, whatever time logs are judged as of.
     now_ms = max(clock_ms(), time.time_ns() // 1_000_000)
     with reaching(f"the history of topic {topic} can't be read"):
-        remembered = history_of(home.store.files, home.store.load_table(topic), now_ms, retention_ms)
+        remembered = history_of(store.files, store.load_table(topic), now_ms, retention_ms)
     entries = [each for each in remembered if each.moves_records]
     days = cost_by_day(entries)
     shown = entries if is_all else entries[-last:]

@@ -11,7 +11,7 @@ import click
 
 from keptlog.cli.arguments import logs_argument, topic_or_log_argument
 from keptlog.cli.colour import Wrong
-from keptlog.cli.holders import all_holders, holders_json
+from keptlog.cli.holders import all_holders, held_here, holders_json
 from keptlog.cli.output import (
     EXIT_FAILED,
     as_columns,
@@ -23,9 +23,8 @@ from keptlog.cli.output import (
     print_table,
     require_topics_here,
 )
-from keptlog.cli.status import unopened_store
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.home import open_home
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.explain import SectionSummary
@@ -40,9 +39,10 @@ from keptlog.passes.clean import clean_plan
 from keptlog.passes.names import named_logs, refuse_unknown, require_all
 from keptlog.passes.observer import observe
 from keptlog.passes.retain import retention_plan
+from keptlog.settings import home_path
 
 if TYPE_CHECKING:
-    from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 
 @click.command(short_help="Say what a clean would do now; changes nothing.")
@@ -92,8 +92,7 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
     from keptlog.cli.obstacles import exit_if_obstructed, obstacles_of  # noqa: PLC0415  # a plan needs none of it
 
     name = topic if partition is None else str(TopicPartition(topic, partition))
-    home, now_ms = open_home(), clock_ms()
-    store = home.store
+    store, now_ms = unopened_store(), clock_ms()
     require_topics_here()
     seen = observe(store, [name], now_ms=now_ms)
     require_all(seen.unreadable)
@@ -102,8 +101,12 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
         logs = counted(len(seen.assessments), "log")
         raise InvalidConfig(f"{topic} has {logs}: name one of {topic}-0 to {last}")
     (assessment,) = seen.assessments
+    store.load_table(assessment.log.topic_partition.topic)  # memory does not know that the home was moved
     obstacles, unlisted = obstacles_of(store, assessment)
-    explanation, log = explain_assessment(assessment, home.broker, obstacles), assessment.log.topic_partition
+    explanation, log = (
+        explain_assessment(assessment, BrokerConfig.of(store.broker_settings), obstacles),
+        assessment.log.topic_partition,
+    )
     holders, unseen = _holders(store, log.topic, log.partition, now_ms)
     if as_json:
         answer = asdict(explanation) | {"trigger": assessment.trigger, "due_ms": assessment.due_ms}
@@ -146,7 +149,7 @@ def _shown(section: SectionSummary) -> dict[str, object]:
     return {name.replace("_", " "): value for name, value in asdict(section).items()} | {"bytes": size(section.bytes)}
 
 
-def _holders(store: LogStore, topic: str, partition: int, now_ms: int) -> tuple[list[Holder], list[str]]:
+def _holders(store: UnopenedStore, topic: str, partition: int, now_ms: int) -> tuple[list[Holder], list[str]]:
     """What holds bytes of a log, and what could not be looked at."""
     from keptlog.passes.holders import look_for_holders  # noqa: PLC0415  # a plan needs none of it
 
@@ -166,18 +169,18 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline.
     """
     from keptlog.notify.checks import leave_checks  # noqa: PLC0415  # a plan needs none of this
+    from keptlog.passes.check import Outcome  # noqa: PLC0415
     from keptlog.passes.holders import THIS_MACHINE, judged_here  # noqa: PLC0415
-    from keptlog.passes.verify import Outcome  # noqa: PLC0415
     from keptlog.passes.verify_pass import by_check, verify_named  # noqa: PLC0415
 
     told = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
-    home, now_ms = open_home(), clock_ms()
+    store, now_ms = unopened_store(trusts=False), clock_ms()
     require_topics_here()
-    named = named_logs(home.store, names)
+    named = named_logs(store, names)
     refuse_unknown(named.unreadable)
-    found = verify_named(home.store, named, now_ms)
-    leave_checks(home.path, by_check(found, named))
-    if here := judged_here(home.holdings_here, now_ms):
+    found = verify_named(store, named, now_ms)
+    leave_checks(home_path(), by_check(found, named))
+    if here := judged_here(held_here(store), now_ms):
         found[THIS_MACHINE] = [here]
     rows = [
         {"topic_partition": name, "check": check.name, "result": told[check.outcome], "what": check.description}

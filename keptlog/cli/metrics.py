@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from keptlog.cli.home_look import HomeLook, HomeSeen, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms
-from keptlog.cli.status import unopened_store
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.broker import BrokerConfig

@@ -11,7 +11,7 @@ import click
 
 from keptlog.cli.home_look import HomeLook, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
-from keptlog.cli.status import unopened_store
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.conditions import KnownCondition, Sighting, Thresholds

@@ -15,10 +15,10 @@ from keptlog.passes.stored_files import no_room, wrong_in_storage
 from keptlog.table.reaching import reaching
 
 if TYPE_CHECKING:
-    from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 
-def obstacles_of(store: LogStore, assessment: Assessment) -> tuple[tuple[str, ...], list[str]]:
+def obstacles_of(store: UnopenedStore, assessment: Assessment) -> tuple[tuple[str, ...], list[str]]:
     """What a clean would fail of, and why that could not be looked at."""
     room = no_room(assessment.log, assessment.sections)
     full = (room,) if room else ()

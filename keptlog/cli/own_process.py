@@ -31,7 +31,16 @@ def begin_own_process(words: Sequence[str]) -> None:
     """This process is that of one command, called with these words."""
     _own.add("process")
     if not _WITH_ARROW.isdisjoint(words):
-        spare_pandas()
+        spare_pandas(with_datasets=_may_be_far())
+
+
+def _may_be_far() -> bool:
+    """Whether topics may lie in an object store, to which PyIceberg's access imports Arrow's datasets."""
+    try:
+        from keptlog.table.embedded import may_be_configured  # noqa: PLC0415  # a wrong configuration is raised here
+    except KeptlogError:
+        return False  # the command says what is wrong, and reads nothing
+    return may_be_configured()
 
 
 @contextmanager

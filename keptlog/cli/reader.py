@@ -11,6 +11,7 @@ import click
 from keptlog.cli.arguments import topic_argument, topics_argument
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, require_topics_here
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.iso_time import iso_time, next_time
@@ -71,8 +72,11 @@ def commit(topic: str, name: str, positions: Sequence[str], *, as_json: bool) ->
 @json_option
 def list_readers(topics: Sequence[str], *, as_json: bool) -> None:
     """List the readers of TOPIC, or of all: position, lag, and which tombstones wait for them, until when."""
+    # It comes with the rules by which logs are judged, which those who register need not wait for.
+    from keptlog.passes.readers import reader_standings  # noqa: PLC0415
+
     require_topics_here()
-    found = open_home().readers.list(topics, now_ms=clock_ms())
+    found = reader_standings(unopened_store(), topics, now_ms=clock_ms())
     if as_json:
         print_json({"readers": [_json_row(each) for each in found]}, found.failed)
     else:

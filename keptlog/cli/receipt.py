@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.receipt import Receipt
     from keptlog.receipts.signing import PublicKey
+    from keptlog.table.sealed_receipts import SealedReceipts
 
 _existing = click.Path(exists=True, path_type=Path)
 
@@ -136,11 +137,13 @@ def export(folder: Path, *, as_json: bool) -> None:
     click.echo(f"to check them: keptlog receipt verify {folder} --public-key {public}")
 
 
-def _receipts() -> Receipts:
-    from keptlog.home import open_home  # noqa: PLC0415  # who checks files has no home, and needs none
+def _receipts() -> Receipts[SealedReceipts]:
+    # Who checks files has no home, and needs none.
+    from keptlog.cli.unopened import unopened_store  # noqa: PLC0415
+    from keptlog.passes.receipts import Receipts  # noqa: PLC0415
 
     require_topics_here()
-    return open_home().receipts
+    return Receipts(unopened_store().receipts, lambda: trusted_keys(home_path()))
 
 
 def _some_key(keys: Sequence[PublicKey]) -> Sequence[PublicKey]:

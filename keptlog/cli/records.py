@@ -8,7 +8,7 @@ import click
 
 from keptlog.cli.arguments import topic_or_log_argument
 from keptlog.cli.output import answer_is_no_document, clock_ms
-from keptlog.cli.status import unopened_store
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.passes.names import topic_and_partition

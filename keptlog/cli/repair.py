@@ -19,8 +19,8 @@ from keptlog.log.counted import counted
 
 if TYPE_CHECKING:
     from keptlog.log.segment import Segment
+    from keptlog.passes.check import CheckResult
     from keptlog.passes.repair import RepairProposal, Span
-    from keptlog.passes.verify import CheckResult
 
 _SHOWN = 20
 

@@ -1,4 +1,4 @@
-"""The resident of ``keptlog spark-server``: has all imported that commands import, and carries them out.
+"""The resident of ``keptlog spark-server``, or of ``keptlog resident``: has all imported that commands import.
 
 How it does so stands in ``keptlog.resident``, which knows no command.
 """
@@ -35,10 +35,17 @@ _NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_
 @contextmanager
 def resident_beside(address_file: Path) -> Iterator[None]:
     """A resident for those who find their Spark by this file, until the block ends."""
-    command = [sys.executable, "-m", __name__, socket_beside(str(address_file.absolute()))]
+    with resident_at(socket_beside(str(address_file.absolute()))):
+        yield
+
+
+@contextmanager
+def resident_at(path: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A resident that listens at a socket, until the block ends."""
+    command = [sys.executable, "-m", __name__, path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
-            yield
+            yield process
         finally:
             if process.stdin:
                 process.stdin.close()

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -29,6 +28,7 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Condition, check_condition
@@ -38,12 +38,9 @@ from keptlog.log.units import duration, glance, size
 from keptlog.notify.checks import broken_checks
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk
-from keptlog.settings import BROKER_FILE, broker_settings, home_path
+from keptlog.settings import home_path
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.unopened import UnopenedStore
-
-if TYPE_CHECKING:
-    from keptlog.table.store import LogStore
 
 MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
@@ -148,22 +145,6 @@ def _first(damaged: Mapping[str, LogCorrupt]) -> dict[str, LogCorrupt]:
     more = counted(len(damaged) - len(told), "more log")
     rest = LogCorrupt("files are missing or damaged; status --json and verify name them all")
     return told if len(told) == len(damaged) else {**told, more: rest}
-
-
-def unopened_store() -> UnopenedStore:
-    """The store of the home, which is opened for what has changed since the last look.
-
-    Raises:
-        InvalidConfig: a broker setting is unknown or out of range.
-    """
-    home = home_path()
-
-    def open_store() -> LogStore:
-        from keptlog.home import open_home  # noqa: PLC0415  # it takes long, and is seldom needed
-
-        return open_home(home).store
-
-    return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store)
 
 
 def _shown(standing: LogStanding, now_ms: int) -> dict[str, object]:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keptlog.cli.apply import apply, export
 from keptlog.cli.arguments import config_option, topic_name_argument
 from keptlog.cli.asking import consent_option, require_consent
-from keptlog.cli.groups import HelpfulGroup
+from keptlog.cli.groups import LazyGroup
 from keptlog.cli.output import (
     as_columns,
     clock_ms,
@@ -25,7 +24,7 @@ from keptlog.cli.output import (
     require_topics_here,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion
-from keptlog.cli.status import unopened_store
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
@@ -45,7 +44,16 @@ if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
 
 
-@click.group(cls=HelpfulGroup)
+_OF_FILES = {"apply": "keptlog.cli.apply:apply", "export": "keptlog.cli.apply:export"}
+
+
+class _TopicCommands(LazyGroup):
+    """What reads and writes topics files is imported for those who have one."""
+
+    lazy = _OF_FILES
+
+
+@click.group(cls=_TopicCommands)
 def topic() -> None:
     """Create, list, describe, alter and delete topics; or all of them at once, from a file."""
 
@@ -218,10 +226,6 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     else:
         print_deletion(deletion)
     exit_if_failed({name: deletion.unfinished} if deletion.unfinished else {})
-
-
-topic.add_command(apply)
-topic.add_command(export)
 
 
 def _list_row(row: Mapping[str, Any]) -> dict[str, object]:

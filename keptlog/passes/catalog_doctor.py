@@ -17,8 +17,8 @@ from keptlog.table.probe_commits import PROBES as COMMITS
 from keptlog.table.probe_races import PROBES as RACES
 from keptlog.table.probe_reading import PROBES as READING
 from keptlog.table.probe_tables import PROBES as TABLES
-from keptlog.table.reach import OUT_OF_REACH, one_line
-from keptlog.table.reaching import reaching
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import one_line, reaching
 from keptlog.table.scratch import OpenCatalog, Scratch, is_not_made_yet, scratch_at, scratch_name, sweep, topics_folder
 
 PROBES = (*TABLES, *RACES, *COMMITS, *READING)

@@ -32,6 +32,7 @@ from keptlog.passes.erasure_request import (
     ErasureResult,
     ErasureRow,
     TopicProposal,
+    refuse_unknown_ids,
 )
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
@@ -225,18 +226,6 @@ class Eraser:
         moments = [row.next_ms for row in all_rows if row.next_ms is not None and row.erasure.is_open]
         by_id = {each.id: each for each in erasures}
         change.update(by_id, min(moments, default=None) if all_rows else now_ms, is_whole=bool(all_rows))
-
-
-def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
-    """Refuse an id that no topic knows.
-
-    Raises:
-        InvalidConfig: the first such id.
-    """
-    known = {row.id for row in found.rows}
-    for each in ids:
-        if each not in known:
-            raise InvalidConfig(f"there is no erasure {each!r}: see keptlog erasure list")
 
 
 def _reason(topic: str, error: Exception, keys: Iterable[bytes] = ()) -> KeptlogError:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.erasure import Erasure, ErasureState, ErasureWay
 from keptlog.log.erasure_deadline import Hindrance
 from keptlog.log.iso_time import iso_time
@@ -133,3 +133,15 @@ class ErasureProof:
     not_looked_at: tuple[str, ...]
     """Why nobody knows whether the store keeps more, in one line each."""
     verified_ms: int
+
+
+def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
+    """Refuse an id that no topic knows.
+
+    Raises:
+        InvalidConfig: the first such id.
+    """
+    known = {row.id for row in found.rows}
+    for each in ids:
+        if each not in known:
+            raise InvalidConfig(f"there is no erasure {each!r}: see keptlog erasure list")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
 from keptlog.log.holder import Holdings
-from keptlog.passes.verify import Check, CheckResult, sentence
+from keptlog.passes.check import Check, CheckResult, sentence
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 GONE_IN_TIME = Check(
     "G8",
@@ -27,7 +28,7 @@ THIS_MACHINE = "this machine"
 """Where the name of a log stands, for what lies on its disks and may be of any."""
 
 
-def look_for_holders(store: LogStore, topic: str, now_ms: int) -> Holdings:
+def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -> Holdings:
     """All that holds bytes of a topic which are not live, file by file: its snapshots, and the list of its storage.
 
     Raises:
@@ -43,7 +44,9 @@ def look_for_holders(store: LogStore, topic: str, now_ms: int) -> Holdings:
         return held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
 
 
-def check_gone(store: LogStore, topic: str, partitions: list[int], now_ms: int) -> dict[int, CheckResult]:
+def check_gone(
+    store: LogStore | UnopenedStore, topic: str, partitions: list[int], now_ms: int
+) -> dict[int, CheckResult]:
     """G8 of some logs of a topic, by partition; one look for all of them."""
     try:
         holdings = look_for_holders(store, topic, now_ms)

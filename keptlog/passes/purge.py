@@ -22,7 +22,7 @@ from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_topics
 from keptlog.table.chosen import whole
 from keptlog.table.deletion import Deletion, TopicDeletion
-from keptlog.table.reach import one_line
+from keptlog.table.reaching import one_line
 from keptlog.table.removal import not_deleted_error
 from keptlog.table.side_by_side import side_by_side
 

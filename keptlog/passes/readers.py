@@ -25,13 +25,14 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.passes.names import require_topics
-from keptlog.storage.schema import from_arrow
-from keptlog.table.readers import ReaderPositions, ReaderRegister, Registration, TopicReaders
+from keptlog.table.readers import ReaderPositions, Registration, TopicReaders
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.state import LogState
 
 if TYPE_CHECKING:
+    from keptlog.table.reader_register import ReaderRegister
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,8 @@ class Readers:
             TombstonesMissed: he has missed some. Nothing is read.
             StorageUnavailable, LogCorrupt: while iterating, as ``LogStore.read``.
         """
+        from keptlog.storage.schema import from_arrow  # noqa: PLC0415  # who lists readers needs no Arrow
+
         reader = self.store.reader(topic, partition)
         seen = self._look(topic)
         registration, stored = _standing_in(seen, name)
@@ -195,38 +198,16 @@ class Readers:
         Raises:
             UnknownTopic: a name is no topic's.
         """
-        names, topics = tuple(names), self.store.topics()
-        require_topics(names, topics)
-
-        def look(topic: str) -> Sequence[ReaderStanding] | KeptlogError:
-            try:
-                return self._standings(topic, now_ms)
-            except KeptlogError as error:
-                return error
-
-        looks = side_by_side(look, names or topics)
-        failed = {topic: each for topic, each in looks.items() if isinstance(each, KeptlogError)}
-        # One that was deleted just now is simply not there, unless somebody named it.
-        told = {topic: error for topic, error in failed.items() if names or not isinstance(error, UnknownTopic)}
-        standings = [each for look in looks.values() if not isinstance(look, KeptlogError) for each in look]
-        return ReaderStandings(standings, told)
-
-    def _standings(self, topic: str, now_ms: int) -> Sequence[ReaderStanding]:
-        seen = self._look(topic)
-        logs = self.store.logs(topic) if seen.registrations else []
-        positions = seen.files.read(seen.registrations) if logs else {}
-        return [
-            _standing(log, name, registration, positions[name], now_ms)
-            for name, registration in seen.registrations.items()
-            for log in logs
-        ]
+        return reader_standings(self.store, names, now_ms=now_ms)
 
     @property
     def _register(self) -> ReaderRegister:
+        from keptlog.table.reader_register import ReaderRegister  # noqa: PLC0415  # who only looks commits nothing
+
         return ReaderRegister(self.store.committer)
 
     def _look(self, topic: str) -> TopicReaders:
-        return TopicReaders.of(self.store.files, self.store.load_table(topic))
+        return _readers_of(self.store, topic)
 
     def _require_nothing_missed(
         self, topic: str, name: str, registration: Registration, stands: Mapping[int, tuple[LogState, int]]
@@ -246,6 +227,40 @@ class Readers:
                 f"reader {name} of topic {topic} was too slow: {'; '.join(told)}; its state may still have keys that "
                 f"are deleted here: empty it, and start over from the beginning: {_start_over(topic, name)}"
             )
+
+
+def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, now_ms: int) -> ReaderStandings:
+    """As ``Readers.list``, also of a home that nobody has opened."""
+    names, topics = tuple(names), store.topics()
+    require_topics(names, topics)
+
+    def look(topic: str) -> Sequence[ReaderStanding] | KeptlogError:
+        try:
+            return _standings(store, topic, now_ms)
+        except KeptlogError as error:
+            return error
+
+    looks = side_by_side(look, names or topics)
+    failed = {topic: each for topic, each in looks.items() if isinstance(each, KeptlogError)}
+    # One that was deleted just now is simply not there, unless somebody named it.
+    told = {topic: error for topic, error in failed.items() if names or not isinstance(error, UnknownTopic)}
+    standings = [each for look in looks.values() if not isinstance(look, KeptlogError) for each in look]
+    return ReaderStandings(standings, told)
+
+
+def _standings(store: LogStore | UnopenedStore, topic: str, now_ms: int) -> Sequence[ReaderStanding]:
+    seen = _readers_of(store, topic)
+    logs = store.logs(topic) if seen.registrations else []
+    positions = seen.files.read(seen.registrations) if logs else {}
+    return [
+        _standing(log, name, registration, positions[name], now_ms)
+        for name, registration in seen.registrations.items()
+        for log in logs
+    ]
+
+
+def _readers_of(store: LogStore | UnopenedStore, topic: str) -> TopicReaders:
+    return TopicReaders.of(store.files, store.load_table(topic))
 
 
 def _standing_in(seen: TopicReaders, name: str) -> tuple[Registration, ReaderPositions]:

@@ -8,25 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, name_of
 from keptlog.receipts.key_files import public_keys
 from keptlog.table.receipt_verification import verify_receipts
+from keptlog.table.sealed_receipts import SealedReceipts
 from keptlog.whole_file import replace_file
 
 if TYPE_CHECKING:
     from keptlog.receipts.receipt import Receipt
     from keptlog.receipts.signing import PublicKey
-    from keptlog.table.receipt_chain import ReceiptChain
 
 
-@dataclass(frozen=True, slots=True)
-class Receipts:
+Chain = TypeVar("Chain", bound=SealedReceipts)
+
+
+@dataclass(frozen=True)
+class Receipts(Generic[Chain]):
     """The receipts of a home. All of it raises StorageUnavailable if catalog or storage can't be reached."""
 
-    chain: ReceiptChain
+    chain: Chain
     trusted: Callable[[], Iterable[PublicKey]]
     """The public keys that are trusted where none is named."""
 

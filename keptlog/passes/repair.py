@@ -22,7 +22,8 @@ import numpy.typing as npt
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.verify import CHECKS, CheckResult, verify_log
+from keptlog.passes.check import CHECKS, CheckResult
+from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
 

@@ -22,9 +22,10 @@ from keptlog.log.units import size
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 
-def wrong_in_storage(store: LogStore, log: Log) -> list[WrongFile]:
+def wrong_in_storage(store: LogStore | UnopenedStore, log: Log) -> list[WrongFile]:
     """What is wrong with the files of a log that is not cleaned meanwhile.
 
     Raises:

@@ -30,10 +30,9 @@ never keys: keys are personal data.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,61 +45,16 @@ from keptlog.log.counted import counted
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, Segment
 from keptlog.log.units import duration
+from keptlog.passes.check import CHECKS, Check, CheckResult, sentence
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.watermark_file import read_watermark_file
 
 if TYPE_CHECKING:
     from keptlog.storage.files import Files
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 RECORDS_PER_PASS = 50_000_000
-_PROBLEMS_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that is checked. ``title`` says it in words, fit for an identifier."""
-
-    name: str
-    title: str
-    description: str
-    warns_only: bool = False
-
-
-CHECKS: tuple[Check, ...] = (
-    Check("G1", "one_record_a_key", "The clean section holds one record of every key, and every file is whole."),
-    Check("G2", "order_is_kept", "Offsets rise inside every segment and from one to the next."),
-    Check("G3", "offsets_are_kept", "Every offset lies where the table says, between log start and log end."),
-    Check("G4", "dirty_section_is_untouched", "The dirty section is as it was appended."),
-    Check("G5", "tombstones_wait", "Every tombstone of the clean section, and nothing else, has a delete horizon."),
-    Check("max_compaction_lag", "", "No record is uncompacted for longer than max.compaction.lag.ms.", warns_only=True),
-)
-
-
-class Outcome(StrEnum):
-    """What a check has found."""
-
-    OK = "ok"
-    BROKEN = "broken"
-    NOT_LOOKED_AT = "not looked at"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The outcome of one check on one log; ``metadata`` are its numbers, times and sizes in ms and bytes."""
-
-    name: str
-    passed: bool
-    description: str
-    metadata: Mapping[str, int | float]
-    is_looked_at: bool = True
-    """False if nothing is wrong in what could be seen, and not all could be: it has not passed, and is not broken."""
-
-    @property
-    def outcome(self) -> Outcome:
-        if not self.is_looked_at:
-            return Outcome.NOT_LOOKED_AT
-        return Outcome.OK if self.passed else Outcome.BROKEN
 
 
 def _by_check() -> dict[str, list[str]]:
@@ -148,7 +102,7 @@ class _Content:
     dirty_stamped: int = 0
 
 
-def verify_log(store: LogStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
+def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
     """Check one log; one result for each of ``CHECKS``, in their order."""
     assessment, findings, files = assess(log, now_ms), _Findings(), store.files
     for number, segment in enumerate(log.segments):
@@ -184,7 +138,9 @@ class _Look:
 
 
 @contextmanager
-def _looking(store: LogStore, log: Log, path: str, findings: _Findings, names: Collection[str]) -> Iterator[_Look]:
+def _looking(
+    store: LogStore | UnopenedStore, log: Log, path: str, findings: _Findings, names: Collection[str]
+) -> Iterator[_Look]:
     """Look at a file of the log. If it is damaged or lost, or can't be had, that is found, and not raised."""
     look = _Look(names)
     try:
@@ -204,7 +160,7 @@ def _looking(store: LogStore, log: Log, path: str, findings: _Findings, names: C
         findings.leave_out(f"{_name(path)}: the storage does not give it ({first_line(error)})", look.rest)
 
 
-def _lost(store: LogStore, log: Log, path: str) -> KeptlogError | None:
+def _lost(store: LogStore | UnopenedStore, log: Log, path: str) -> KeptlogError | None:
     try:
         return store.lost_file(log.topic_partition.topic, {path})
     except KeptlogError:
@@ -212,7 +168,7 @@ def _lost(store: LogStore, log: Log, path: str) -> KeptlogError | None:
         return None
 
 
-def _judge_keys(store: LogStore, log: Log, assessment: Assessment, findings: _Findings) -> None:
+def _judge_keys(store: LogStore | UnopenedStore, log: Log, assessment: Assessment, findings: _Findings) -> None:
     """Look for keys that are twice in the clean section."""
     if not assessment.sections.clean:
         return
@@ -354,12 +310,6 @@ def _how_far(findings: _Findings, segments: int, *, every_byte: bool) -> str:
             "go unseen: they were written before format 1.1, and a clean that rewrites them adds them."
         )
     return told if every_byte else f"{told} Values were not read."
-
-
-def sentence(problems: Sequence[str]) -> str:
-    """Problems in one line: the first few, and how many more there are."""
-    more = len(problems) - _PROBLEMS_SHOWN
-    return "; ".join(problems[:_PROBLEMS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _metadata(check: Check, findings: _Findings, assessment: Assessment) -> dict[str, int | float]:

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.segment import Log
+from keptlog.passes.check import CHECKS, CheckResult
 from keptlog.passes.holders import check_gone, not_looked_at
-from keptlog.passes.verify import CHECKS, CheckResult, verify_log
+from keptlog.passes.verify import verify_log
 
 if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 
 _WARN_ONLY = {check.name for check in CHECKS if check.warns_only}
 
 
-def verify_named(store: LogStore, named: NamedLogs, now_ms: int) -> dict[str, list[CheckResult]]:
+def verify_named(store: LogStore | UnopenedStore, named: NamedLogs, now_ms: int) -> dict[str, list[CheckResult]]:
     """Check logs: topic-partition to one result for each of ``CHECKS``, and G8.
 
     What can't be read stands there by its name.

@@ -9,17 +9,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-    load_pem_public_key,
-)
-
 _KEY_ID_DIGITS = 16
 
 
@@ -35,16 +24,15 @@ class PublicKey:
 
     def has_signed(self, content: bytes, signature: str) -> bool:
         """Whether a signature, as hex, is of this key and of this content."""
-        try:
-            Ed25519PublicKey.from_public_bytes(self.raw).verify(bytes.fromhex(signature), content)
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        from keptlog.receipts import ed25519
+
+        return ed25519.has_signed(self.raw, content, signature)
 
     def to_pem(self) -> bytes:
         """The text that is handed to others."""
-        key = Ed25519PublicKey.from_public_bytes(self.raw)
-        return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        from keptlog.receipts import ed25519
+
+        return ed25519.public_to_pem(self.raw)
 
     @classmethod
     def of_pem(cls, pem: bytes) -> PublicKey:
@@ -53,13 +41,9 @@ class PublicKey:
         Raises:
             ValueError: it is none, or of another kind of key.
         """
-        try:
-            key = load_pem_public_key(pem)
-        except (ValueError, UnsupportedAlgorithm):
-            raise ValueError("it is no public key in PEM") from None
-        if not isinstance(key, Ed25519PublicKey):
-            raise ValueError("it is no key of Ed25519")  # noqa: TRY004  # of a file, not of a caller
-        return cls(key.public_bytes_raw())
+        from keptlog.receipts import ed25519
+
+        return cls(ed25519.public_from_pem(pem))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +55,27 @@ class SigningKey:
     @classmethod
     def generate(cls) -> SigningKey:
         """A new key, from the system's dice."""
-        return cls(Ed25519PrivateKey.generate().private_bytes_raw())
+        from keptlog.receipts import ed25519
+
+        return cls(ed25519.new_private())
 
     @property
     def public(self) -> PublicKey:
-        return PublicKey(self._key.public_key().public_bytes_raw())
+        from keptlog.receipts import ed25519
+
+        return PublicKey(ed25519.public_of(self.raw))
 
     def sign(self, content: bytes) -> str:
         """The signature, as 128 hex digits."""
-        return self._key.sign(content).hex()
+        from keptlog.receipts import ed25519
+
+        return ed25519.signature_of(self.raw, content).hex()
 
     def to_pem(self) -> bytes:
         """The text that lies in its file, without a password."""
-        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        from keptlog.receipts import ed25519
+
+        return ed25519.private_to_pem(self.raw)
 
     @classmethod
     def of_pem(cls, pem: bytes) -> SigningKey:
@@ -92,16 +84,6 @@ class SigningKey:
         Raises:
             ValueError: it is none, of another kind of key, or has a password.
         """
-        try:
-            key = load_pem_private_key(pem, password=None)
-        except TypeError:
-            raise ValueError("it has a password, and keptlog asks for none") from None
-        except (ValueError, UnsupportedAlgorithm):
-            raise ValueError("it is no private key in PEM") from None
-        if not isinstance(key, Ed25519PrivateKey):
-            raise ValueError("it is no key of Ed25519")  # noqa: TRY004  # of a file, not of a caller
-        return cls(key.private_bytes_raw())
+        from keptlog.receipts import ed25519
 
-    @property
-    def _key(self) -> Ed25519PrivateKey:
-        return Ed25519PrivateKey.from_private_bytes(self.raw)
+        return cls(ed25519.private_from_pem(pem))

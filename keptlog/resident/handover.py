@@ -22,15 +22,28 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 from keptlog.resident.likeness import likeness
-from keptlog.resident.place import address_file, is_own_socket, socket_beside
+from keptlog.resident.place import (
+    address_file,
+    is_off,
+    is_own_folder,
+    is_own_socket,
+    own_folder,
+    socket_beside,
+    socket_in,
+)
 
 LENGTH = struct.Struct("!I")
 GO = b"go"
 PID, EXIT, SIGNAL = "pid", "exit", "signal"
 """What is answered, each as a line with a number: it is ready; how it ended."""
 STREAMS = (0, 1, 2)
-_LASTING = {"spark-server", "spark-archive", "metrics"}
+_LASTING = {"spark-server", "spark-archive", "metrics", "resident"}
 """Commands that may run for months, as services of their own, and one that starts a Spark of its own and ends it."""
+_WITHOUT_SPARK = {
+    *("topic", "append", "read", "reader", "files", "plan", "explain", "history", "status", "verify", "retain"),
+    *("delete-records", "purge", "receipt", "repair", "notify", "doctor"),
+}
+"""Commands that start no Java. Another one would have a Spark of its own in a fork, where nobody has tried it."""
 _STREAM = "/fd/"
 _ANSWER_SECONDS = 2.0
 """Who is not answered by then does its command itself, and the resident's fork ends without having begun."""
@@ -41,9 +54,8 @@ _BY_SIGNAL = 128
 
 def hand_over(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> int | None:
     """The exit code of this command, carried out by a resident; null if this process has to do it."""
-    file = address_file(environment)
-    path = socket_beside(file) if file else None
-    if path is None or not is_own_socket(path) or not _LASTING.isdisjoint(argv) or not _is_plain(argv):
+    path = _socket_for(argv, environment)
+    if path is None or not _is_plain(argv):
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as resident:
         try:
@@ -59,6 +71,19 @@ def hand_over(argv: Sequence[str], environment: Mapping[str, str] = os.environ) 
             return None
         what, pid = ready or ("", 0)
         return _until_it_ends(resident, pid) if what == PID else None
+
+
+def _socket_for(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """Where somebody may listen who would do this command: beside a warm Spark, or for commands that need none."""
+    if is_off(environment) or not _LASTING.isdisjoint(argv):
+        return None
+    file = address_file(environment)
+    if file and is_own_socket(socket_beside(file)):
+        return socket_beside(file)
+    folder = own_folder(environment)
+    if folder is None or argv[1:2] == [] or argv[1] not in _WITHOUT_SPARK or not is_own_folder(folder):
+        return None
+    return socket_in(folder) if is_own_socket(socket_in(folder)) else None
 
 
 def is_of_this_user(other: socket.socket) -> bool:

@@ -1,16 +1,22 @@
-"""Where a resident is found: beside the file in which ``keptlog spark-server`` keeps its address.
+"""Where a resident is found: beside the address of a warm Spark, or in a folder of its user's alone.
 
-So who has chosen a warm Spark for his commands, by ``KEPTLOG_SPARK_MASTER=file:…``, has chosen this with it, and nobody
-else meets it.
+    FILE.commands                          that of ``keptlog spark-server --address-file FILE``: whoever has chosen it,
+                                           by ``KEPTLOG_SPARK_MASTER=file:FILE``, has chosen this with it
+    $XDG_RUNTIME_DIR/keptlog/commands      that of ``keptlog resident``: whoever has started it
+    ~/.cache/keptlog/resident/commands     the same, where no session gives a folder for the time that it lasts
+
+``KEPTLOG_RESIDENT=off`` leaves both alone.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 SPARK_MASTER = "KEPTLOG_SPARK_MASTER"
+RESIDENT = "KEPTLOG_RESIDENT"
+_OFF = "off"
 _FILE = "file:"
 _ENDING = ".commands"
 _OF_OTHERS = 0o077
@@ -27,10 +33,40 @@ def socket_beside(file: str) -> str:
     return file + _ENDING
 
 
+def own_folder(environment: Mapping[str, str]) -> str | None:
+    """The folder of a user's own resident, whether it is there or not; null if the environment names none."""
+    places = (
+        ("XDG_RUNTIME_DIR", "keptlog"),
+        ("XDG_CACHE_HOME", "keptlog/resident"),
+        ("HOME", ".cache/keptlog/resident"),
+    )
+    given = (f"{environment[name]}/{below}" for name, below in places if environment.get(name, "").startswith("/"))
+    return next(given, None)
+
+
+def socket_in(folder: str) -> str:
+    """The path of the socket of a user's own resident."""
+    return f"{folder}/commands"
+
+
+def is_off(environment: Mapping[str, str]) -> bool:
+    """Whether no resident is to carry anything out."""
+    return environment.get(RESIDENT, "").lower() == _OFF
+
+
 def is_own_socket(path: str) -> bool:
     """Whether there is a socket that this user alone can reach."""
+    return _is_own(path, stat.S_ISSOCK)
+
+
+def is_own_folder(path: str) -> bool:
+    """Whether there is a folder, and no link to one, in which this user alone can put anything."""
+    return _is_own(path, stat.S_ISDIR)
+
+
+def _is_own(path: str, is_kind: Callable[[int], bool]) -> bool:
     try:
         status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _OF_OTHERS
+    return is_kind(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _OF_OTHERS

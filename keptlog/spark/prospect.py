@@ -13,13 +13,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-import pyspark
-
 from keptlog.errors import InvalidConfig
 from keptlog.spark.connect import place_of
 from keptlog.spark.master import require_way_there
-from keptlog.spark.readiness import make_ready
-from keptlog.spark.session import start_session
 from keptlog.spark.settings import session_settings
 
 _LEAST_JAVA = 17
@@ -41,6 +37,12 @@ def require_spark(master: str | None, extra: Mapping[str, str]) -> None:
         require_java(os.environ)
         require_way_there(settings["spark.master"], os.environ)
         return
+    # Who looks for a Java needs no PySpark.
+    import pyspark  # noqa: PLC0415
+
+    from keptlog.spark.readiness import make_ready  # noqa: PLC0415
+    from keptlog.spark.session import start_session  # noqa: PLC0415
+
     session = start_session(master, extra)
     there, here = session.version, pyspark.__version__
     if there.split(".")[:2] != here.split(".")[:2]:

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from keptlog.storage.files import HELD_BYTES, SMALL_BYTES, Files, StoredFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @contextmanager
@@ -59,6 +61,8 @@ class _WithHeld:
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         if path in self._held:
+            import pyarrow as pa  # noqa: PLC0415  # who asks for nothing ahead may need no Arrow
+
             return pa.BufferReader(self._held[path].result())
         return self._files.open_input(path, size_bytes)
 

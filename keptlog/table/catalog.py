@@ -42,8 +42,8 @@ from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_folder import RESTORE, require_catalog_not_lost, require_folder
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.one_at_a_time import is_rest, one_at_a_time
-from keptlog.table.reach import connecting, one_line, tell_connections
-from keptlog.table.reaching import reaching
+from keptlog.table.reach import connecting, tell_connections
+from keptlog.table.reaching import one_line, reaching
 from keptlog.table.vending import VENDED
 from keptlog.whole_file import sync
 

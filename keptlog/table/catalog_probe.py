@@ -22,7 +22,8 @@ from enum import StrEnum
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
 from keptlog.table.patience import within
-from keptlog.table.reach import OUT_OF_REACH, is_unsupported, one_line
+from keptlog.table.reach import OUT_OF_REACH, is_unsupported
+from keptlog.table.reaching import one_line
 from keptlog.table.scratch import Scratch
 
 PATIENCE_SECONDS = 120.0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.log.run_id import valid_run_id
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.lineage import require_own
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 RUN_ID = "keptlog.run-id"
 OPERATION = "keptlog.operation"

@@ -58,7 +58,8 @@ from keptlog.table.change import Change
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
-from keptlog.table.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, one_line, todo_about
+from keptlog.table.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, todo_about
+from keptlog.table.reaching import one_line
 from keptlog.table.runs import LandedChange, expired_since, landed_before
 from keptlog.table.topics import load_topic_table
 

@@ -29,7 +29,7 @@ from keptlog.log.counted import counted
 from keptlog.receipts.receipt import Draft
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
-from keptlog.table.reach import one_line
+from keptlog.table.reaching import one_line
 from keptlog.table.removal import NotDeleted, Removal
 from keptlog.whole_file import is_unfinished
 

@@ -7,14 +7,17 @@ who keeps them, stands in the table. What no snapshot shows, ``held`` finds.
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
+from typing import TYPE_CHECKING
 
 from keptlog.log.erasure import Erasure, GoneSince
-from keptlog.table.erasures import read_erasures
+from keptlog.table.erasure_register import read_erasures
 from keptlog.table.files import TableFiles
 from keptlog.table.metadata_reading import looked_at
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_MAIN_BRANCH = "main"
 
 
 def current_snapshot_of(table: Table) -> GoneSince:
@@ -41,7 +44,7 @@ def keepers(table: Table, sequence_number: int) -> list[str]:
     return sorted(
         f"{reference.snapshot_ref_type.value} {name}"
         for name, reference in table.metadata.refs.items()
-        if name != MAIN_BRANCH and by_id.get(reference.snapshot_id, sequence_number) < sequence_number
+        if name != _MAIN_BRANCH and by_id.get(reference.snapshot_id, sequence_number) < sequence_number
     )
 
 

@@ -1,11 +1,7 @@
-"""The erasures of a topic: one file that a property names, written anew as a whole with each change.
+"""Changes of the erasures of a topic; ``erasure_register`` says where they are stored.
 
-    log.erasures         {"file": "5f2c….json", "crc32": 301…}            metadata/receipts/erasures/5f2c….json
-    log.erasures.open    {"count": 2, "earliest_deadline_ms": …}          so that whoever only looks reads no file
-
-Both move in commits that produce a snapshot. So two changes at once don't lose one another: the second is made again
-from what the first has left. A request by tombstone is in the commit that appends the tombstones, and there is never
-one without the other.
+A request by tombstone is in the commit that appends the tombstones, and there is never one without the other. Two
+changes at once don't lose one another: the second is made again from what the first has left.
 
 A file that no table names is left by whoever was killed. Where it lies no purge sweeps, an older keptlog's neither; so
 each change deletes the one that it replaces, and what is old and not named. What has ended is remembered for a while,
@@ -28,15 +24,15 @@ from keptlog.storage.files import StoredFile
 from keptlog.table.append import Append, AppendedPartition, log_end_offsets
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
+from keptlog.table.erasure_register import NamedFile, Register, named_path, read_erasures, register_folder
 from keptlog.table.files import TableFiles
-from keptlog.table.journal import receipt_folder
 from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.state import ERASURES, OPEN_ERASURES, read_open_erasures
-from keptlog.table.stored_json import from_json, require_bare, to_json
+from keptlog.table.stored_json import to_json
 from keptlog.table.topics import Topic, load_topic_table
 
 ENDED_MEMORY_MS = 30 * 24 * 3_600_000
@@ -45,45 +41,6 @@ _PURPOSE = "erase"
 """Tells the commit of a request from that of an append with the same run id."""
 _LEFT_BEHIND_MS = 24 * 3_600_000
 """A file that no table names, and that no change can still be about to name."""
-
-
-@dataclass(frozen=True, slots=True)
-class _NamedFile:
-    """What the property says."""
-
-    file: str
-    crc32: int
-
-    def __post_init__(self) -> None:
-        require_bare(self.file)
-
-
-@dataclass(frozen=True, slots=True)
-class _Register:
-    """The content of the file."""
-
-    erasures: tuple[Erasure, ...]
-
-
-def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
-    """All erasures that a topic remembers, oldest first.
-
-    Raises:
-        LogCorrupt: the file is gone or damaged. It is gone as well if a commit came since the table was loaded: so
-            ``looked_at`` asks it, or what a commit prepares.
-    """
-    topic, named = table.name()[-1], _named_file(table)
-    if not named:
-        return ()
-    path = _folder(table) + named.file
-    mend = "put it back from a copy of the storage; until then nobody can tell which erasures are open"
-    try:
-        content = files.read_bytes(path)
-    except FileNotFoundError:
-        raise LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}") from None
-    if zlib.crc32(content) != named.crc32:
-        raise LogCorrupt(f"topic {topic}: its erasures {path} are not as they were written; {mend}")
-    return from_json(_Register, content.decode(errors="replace"), path, "list of erasures", mend).erasures
 
 
 @dataclass
@@ -228,19 +185,19 @@ class RegisterChange:
 
     def _properties(self, table: Table, erasures: Sequence[Erasure], next_ms: int | None) -> dict[str, str]:
         """Write the file, and give what names it."""
-        content = to_json(_Register(tuple(erasures))).encode()
+        content = to_json(Register(tuple(erasures))).encode()
         name = f"{self.new_id()}.json"
-        self._written.append(_folder(table) + name)
+        self._written.append(register_folder(table) + name)
         self.files.write_bytes(self._written[-1], content)
-        before = _named_path(table)
+        before = named_path(table)
         if before:
             self._replaced.append(before)
         summary = open_erasures(erasures, next_ms)
-        return {ERASURES: to_json(_NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
+        return {ERASURES: to_json(NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
 
     def _settle(self, table: Table) -> None:
         """Delete what the table does not name: attempts that did not land, what was replaced, what was left behind."""
-        named = _named_path(table)
+        named = named_path(table)
         mine = [*self._written, *self._replaced] if self._written else []
         left = [file.path for file in self._old_files(table)] if self._written else []
         discard(self.files, [path for path in dict.fromkeys([*mine, *left]) if path != named])
@@ -248,29 +205,13 @@ class RegisterChange:
         self._replaced.clear()
 
     def _old_files(self, table: Table) -> list[StoredFile]:
-        listed = list(self.files.list(_folder(table)))
+        listed = list(self.files.list(register_folder(table)))
         newest_ms = max((file.modified_ms for file in listed), default=0)
         return [file for file in listed if file.modified_ms < newest_ms - _LEFT_BEHIND_MS]
 
 
 Require = Callable[[Mapping[int, int]], None]
 Changed = Callable[[Table, tuple[Erasure, ...]], Sequence[Erasure]]
-
-
-def _named_file(table: Table) -> _NamedFile | None:
-    text = table.properties.get(ERASURES)
-    where = f"topic {table.name()[-1]}: property {ERASURES}"
-    remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
-    return from_json(_NamedFile, text, where, "name of a file", remedy) if text else None
-
-
-def _named_path(table: Table) -> str | None:
-    named = _named_file(table)
-    return _folder(table) + named.file if named else None
-
-
-def _folder(table: Table) -> str:
-    return f"{receipt_folder(table.location())}erasures/"
 
 
 def _with(known: tuple[Erasure, ...], requested: Erasure) -> tuple[Erasure, ...]:

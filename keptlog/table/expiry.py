@@ -23,15 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-from pyiceberg.manifest import ManifestFile
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.change import OPERATION
 from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, References, references_of
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import ManifestFile
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
 _GOES_ON = {
     *("append", "ingest", "clean", "retain", "delete-records", "truncate"),

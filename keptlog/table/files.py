@@ -1,7 +1,8 @@
 """Storage by path, for driver and executors alike.
 
-A local path is opened by the operating system, so that a task on an executor needs no catalog library. Whatever else
-the catalog's warehouse lies on is opened through PyIceberg's own filesystems, configured by the catalog's properties.
+A local path is opened by the operating system, so that a task on an executor needs no catalog library, and who looks
+at small files alone no Arrow. Whatever else the catalog's warehouse lies on is opened through PyIceberg's own
+filesystems, configured by the catalog's properties.
 
 A local file is durable once it is closed: the file and its folder are fsynced, because the catalog's database is, and
 after a power loss a committed snapshot must not name files that never reached the disk. A disk takes as long for one
@@ -27,8 +28,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pyarrow as pa
-
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
 from keptlog.storage.files import Files, StoredFile
@@ -44,6 +43,7 @@ from keptlog.storage.object_version import (
     refused,
 )
 from keptlog.storage.read_ahead import asked_at_once
+from keptlog.table.local_files import list_local, open_local
 from keptlog.table.remote_files import (
     S3,
     client_properties,
@@ -60,6 +60,8 @@ from keptlog.table.vending import only_for
 from keptlog.whole_file import replace_file, sync
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from keptlog.table.object_versions import Bucket
 
 Properties = tuple[tuple[str, Any], ...]
@@ -107,7 +109,7 @@ class TableFiles:
             return self._bucket(path).open(path, version_id)
         local = local_path(path)
         if local is not None:
-            return pa.OSFile(local, "rb")
+            return open_local(local, "rb")
         return open_remote(self.properties, path, size_bytes)
 
     @contextlib.contextmanager
@@ -128,7 +130,7 @@ class TableFiles:
         local = local_path(path)
         if local is not None:
             make_folder(Path(local).parent, self.make_durable)
-            sink = pa.OSFile(local, "wb")
+            sink = open_local(local, "wb")
         else:
             sink = create_remote(self.properties, path)
         try:
@@ -290,7 +292,7 @@ class TableFiles:
         """All files below a folder; nothing if the folder does not exist."""
         folder = folder.rstrip("/")
         local = local_path(folder)
-        yield from list_remote(self.properties, folder) if local is None else _list_local(folder, local)
+        yield from list_remote(self.properties, folder) if local is None else list_local(folder, local)
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file; FileNotFoundError if it is gone."""
@@ -388,12 +390,3 @@ def make_folder(folder: Path, make_durable: Callable[[Path], None] = sync) -> No
     with contextlib.suppress(FileExistsError):
         folder.mkdir()
         make_durable(folder.parent)
-
-
-def _list_local(folder: str, local: str) -> Iterator[StoredFile]:
-    for parent, _, names in os.walk(local):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                status = Path(parent, name).stat()
-                path = f"{folder}{parent.removeprefix(local)}/{name}"
-                yield StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
@@ -32,6 +31,9 @@ from keptlog.table.references import Manifests, comparable, comparable_forms, li
 from keptlog.table.state import watermarks_paths
 from keptlog.table.superseded import ShownFiles, partition_of
 from keptlog.whole_file import is_unfinished
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 
 def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: int) -> Holdings:

@@ -23,7 +23,7 @@ from keptlog.log.holder import HolderKind
 from keptlog.storage.files import StoredFile
 from keptlog.storage.object_version import UPLOAD_IN_PATH, ObjectVersion
 from keptlog.table.files import TableFiles
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reaching import is_out_of_reach, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ def hidden_below(files: TableFiles, folder: str) -> HiddenFiles:
 def _told(not_looked_at: list[str]) -> Iterator[None]:
     try:
         yield
-    except OUT_OF_REACH as error:
+    except Exception as error:
+        if not is_out_of_reach(error):
+            raise
         not_looked_at.append(one_line(error))
 
 

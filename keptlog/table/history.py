@@ -22,9 +22,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt, first_line
 from keptlog.log.history import HistoryEntry, PassCost
@@ -33,6 +31,10 @@ from keptlog.table.change import OPERATION, RUN_ID
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import is_ours, summary_of
 from keptlog.table.stored_json import from_json, to_json
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
 COST = "keptlog.cost"
 """Snapshot summary property: what a clean or a drop has cost, as JSON."""

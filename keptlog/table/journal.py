@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.files import TableFiles
@@ -25,6 +24,9 @@ from keptlog.table.references import comparable_forms
 from keptlog.table.state import CONDEMNED
 from keptlog.table.stored_json import from_json, to_json
 from keptlog.whole_file import is_unfinished
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 EXPIRY = "expiry"
 SWEEP = "sweep"

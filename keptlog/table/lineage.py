@@ -28,14 +28,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.table.state import SNAPSHOT_ID, recorded_snapshot
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
 COMMIT_ID = "keptlog.commit-id"
 """Snapshot summary property: tells a change from any other, also from another one of the same run."""

@@ -17,14 +17,11 @@ damaged checksum of JSON that does not look like one any more leaves the file li
 from __future__ import annotations
 
 import hashlib
-import io
 import zlib
 
-from pyiceberg.avro.decoder import StreamingBinaryDecoder
+from keptlog.table.avro import BEGINS, MARKER_BYTES, marker_of_header
 
 _AVRO, _JSON = ".avro", ".metadata.json"
-_AVRO_BEGINS = b"Obj\x01"
-_MARKER_BYTES = 16
 _OURS = b"klog1"
 _FIELD = b'{"keptlog-crc32":"'
 _FIELD_END = b'",'
@@ -39,8 +36,8 @@ def has_checksum(location: str) -> bool:
 
 def with_checksum(location: str, content: bytes) -> bytes:
     """A file as it is to be stored; what is no Avro and no JSON object stays as it is."""
-    if location.endswith(_AVRO) and len(content) > _MARKER_BYTES:
-        marker = content[-_MARKER_BYTES:]
+    if location.endswith(_AVRO) and len(content) > MARKER_BYTES:
+        marker = content[-MARKER_BYTES:]
         return content.replace(marker, _marker_of(content))
     if location.endswith(_JSON) and content.startswith(b'{"'):
         return _FIELD + _crc32(content) + _FIELD_END + content[1:]
@@ -54,10 +51,10 @@ def without_checksum(location: str, content: bytes) -> bytes:
         ValueError: it is not what was written.
     """
     is_whole = True
-    if location.endswith(_AVRO) and content[-_MARKER_BYTES:].startswith(_OURS):
-        is_whole = content[-_MARKER_BYTES:] == _marker_of(content)
-    elif location.endswith(_AVRO) and content.startswith(_AVRO_BEGINS):
-        is_whole = content[-_MARKER_BYTES:] == _marker_of_header(content)
+    if location.endswith(_AVRO) and content[-MARKER_BYTES:].startswith(_OURS):
+        is_whole = content[-MARKER_BYTES:] == _marker_of(content)
+    elif location.endswith(_AVRO) and content.startswith(BEGINS):
+        is_whole = content[-MARKER_BYTES:] == marker_of_header(content)
     elif location.endswith(_JSON) and content.startswith(_FIELD):
         stated = content[len(_FIELD) : len(_FIELD) + _DIGITS]
         content = b"{" + content[_FIELD_BYTES:]
@@ -68,26 +65,8 @@ def without_checksum(location: str, content: bytes) -> bytes:
 
 
 def _marker_of(content: bytes) -> bytes:
-    blank = content.replace(content[-_MARKER_BYTES:], bytes(_MARKER_BYTES))
-    return _OURS + hashlib.blake2b(blank, digest_size=_MARKER_BYTES - len(_OURS)).digest()
-
-
-def _marker_of_header(content: bytes) -> bytes | None:
-    """What each block of this file of Avro ends with, as its header does; null if not even that is whole."""
-    stream = io.BytesIO(content)
-    stream.seek(len(_AVRO_BEGINS))
-    decoder = StreamingBinaryDecoder(stream)
-    try:
-        while count := decoder.read_int():
-            if count < 0:
-                decoder.skip_int()  # the size of the entries, in bytes
-            for _ in range(abs(count)):
-                decoder.skip_utf8()
-                decoder.skip_bytes()
-    except (EOFError, ValueError, IndexError):
-        return None
-    marker = stream.read(_MARKER_BYTES)
-    return marker if len(marker) == _MARKER_BYTES else None
+    blank = content.replace(content[-MARKER_BYTES:], bytes(MARKER_BYTES))
+    return _OURS + hashlib.blake2b(blank, digest_size=MARKER_BYTES - len(_OURS)).digest()
 
 
 def _crc32(content: bytes) -> bytes:

@@ -9,38 +9,22 @@ A storage that can't be reached is no damage: that error goes on as it is (``kep
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-from pyiceberg.exceptions import ValidationError
-from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestEntry, ManifestFile
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
+from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.stored_files import MENDING
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reaching import is_out_of_reach, one_line
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import ManifestEntry, ManifestFile
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
 Seen = TypeVar("Seen")
 _LOOKS = 10
-
-NOT_METADATA: tuple[type[Exception], ...] = (
-    FileNotFoundError,
-    LogCorrupt,
-    ValidationError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    MemoryError,
-    zlib.error,
-)
-"""What becomes of a metadata file that is none. A catalog loads it, whose client has other errors of its own."""
 
 
 @contextmanager
@@ -52,11 +36,9 @@ def reading(topic: str, file: str) -> Iterator[None]:
     """
     try:
         yield
-    except OUT_OF_REACH as error:
-        if isinstance(error, FileNotFoundError):
-            raise unreadable(topic, file, error) from error
-        raise
     except Exception as error:
+        if is_out_of_reach(error) and not isinstance(error, FileNotFoundError):
+            raise
         raise unreadable(topic, file, error) from error
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keptlog.storage.segment_reader import stored_checksums
-from keptlog.table.file_metrics import RecordRange
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import DeletedFile
+from keptlog.table.segment_metrics import RecordRange
 
 _SEGMENT = ".parquet"
 

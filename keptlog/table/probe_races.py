@@ -22,7 +22,8 @@ from pyiceberg.table import Table
 from keptlog.errors import StorageUnavailable
 from keptlog.log.counted import counted
 from keptlog.table.catalog_probe import Probe, require
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import one_line
 from keptlog.table.scratch import Scratch, offsets_in
 
 WRITERS = 10

@@ -36,6 +36,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAl
 from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import refusal_of
 from keptlog.storage.refusal import store_refusal_of
+from keptlog.table.reaching import one_line
 
 if TYPE_CHECKING:
     from requests import HTTPError, RequestException, Response
@@ -201,9 +202,3 @@ def disk_refusal_of(error: BaseException) -> str | None:
     if "database or disk is full" in text:
         return "is full"
     return "can't be written to" if "readonly database" in text else refusal_of(error)
-
-
-def one_line(error: BaseException) -> str:
-    """The first line of an error, with its kind."""
-    lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -29,3 +29,16 @@ def reaching(what: str) -> Iterator[None]:
         if isinstance(error, OUT_OF_REACH):
             raise unavailable(what, error) from error
         raise
+
+
+def is_out_of_reach(error: BaseException) -> bool:
+    """Whether a file, a database or a service did not do what was asked, or did not answer."""
+    from keptlog.table.reach import OUT_OF_REACH  # noqa: PLC0415  # as above
+
+    return isinstance(error, OUT_OF_REACH)
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an error, with its kind."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -19,26 +19,24 @@ his position is not beyond it. Files are looked at only for topics that have rea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.erasure_deadline import holds_end_ms
 from keptlog.log.holds import Hold, Holds
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
-from keptlog.table.change import OPERATION, RUN_ID, Change
-from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
-from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.logs import ObservedTopic, StoredTopic, has_readers, table_location
-from keptlog.table.manifests import FileChange
 from keptlog.table.reaching import reaching
 from keptlog.table.state import READER_PREFIX, LogState, partition_count, read_open_erasures
 from keptlog.table.stored_json import from_json, require_bare, to_json
 from keptlog.whole_file import is_unfinished
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 _FILE_NAME = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.json")
 
@@ -268,38 +266,6 @@ def _with_missed(registration: Registration, gone: MissedTombstones) -> Registra
             max(each.last_ms, gone.last_ms),
         )
     return replace(registration, missed=(*others, gone))
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderRegister:
-    """Registers readers, and removes them: each in one commit that makes a snapshot (ADR 10)."""
-
-    committer: Committer
-
-    def change(
-        self, topic: str, name: str, changed: Callable[[Registration | None], Registration | None], run_id: str
-    ) -> Registration | None:
-        """Replace a registration by what ``changed`` makes of it, null to remove it; gives what is registered then.
-
-        Raises:
-            StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
-        """
-        found: Registration | None = None
-
-        def prepare(table: Table) -> Land | None:
-            nonlocal found
-            before = registrations(topic, table.properties).get(name)
-            found = changed(before)
-            if found == before:
-                return None
-            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "register"}
-            key = READER_PREFIX + name
-            if found is None:
-                return FileChange(summary, {}, removed_properties=[key]).written(table)
-            return FileChange(summary, {key: to_json(found)}).written(table)
-
-        self.committer.commit(Change(topic, commit_id=run_id), prepare)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

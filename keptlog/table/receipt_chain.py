@@ -19,9 +19,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -29,7 +30,7 @@ from pyiceberg.types import LongType, NestedField
 
 from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.receipts.chain import sealed, signed_head
-from keptlog.receipts.receipt import Draft, Head, Receipt
+from keptlog.receipts.receipt import Draft, Receipt
 from keptlog.receipts.signing import SigningKey
 from keptlog.table.change import OPERATION, Change
 from keptlog.table.commit import Committer, Land
@@ -38,8 +39,8 @@ from keptlog.table.files import TableFiles, require_writable
 from keptlog.table.format import CURRENT, FORMAT_VERSION
 from keptlog.table.lineage import COMMIT_ID, summary_of
 from keptlog.table.manifests import FileChange
-from keptlog.table.reach import OUT_OF_REACH, one_line
-from keptlog.table.reaching import reaching
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import one_line, reaching
 from keptlog.table.receipt_files import (
     HEAD_FILE,
     HEAD_SHA256,
@@ -52,13 +53,12 @@ from keptlog.table.receipt_files import (
 )
 from keptlog.table.references import comparable
 from keptlog.table.schema import GENERAL_PROPERTIES
+from keptlog.table.sealed_receipts import CHAIN, SealedReceipts
 from keptlog.table.staged import discard, discarded_if_refused
 from keptlog.table.topics import load_topic_table
 
 _logger = logging.getLogger(__name__)
 
-CHAIN = "chain"
-"""The name of the table."""
 SEALED_AT_ONCE = 1_000
 """Drafts of one commit: what a lost race costs."""
 KEPT_SNAPSHOTS = 100
@@ -72,11 +72,10 @@ _PROPERTIES = GENERAL_PROPERTIES | {
 }
 ATTEMPT = "keptlog.attempt"
 """Snapshot summary property: which files have landed; several processes may write the same, byte for byte."""
-_SHOWN = 3
 
 
 @dataclass
-class ReceiptChain:
+class ReceiptChain(SealedReceipts):
     """Seals drafts into the chain of one catalog, and reads what was sealed."""
 
     committer: Committer
@@ -112,69 +111,9 @@ class ReceiptChain:
                 receipts += sealing.carry_out()
         return receipts
 
-    def receipts(self) -> Iterator[Receipt]:
-        """All that was sealed, from the first on. One that can't be read costs only itself.
-
-        Raises:
-            LogCorrupt: at the end, if some could not be read; says which.
-        """
-        problems: list[str] = []
-        with reaching("receipts can't be read"):
-            listed = self.listed()
-            for number in range(1, listed.end.length + 1):
-                try:
-                    yield listed.receipt(number)
-                except LogCorrupt as error:
-                    problems.append(str(error))
-        if problems:
-            more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-            raise LogCorrupt(f"{'; '.join(problems[:_SHOWN])}{more}: keptlog receipt verify shows what else is wrong")
-
-    def find(self, name: str) -> Receipt | None:
-        """The receipt of an id, or else of a number; null if there is none.
-
-        Raises:
-            LogCorrupt: it can't be read.
-        """
-        with reaching("receipts can't be read"):
-            listed = self.listed()
-            number = listed.number_of(name)
-            if number is None and name.isdecimal() and 1 <= int(name) <= listed.end.length:
-                number = int(name)
-            return None if number is None else listed.receipt(number)
-
-    def head(self) -> Head | None:
-        """The signed end of the chain; null if nothing was sealed.
-
-        Raises:
-            LogCorrupt: its file is damaged or gone.
-        """
-        with reaching("the chain of receipts can't be read"):
-            table = self.table()
-            end = ChainEnd.of(table.properties) if table else ChainEnd()
-            if table is None or not end.length:
-                return None
-            path = f"{chain_folder(table)}{end.head_file}"
-            try:
-                return Head.of(self.files.read_bytes(path))
-            except (FileNotFoundError, ValueError) as error:
-                raise LogCorrupt(f"the head of the chain of receipts, {path}, can't be read: {error}") from None
-
-    def listed(self) -> ReceiptFiles:
-        """The files of the chain as it is now."""
-        table = self.table()
-        if table is None:
-            return ReceiptFiles(self.files, "")
-        listed = ReceiptFiles(self.files, chain_folder(table))
-        listed.look(ChainEnd.of(table.properties))
-        return listed
-
     def table(self) -> Table | None:
         """The table of the chain as it is now; null if nothing was ever sealed."""
-        try:
-            return load_topic_table(self.committer.catalog, CHAIN, RECEIPTS)
-        except UnknownTopic:
-            return None
+        return chain_table(self.committer.catalog)
 
     def known(self, table: Table) -> ReceiptFiles:
         """The files of the chain as a table says; only what came since the last look is listed."""
@@ -194,6 +133,14 @@ class ReceiptChain:
                 catalog.create_namespace((RECEIPTS,))
         with contextlib.suppress(TableAlreadyExistsError):
             catalog.create_table((RECEIPTS, CHAIN), _SCHEMA, properties=_PROPERTIES)
+
+
+def chain_table(catalog: Catalog) -> Table | None:
+    """The table of a catalog's chain as it is now; null if nothing was ever sealed."""
+    try:
+        return load_topic_table(catalog, CHAIN, RECEIPTS)
+    except UnknownTopic:
+        return None
 
 
 @dataclass

@@ -19,13 +19,15 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.receipts.receipt import Receipt, sha256_of
 from keptlog.storage.files import StoredFile
 from keptlog.table.files import TableFiles
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 LENGTH, HEAD_SHA256, HEAD_FILE = "chain.length", "chain.head", "chain.head-file"
 """Properties of the chain's table."""

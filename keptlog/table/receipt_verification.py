@@ -23,11 +23,11 @@ from keptlog.receipts.receipt import Head, Receipt
 from keptlog.receipts.signing import PublicKey
 from keptlog.table.files import TableFiles
 from keptlog.table.reaching import reaching
-from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import ReceiptFiles, ReceiptName, all_folders, chain_folder
+from keptlog.table.sealed_receipts import SealedReceipts
 
 
-def verify_receipts(chain: ReceiptChain, keys: Iterable[PublicKey]) -> ChainVerification:
+def verify_receipts(chain: SealedReceipts, keys: Iterable[PublicKey]) -> ChainVerification:
     """Check all receipts of a home; ``keys`` are those whose signatures are taken for true.
 
     Raises:

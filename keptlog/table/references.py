@@ -13,21 +13,24 @@ from __future__ import annotations
 import os.path
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
-
-from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFileContent, ManifestEntryStatus, ManifestFile
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
+from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.file_metrics import RecordRange, offset_range
+from keptlog.table.columns import PERSONAL
 from keptlog.table.files import local_path
-from keptlog.table.reach import OUT_OF_REACH, one_line
-from keptlog.table.schema import PERSONAL
+from keptlog.table.reaching import is_out_of_reach, one_line
+from keptlog.table.segment_metrics import RecordRange, offset_range
 from keptlog.table.state import watermarks_paths
 
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import ManifestFile
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
 _Read = TypeVar("_Read")
+_DATA, _DELETED = 0, 2
+"""Iceberg's numbers for a file of data, and for an entry of a file that was removed."""
 
 
 @dataclass
@@ -116,9 +119,9 @@ class Manifests:
             raise self._unreadable(what, path, "it is gone") from error
         except LogCorrupt as error:
             raise self._unreadable(what, path, str(error)) from error
-        except OUT_OF_REACH:
-            raise
         except Exception as error:
+            if is_out_of_reach(error):
+                raise
             # PyIceberg raises anything at all over bytes that are no Avro.
             raise self._unreadable(what, path, one_line(error)) from error
 
@@ -136,9 +139,9 @@ def _content_of(manifest: ManifestFile, io: FileIO) -> _Content:
         data_file = entry.data_file
         if PERSONAL & {*(data_file.lower_bounds or {}), *(data_file.upper_bounds or {})}:
             bounded.add(data_file.file_path)
-        if entry.status is ManifestEntryStatus.DELETED:
+        if entry.status == _DELETED:
             continue
-        is_data = data_file.content == DataFileContent.DATA
+        is_data = data_file.content == _DATA
         paths = found.data_bytes if is_data else found.metadata_bytes
         paths[data_file.file_path] = data_file.file_size_in_bytes
         if is_data and (offsets := offset_range(data_file)):

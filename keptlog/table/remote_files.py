@@ -12,14 +12,14 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.fs as pafs
-
 from keptlog.storage.files import SMALL_BYTES, StoredFile
 from keptlog.storage.refusal import refused_listing, refused_upload
 from keptlog.table.vending import for_path
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.fs as pafs
+
     from keptlog.table.files import Properties
 
 S3 = ("s3://", "s3a://", "s3n://")
@@ -54,6 +54,8 @@ def open_remote(properties: Properties, path: str, size_bytes: int | None = None
         # If it is longer than it should be, who knows how long that is will say so.
         content, stored_bytes = reads.end_of_object(properties, path, SMALL_BYTES)
         if len(content) == stored_bytes:
+            import pyarrow as pa  # noqa: PLC0415  # as below
+
             return pa.BufferReader(content)
     filesystem, inner = _filesystem_of(properties, path)
     try:
@@ -93,6 +95,8 @@ def list_remote(properties: Properties, folder: str) -> Iterator[StoredFile]:
     if reads:
         yield from reads.objects_below(properties, folder)
         return
+    import pyarrow.fs as pafs  # noqa: PLC0415  # not on the way of a local path
+
     filesystem, inner = _filesystem_of(properties, folder)
     try:
         found = filesystem.get_file_info(pafs.FileSelector(inner, allow_not_found=True, recursive=True))

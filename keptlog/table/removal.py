@@ -32,7 +32,8 @@ from keptlog.storage.files import StoredFile
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import DELETION, DeletedFile, Journal, write_journal
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import one_line
 from keptlog.table.references import below, comparable_forms
 
 _REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.EBUSY}

@@ -28,8 +28,16 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, KEY, VALUE, HEADERS, DELETE_HORIZON = range(1, 9)
-"""Field ids of the columns."""
+from keptlog.table.columns import (
+    DELETE_HORIZON,
+    HEADERS,
+    KEY,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    VALUE,
+)
 
 _HEADER = StructType(
     NestedField(10, "key", StringType(), required=True),
@@ -47,8 +55,6 @@ TABLE_SCHEMA = Schema(
     NestedField(DELETE_HORIZON, "delete_horizon", TimestamptzType(), required=False),
 )
 
-PERSONAL = frozenset({KEY, VALUE, HEADERS, 9, 10, 11})
-"""Field ids of what is personal data; no bounds of it are written."""
 PARTITION_SPEC = PartitionSpec(PartitionField(PARTITION, 1000, IdentityTransform(), "partition"))
 SORT_ORDER = SortOrder(SortField(OFFSET, IdentityTransform()))
 

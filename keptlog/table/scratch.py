@@ -39,7 +39,8 @@ from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange
 from keptlog.table.patience import within
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import one_line
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 
 OpenCatalog = Callable[[], Catalog]

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, LogCorrupt, UnsupportedFormat
 from keptlog.storage.files import Files
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import one_line
 
 _logger = logging.getLogger(__name__)
 

@@ -19,11 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-
-from pyiceberg.manifest import ManifestFile
-from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Operation, Snapshot
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.holder import Held, HolderKind
@@ -31,6 +27,13 @@ from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, comparable, comparable_forms, live_references
 
+if TYPE_CHECKING:
+    from pyiceberg.manifest import ManifestFile
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+_APPEND, _MAIN_BRANCH = "append", "main"
+"""Iceberg's words."""
 _PARTITION = re.compile(r"/partition=(\d+)/")
 _By = tuple[HolderKind, str]
 _RETIRED: _By = (HolderKind.RETIRED, "")
@@ -187,7 +190,7 @@ def _taken_out(snapshot: Snapshot) -> tuple[int | None, int | None]:
     summary = summary_of(snapshot)
     files, size_bytes = summary.get("deleted-data-files"), summary.get("removed-files-size")
     if files is None:
-        is_append = snapshot.summary is None or snapshot.summary.operation is Operation.APPEND
+        is_append = snapshot.summary is None or snapshot.summary.operation.value == _APPEND
         # PyIceberg and Spark leave out what is 0.
         return (0, 0) if is_append or "total-data-files" in summary else (None, None)
     return int(files), int(size_bytes) if size_bytes else None
@@ -206,7 +209,7 @@ def _named(table: Table) -> dict[int, list[_By]]:
     """Snapshot to the tags and branches that keep it; one that keeps the current snapshot keeps nothing."""
     named: dict[int, list[_By]] = defaultdict(list)
     for name, reference in sorted(table.metadata.refs.items()):
-        if name != MAIN_BRANCH and reference.snapshot_id != table.metadata.current_snapshot_id:
+        if name != _MAIN_BRANCH and reference.snapshot_id != table.metadata.current_snapshot_id:
             named[reference.snapshot_id].append((HolderKind(reference.snapshot_ref_type.value), name))
     return named
 

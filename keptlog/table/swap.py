@@ -53,7 +53,8 @@ from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
-from keptlog.table.reach import OUT_OF_REACH, one_line
+from keptlog.table.reach import OUT_OF_REACH
+from keptlog.table.reaching import one_line
 from keptlog.table.readers import told_of_overruns, with_holds
 from keptlog.table.references import all_references, comparable
 from keptlog.table.staged import discard

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.table.lineage import require_own
-from keptlog.table.live_files import LiveSegments
+from keptlog.table.live_segments import LiveSegments
 from keptlog.table.logs import StoredTopic
 from keptlog.table.superseded import SupersededFiles
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from pyiceberg.exceptions import (
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
+    ValidationError,
 )
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -33,7 +35,7 @@ from keptlog.table.embedded import NAMESPACE, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
-from keptlog.table.metadata_reading import NOT_METADATA, unreadable
+from keptlog.table.metadata_reading import unreadable
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import (
     CONFIG_PREFIX,
@@ -47,6 +49,20 @@ from keptlog.table.state import (
 )
 
 _logger = logging.getLogger(__name__)
+_NOT_METADATA: tuple[type[Exception], ...] = (
+    FileNotFoundError,
+    LogCorrupt,
+    ValidationError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    zlib.error,
+)
+"""What becomes of a metadata file that is none. A catalog loads it, whose client has other errors of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +128,7 @@ def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
             return catalog.load_table((namespace, name))
     except (NoSuchTableError, NoSuchNamespaceError):
         raise _unknown(catalog, name) from None
-    except NOT_METADATA as error:
+    except _NOT_METADATA as error:
         is_outage = isinstance(error, FileNotFoundError) and not _is_storage_there(catalog)
         if is_outage or isinstance(error, InvalidConfig):
             raise

@@ -1,27 +1,28 @@
 """The topics of a home to which nobody has opened the catalog yet, for a command that looks and goes.
 
 What the topics' tables said at the last look lies on the disk (``keptlog.table.cache``), and the embedded catalog's
-database says which of it still holds. Only for topics that have changed since is the store opened: importing its
-libraries takes longer than looking at a thousand topics without it.
+database says which of it still holds. What has changed since, and what is not remembered, is read from the tables' own
+files (``keptlog.table.bare``). The store is opened for what can't be told so: importing its libraries takes longer than
+looking at a thousand topics without it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import live_paths
 from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
-from keptlog.table.embedded import DELETING, embedded_locations
+from keptlog.table.embedded import DELETING, NAMESPACE, embedded_locations
 from keptlog.table.home_location import why_elsewhere
 from keptlog.table.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
 from keptlog.table.side_by_side import Patience
@@ -29,7 +30,12 @@ from keptlog.table.standings import StandingCache
 from keptlog.table.state import partition_count
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
     from keptlog.log.record import Record
+    from keptlog.table.bare import BareTable
+    from keptlog.table.files import TableFiles
+    from keptlog.table.sealed_receipts import SealedReceipts
     from keptlog.table.store import LogStore
 
 
@@ -41,9 +47,14 @@ class DescribedTopic(NamedTuple):
 
 
 class UnopenedStore:
-    """As much of a ``LogStore`` as looking needs; ``open_store`` is called when there is no other way."""
+    """As much of a ``LogStore`` as looking needs; ``open_store`` is called when there is no other way.
 
-    def __init__(self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore]) -> None:
+    Who looks for damage does not trust what is remembered: a file that was read once may have rotted since.
+    """
+
+    def __init__(
+        self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore], *, trusts: bool = True
+    ) -> None:
         self._home = home_folder(home)
         self.broker_settings = broker_settings
         self._open_store = open_store
@@ -51,6 +62,7 @@ class UnopenedStore:
         self._cache = TopicCache(home)
         self.standings = StandingCache(self._cache, broker_settings)
         """How topics stood at the last look, where nothing has changed since."""
+        self._trusts = trusts
         self._embedded = embedded_locations(home)
 
     @property
@@ -75,23 +87,48 @@ class UnopenedStore:
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """What is to be seen of a topic, from memory or from its table; raises what ``LogStore.observe`` does."""
-        known = location or (self._embedded or {}).get(topic)
-        stored = self._cache.get(topic, known) if known else None
+        known = location or self._location(topic)
+        remembered = self._remembered(topic, known)
+        stored = remembered or self._read_anew(topic, known)
+        if stored is None:
+            return self._store.observe(topic, known)
         # Where readers have come to stands in files that no commit moves.
-        is_known = stored is not None and not stored.has_readers
-        if stored and is_known:
-            return replace(stored.observed(self.broker_settings), is_remembered=True)
-        return self._store.observe(topic, known)
+        is_remembered = remembered is not None and not stored.has_readers
+        return replace(self._observed(stored), is_remembered=is_remembered)
+
+    def logs(self, topic: str) -> Sequence[Log]:
+        """The logs of a topic as they are now, to be judged; raises what ``LogStore.logs`` does."""
+        stored = self._stored(topic, self._location(topic))
+        return self._observed(stored).logs if stored else self._store.logs(topic)
+
+    def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
+        """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
+        from keptlog.table.lost import lost_file
+
+        return lost_file(self.files, self.logs(topic), paths)
+
+    @property
+    def files(self) -> TableFiles:
+        """Where the tables lie; of an embedded catalog it is a disk, and nothing is changed through this."""
+        if self._embedded is None:
+            return self._store.files
+        from keptlog.table.unopened_files import unopened_files
+
+        return unopened_files()
+
+    def load_table(self, topic: str) -> Table:
+        """The table of a topic as it is now, to be looked at; raises what ``LogStore.load_table`` does."""
+        from keptlog.table.bare import as_table
+
+        bare = self._bare(topic, self._location(topic))
+        return as_table(bare) if bare else self._store.load_table(topic)
 
     def describe_topic(self, topic: str) -> DescribedTopic:
         """How many partitions a topic has, and its configuration; raises what ``LogStore.describe_topic`` does."""
-        location, stored = self._remembered(topic)
+        stored = self._stored(topic, self._location(topic))
         if stored:
             config = config_of(topic, stored.properties, self.broker_settings)
             return DescribedTopic(partition_count(topic, stored.properties), config)
-        with contextlib.suppress(KeptlogError):
-            # What is seen is remembered for the next time; a log that is broken is none of this question's.
-            self._store.observe(topic, location)
         described = self._store.describe_topic(topic)
         return DescribedTopic(described.partitions, described.config)
 
@@ -102,33 +139,77 @@ class UnopenedStore:
 
         Segments of a disk that are remembered are opened by their paths. Why one can't be had only the table tells.
         """
-        logs = self._remembered_logs(topic)
-        read = [log for log in logs if partition in {None, log.topic_partition.partition}]
+        read = self._logs_on_disk(topic, partition)
         if not read:
             return self._store.read(topic, partition, from_offset, latest=latest)
-        from keptlog.table.files import TableFiles  # noqa: PLC0415  # who only looks needs no Arrow
-        from keptlog.table.read import Reader  # noqa: PLC0415
+        from keptlog.table.read import Reader
 
-        return Reader(TableFiles(), read, lambda: self._store.logs(topic)).records(from_offset, latest=latest)
+        return Reader(self.files, read, lambda: self._store.logs(topic)).records(from_offset, latest=latest)
 
-    def _remembered_logs(self, topic: str) -> list[Log]:
-        """The logs of a topic as they are now, if they are remembered and all on a disk; else none."""
-        _, stored = self._remembered(topic)
+    def readable_logs(self, topic: str, partition: int | None = None) -> Sequence[Log]:
+        """The logs that ``read`` would read, as they are now; raises what ``LogStore.reader`` does."""
+        self.load_table(topic)  # memory does not know that the home was moved, or its disk is not mounted
+        return self._logs_on_disk(topic, partition) or self._store.reader(topic, partition).logs
+
+    def _logs_on_disk(self, topic: str, partition: int | None) -> list[Log]:
+        """The logs of a topic, or one of them, as they are now, if all of the topic is on a disk; else none."""
+        stored = self._stored(topic, self._location(topic))
         if stored is None:
             return []
-        from keptlog.table.files import local_path  # noqa: PLC0415  # as above
+        from keptlog.table.files import local_path
 
         with contextlib.suppress(KeptlogError):  # what is wrong is told by the store
             config = config_of(topic, stored.properties, self.broker_settings)
             logs = logs_from(topic, stored.properties, stored.segments, config)
             paths = [path for log in logs for path in live_paths(log)]
-            return logs if None not in map(local_path, paths) else []
+            wanted = [log for log in logs if partition in {None, log.topic_partition.partition}]
+            return wanted if None not in map(local_path, paths) else []
         return []
 
-    def _remembered(self, topic: str) -> tuple[str | None, StoredTopic | None]:
-        """Where a topic's metadata lies, and what it says there; null for what is not known."""
-        location = (self._embedded or {}).get(topic)
-        return location, self._cache.get(topic, location) if location else None
+    def _location(self, topic: str) -> str | None:
+        """Where a topic's metadata lies now; null if only the opened catalog can tell."""
+        locations = None if self._embedded is None else embedded_locations(self._home)
+        return (locations or {}).get(topic)
+
+    def _stored(self, topic: str, location: str | None) -> StoredTopic | None:
+        """What a topic's table says there, which is remembered from now on; null if the store is to be asked."""
+        return self._remembered(topic, location) or self._read_anew(topic, location)
+
+    def _remembered(self, topic: str, location: str | None) -> StoredTopic | None:
+        return self._cache.get(topic, location) if location and self._trusts else None
+
+    def _read_anew(self, topic: str, location: str | None) -> StoredTopic | None:
+        with contextlib.suppress(KeptlogError, OSError):  # what is wrong is told by the store
+            bare = self._bare(topic, location)
+            if bare:
+                from keptlog.table.bare import as_table
+                from keptlog.table.table_look import TableLook
+
+                stored = TableLook().at(as_table(bare))
+                self._cache.put(stored)
+                return stored
+        return None
+
+    def _observed(self, stored: StoredTopic) -> ObservedTopic:
+        observed = stored.observed(self.broker_settings)
+        if not stored.has_readers:
+            return observed
+        from keptlog.table.readers import observed_with_holds
+
+        # Where readers have come to stands in files that no commit moves.
+        return observed_with_holds(self.files, stored, observed)
+
+    def _bare(self, topic: str, location: str | None) -> BareTable | None:
+        from keptlog.table.bare import bare_table
+
+        return bare_table((NAMESPACE, topic), location) if location else None
+
+    @property
+    def receipts(self) -> SealedReceipts:
+        """The chain of what was deleted for good."""
+        from keptlog.table.unopened_receipts import UnopenedReceipts
+
+        return UnopenedReceipts(self._home, self.files, lambda: self._store.committer.catalog)
 
     @property
     def _store(self) -> LogStore:

@@ -59,6 +59,7 @@ _USAGE = [
     row("purge --orphan-grace-ms -1", "-1 is not in the range"),
     row("receipt verify none.json", "'none.json' does not exist"),
     row("receipt export file", "Directory 'file' is a file", files={"file": b"x"}),
+    row("resident now", "unexpected extra argument"),
     row("spark-server --port 0", "0 is not in the range"),
     row("spark-server --session-id x", "'x' is not a valid UUID"),
     row("notify --every 0", "0 is not in the range"),
@@ -241,6 +242,7 @@ _VARIABLES = [
         {"sc://127.0.0.1:1": "no Spark Connect server answers at 127.0.0.1:1", "file:none": "has left its address"},
         _FAILED,
     ),
+    *_with("resident", "KEPTLOG_RESIDENT", {"off": "no command would find it"}),
     *_with("spark-server", "KEPTLOG_SPARK_MASTER", {"sc://host": "names a Connect server already"}),
     *_with(
         "status",

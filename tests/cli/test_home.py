@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.home import open_home
+from keptlog.log.record import NewRecord
 from tests.cli.conftest import Run
 
 COMPACTED = {"cleanup.policy": "compact"}
@@ -67,3 +68,19 @@ def test_a_home_that_was_moved_is_one_line_however_many_topics_it_has(
         assert line.startswith(
             f"keptlog: customers, orders, stock and 2 more: home {tmp_path / 'moved'} was moved from "
         )
+
+
+@pytest.mark.parametrize("words", ["files users", "explain users-0", "history users", "reader list users"])
+def test_what_was_remembered_before_a_home_was_moved_is_not_told_as_if_it_were_there(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    open_home().store.create_topic("users", 1, COMPACTED)
+    open_home().store.append("users", [NewRecord(b"a", b"1", 1_700_000_000_000)], "run", 1_700_000_000_000)
+    assert keptlog("status").code == 0
+    assert keptlog(*words.split()).code == 0
+    home.rename(tmp_path / "moved")
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "moved"))
+    outcome = keptlog(*words.split())
+    assert outcome.code in {1, 2}
+    assert f"home {tmp_path / 'moved'} was moved from {home}" in outcome.err
+    assert not outcome.out or "not all topics can be read" in outcome.out

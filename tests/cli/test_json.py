@@ -25,6 +25,7 @@ _NO_JSON = {
     "metrics serve": "it serves until it is stopped",
     "metrics write": "it writes what Prometheus reads",
     "spark-server": "it runs until it is stopped",
+    "resident": "it runs until it is stopped",
     "completion": "it prints a script",
 }
 

@@ -161,7 +161,7 @@ def test_files_are_verified_without_a_home_and_without_what_opens_one(sealed: Te
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.endswith(": unchanged, and none is missing\n")
     assert not (sealed.folder / "none").exists()
-    assert "needs no keptlog.home" in sealed.run("list", offline=True).stderr  # such an import would be seen
+    assert "needs no keptlog.table" in sealed.run("list", offline=True).stderr  # such an import would be seen
 
 
 def test_files_that_were_changed_are_named(sealed: Terminal) -> None:

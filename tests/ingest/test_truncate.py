@@ -11,9 +11,10 @@ from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.check import CheckResult
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers
-from keptlog.passes.verify import CheckResult, verify_log
+from keptlog.passes.verify import verify_log
 from keptlog.table.store import LogStore
 from keptlog.table.truncate import Truncation, TruncationResult
 from tests.in_process import in_process_engine

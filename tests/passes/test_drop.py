@@ -14,9 +14,10 @@ from keptlog.home import new_id
 from keptlog.log.drop import DropResult, drop_step
 from keptlog.log.record import Record
 from keptlog.log.uncleanable import Backoff
+from keptlog.passes.check import Outcome
 from keptlog.passes.drop import Dropper
 from keptlog.passes.search import Searcher
-from keptlog.passes.verify import Outcome, verify_log
+from keptlog.passes.verify import verify_log
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.change import OPERATION
 from keptlog.table.mark import Failure

@@ -8,8 +8,8 @@ import pytest
 
 from keptlog.errors import UnknownTopic
 from keptlog.home import open_home
+from keptlog.passes.check import Outcome
 from keptlog.passes.holders import check_gone, look_for_holders
-from keptlog.passes.verify import Outcome
 from keptlog.table.store import LogStore
 from tests.passes.conftest import DAY_MS
 from tests.table.foreign import table_of

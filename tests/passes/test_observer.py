@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.observer import READING_MS, Observer, Overview, observe
-from keptlog.table import live_files
-from keptlog.table.logs import ObservedTopic
+from keptlog.table import live_segments
+from keptlog.table.logs import ObservedTopic, StoredTopic
 from keptlog.table.metadata_reading import entries_of
 from keptlog.table.store import LogStore
+from keptlog.table.table_look import TableLook
 from keptlog.table.unopened import UnopenedStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
@@ -60,15 +62,24 @@ def test_only_the_topics_that_names_may_mean_are_read(store: LogStore, looked_at
     assert isinstance(seen.unreadable["nobody"], UnknownTopic)
 
 
-def test_an_unopened_home_is_opened_for_what_has_changed_alone(
-    store: LogStore, tmp_path: Path, looked_at: list[str]
+def test_of_an_unopened_home_the_table_is_read_of_what_has_changed_alone(
+    store: LogStore, tmp_path: Path, looked_at: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     observe(unopened(tmp_path), now_ms=NOW_MS)
-    looked_at.clear()
     append(store, "b")
-    seen = observe(unopened(tmp_path), now_ms=NOW_MS)
-    assert [log.log_end_offset for log in seen.logs] == [2, 3, 2]
-    assert looked_at == ["b"]
+    read: list[str] = []
+    really = TableLook.at
+
+    def told(look: TableLook, table: Table) -> StoredTopic:
+        read.append(table.name()[-1])
+        return really(look, table)
+
+    monkeypatch.setattr(TableLook, "at", told)
+    for _ in range(2):
+        seen = observe(unopened(tmp_path), now_ms=NOW_MS)
+        assert [log.log_end_offset for log in seen.logs] == [2, 3, 2]
+    assert read == ["b"]
+    assert looked_at == [], "nothing was opened"
 
 
 def test_what_changed_since_names_were_looked_up_is_seen_as_it_is(store: LogStore, tmp_path: Path) -> None:
@@ -150,6 +161,6 @@ def test_a_manifest_that_was_read_is_not_read_again(store: LogStore, monkeypatch
         read.append(topic)
         return entries_of(topic, manifest, io)
 
-    monkeypatch.setattr(live_files, "entries_of", told)
+    monkeypatch.setattr(live_segments, "entries_of", told)
     assert [log.log_end_offset for log in observer.look(NOW_MS).logs] == [2, 3, 2]
     assert read == ["b"]

@@ -17,7 +17,8 @@ from keptlog.log.record import NewRecord, Record
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.verify import CHECKS, Outcome, verify_log
+from keptlog.passes.check import CHECKS, Outcome
+from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.file_metrics import data_file_of

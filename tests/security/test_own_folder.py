@@ -13,7 +13,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord
 from keptlog.table.catalog import open_catalog
-from keptlog.table.erasures import read_erasures
+from keptlog.table.erasure_register import read_erasures
 
 NOW_MS = 1_900_000_000_000
 COMPACTED = {"cleanup.policy": "compact"}

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.log.steps import Compact, Expire
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.check import CHECKS
 from keptlog.passes.names import named_logs
 from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
-from keptlog.passes.verify import CHECKS, verify_log
+from keptlog.passes.verify import verify_log
 from tests.sim.book import Appending, Cleaning, Deleting, Ingesting, Retaining
 from tests.sim.erasing import erase, verify_erasures
 from tests.sim.faults import Known

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from keptlog.errors import KeptlogError, LogCorrupt
-from keptlog.passes.verify import CHECKS, verify_log
+from keptlog.passes.check import CHECKS
+from keptlog.passes.verify import verify_log
 from tests.sim.actors import append, clean
 from tests.sim.book import Book, decoded
 from tests.sim.faults import Known

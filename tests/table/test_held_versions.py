@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from keptlog.log.holder import Held, Holder, HolderKind, Holdings, Terms
+from keptlog.passes.check import Outcome
 from keptlog.passes.holders import judged
-from keptlog.passes.verify import Outcome
 from keptlog.table.held import held_in
 from keptlog.table.held_versions import held_versions
 from keptlog.table.hidden import HiddenFiles

@@ -14,9 +14,10 @@ from keptlog.errors import LogCorrupt
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table import live_files
+from keptlog.table import live_segments
 from keptlog.table.metadata_reading import manifests_of
 from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
 from tests.logs import open_store
 
 TOPIC = "t"
@@ -38,7 +39,7 @@ def overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogStore:
             assert other.purge(TOPIC, wall_clock_ms() + 1).deleted_metadata
         return really(topic, snapshot, io)
 
-    monkeypatch.setattr(live_files, "manifests_of", overtaken)
+    monkeypatch.setattr(live_segments, "manifests_of", overtaken)
     return open_store(tmp_path)
 
 
@@ -54,6 +55,12 @@ def overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogStore:
 )
 def test_who_was_overtaken_looks_again(overtaken: LogStore, look: Callable[[LogStore], int]) -> None:
     assert look(overtaken) == 2
+
+
+@pytest.mark.usefixtures("overtaken")
+def test_so_does_who_opens_nothing(tmp_path: Path) -> None:
+    unopened = UnopenedStore(tmp_path, {}, lambda: open_store(tmp_path))
+    assert unopened.observe(TOPIC).logs[0].log_end_offset == 2
 
 
 def test_a_file_that_the_current_table_names_and_that_is_gone_is_damage_at_once(tmp_path: Path) -> None:

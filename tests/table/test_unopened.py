@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
-from keptlog.errors import LogCorrupt, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.stored_files import live_paths
+from keptlog.passes.readers import Readers, reader_standings
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 
@@ -71,3 +73,35 @@ def test_a_partition_or_a_topic_that_does_not_exist_is_refused_alike(store: LogS
         with pytest.raises(type(opened.value)) as unopened:
             list(UnopenedStore(tmp_path, {}, lambda: store).read(topic, partition))
         assert str(unopened.value) == str(opened.value)
+
+
+def test_where_another_catalog_may_be_configured_all_is_asked_of_the_store(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__ELSEWHERE__URI", "http://127.0.0.1:1")
+    unopened = UnopenedStore(tmp_path, {}, lambda: store)
+    assert unopened.files == store.files
+    assert type(unopened.load_table("users")) is Table
+    assert unopened.readable_logs("users", 0) == store.reader("users", 0).logs
+    assert unopened.observe("users") == store.observe("users")
+
+
+def test_nothing_is_changed_through_the_files_of_a_home_that_is_not_opened(store: LogStore, tmp_path: Path) -> None:
+    unopened = UnopenedStore(tmp_path, {}, never)
+    location = unopened.load_table("users").location()
+    with pytest.raises(InvalidConfig, match="to look alone"):
+        unopened.files.write_bytes(f"{location}/metadata/new", b"")
+    assert store.load_table("users").location() == location
+
+
+def test_readers_of_a_topic_are_looked_at_each_time_though_no_commit_moves_them(
+    store: LogStore, tmp_path: Path
+) -> None:
+    readers = Readers(store, lambda: "search")
+    readers.add("users", "search", now_ms=NOW_MS)
+    store.observe("users")
+    for offset in (1, 2):
+        readers.commit("users", "search", {0: offset})
+        (first, _) = reader_standings(UnopenedStore(tmp_path, {}, never), ["users"], now_ms=NOW_MS)
+        assert (first.position, first.lag) == (offset, 2 - offset)
+        assert reader_standings(store, ["users"], now_ms=NOW_MS)[0] == first

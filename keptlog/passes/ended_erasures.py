@@ -1,0 +1,41 @@
+"""Erasures of a home to which nobody has opened the catalog: those that have ended are told as they are remembered.
+
+How far an open one is only a look at snapshots, logs and storage tells, which is also remembered (``erase``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from keptlog.errors import KeptlogError
+from keptlog.passes.erasure_request import ErasureList, ErasureRow
+from keptlog.passes.names import require_topics
+from keptlog.table.erasure_look import read_register
+from keptlog.table.state import ERASURES, read_open_erasures
+
+if TYPE_CHECKING:
+    from keptlog.table.unopened import UnopenedStore
+
+
+def only_ended(store: UnopenedStore, names: Iterable[str] = ()) -> ErasureList | None:
+    """All erasures of these topics, all topics if none is named; null if one is open, or a topic can't be read.
+
+    Raises:
+        UnknownTopic: a name is no topic's.
+    """
+    named, known = list(dict.fromkeys(names)), store.topics()
+    require_topics(named, known)
+    rows: list[ErasureRow] = []
+    try:
+        for topic in named or known:
+            properties = store.load_table(topic).properties
+            if read_open_erasures(topic, properties).count:
+                return None
+            if properties.get(ERASURES):
+                remembered = read_register(store.files, partial(store.load_table, topic))
+                rows += [ErasureRow(topic, each) for each in remembered]
+    except (KeptlogError, OSError):
+        return None
+    return None if any(row.erasure.is_open for row in rows) else ErasureList(tuple(rows), {})

@@ -1,0 +1,48 @@
+"""Registers readers of a topic, and removes them; what a topic stores of them stands in ``readers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+
+from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.commit import Committer, Land
+from keptlog.table.lineage import COMMIT_ID
+from keptlog.table.manifests import FileChange
+from keptlog.table.readers import Registration, registrations
+from keptlog.table.state import READER_PREFIX
+from keptlog.table.stored_json import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRegister:
+    """Registers readers, and removes them: each in one commit that makes a snapshot (ADR 10)."""
+
+    committer: Committer
+
+    def change(
+        self, topic: str, name: str, changed: Callable[[Registration | None], Registration | None], run_id: str
+    ) -> Registration | None:
+        """Replace a registration by what ``changed`` makes of it, null to remove it; gives what is registered then.
+
+        Raises:
+            StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
+        """
+        found: Registration | None = None
+
+        def prepare(table: Table) -> Land | None:
+            nonlocal found
+            before = registrations(topic, table.properties).get(name)
+            found = changed(before)
+            if found == before:
+                return None
+            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "register"}
+            key = READER_PREFIX + name
+            if found is None:
+                return FileChange(summary, {}, removed_properties=[key]).written(table)
+            return FileChange(summary, {key: to_json(found)}).written(table)
+
+        self.committer.commit(Change(topic, commit_id=run_id), prepare)
+        return found

@@ -1,0 +1,45 @@
+"""The chain of receipts of a home to which nobody has opened the catalog yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from keptlog.table.bare import as_table, bare_table
+from keptlog.table.embedded import RECEIPTS, embedded_locations
+from keptlog.table.files import TableFiles
+from keptlog.table.sealed_receipts import CHAIN, SealedReceipts
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+
+class UnopenedReceipts(SealedReceipts):
+    """Reads the chain by its table's own files; ``open_catalog`` is called when there is no other way."""
+
+    def __init__(self, home: Path, files: TableFiles, open_catalog: Callable[[], Catalog]) -> None:
+        self._home = home
+        self._files = files
+        self._open_catalog = open_catalog
+
+    @property
+    @override
+    def files(self) -> TableFiles:
+        return self._files
+
+    @override
+    def table(self) -> Table | None:
+        """The table of the chain as it is now; null if nothing was ever sealed."""
+        locations = embedded_locations(self._home, namespace=RECEIPTS)
+        if locations is not None and CHAIN not in locations:
+            return None
+        bare = bare_table((RECEIPTS, CHAIN), locations[CHAIN]) if locations else None
+        if bare:
+            return as_table(bare)
+        from keptlog.table.receipt_chain import chain_table  # noqa: PLC0415  # what is wrong, PyIceberg says
+
+        return chain_table(self._open_catalog())
