@@ -21,6 +21,8 @@ def run() -> None:
 
         code = hand_over(sys.argv)
         if code is None:
+            # NumPy's library for matrices starts a thread a core when it is imported: a tenth of a second for nothing.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
             from keptlog.cli import run as run_here
             from keptlog.ending import exit_code_of
 
