@@ -28,8 +28,8 @@ def resident() -> None:
     themselves. Where it is not there, or they would import something else, they do their work themselves, as without
     it. KEPTLOG_RESIDENT=off has them do so.
 
-    Commands that may start a Spark are not handed over: clean, expire, ingest, import, erase, erasure, restore. For
-    these there is keptlog spark-server --address-file FILE.
+    Commands that may start a Spark are not handed over: clean, expire, ingest, import, erase, erasure verify, restore.
+    For these there is keptlog spark-server --address-file FILE.
     """
     if is_off(os.environ):
         raise InvalidConfig(f"{RESIDENT}=off, so that no command would find it: unset that")

@@ -41,9 +41,9 @@ _LASTING = {"spark-server", "spark-archive", "metrics", "resident"}
 """Commands that may run for months, as services of their own, and one that starts a Spark of its own and ends it."""
 _WITHOUT_SPARK = {
     *("topic", "append", "read", "reader", "files", "plan", "explain", "history", "status", "verify", "retain"),
-    *("delete-records", "purge", "receipt", "repair", "notify", "doctor"),
+    *("delete-records", "truncate", "purge", "receipt", "repair", "notify", "doctor", "erasure list", "erasure show"),
 }
-"""Commands that start no Java. Another one would have a Spark of its own in a fork, where nobody has tried it."""
+"""Commands that start no Java, by their first words. Others would start one in a fork, which nobody has tried."""
 _STREAM = "/fd/"
 _ANSWER_SECONDS = 2.0
 """Who is not answered by then does its command itself, and the resident's fork ends without having begun."""
@@ -81,9 +81,13 @@ def _socket_for(argv: Sequence[str], environment: Mapping[str, str]) -> str | No
     if file and is_own_socket(socket_beside(file)):
         return socket_beside(file)
     folder = own_folder(environment)
-    if folder is None or argv[1:2] == [] or argv[1] not in _WITHOUT_SPARK or not is_own_folder(folder):
+    if folder is None or not _needs_no_spark(argv[1:]) or not is_own_folder(folder):
         return None
     return socket_in(folder) if is_own_socket(socket_in(folder)) else None
+
+
+def _needs_no_spark(words: Sequence[str]) -> bool:
+    return not _WITHOUT_SPARK.isdisjoint((" ".join(words[:1]), " ".join(words[:2])))
 
 
 def is_of_this_user(other: socket.socket) -> bool:

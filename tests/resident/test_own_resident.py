@@ -61,7 +61,8 @@ def test_commands_find_it_and_answer_as_they_would_without_it(own: Own, tmp_path
     file.write_text('{"key": "ada", "value": "1", "timestamp": 1767225600000}\n')
     assert own.code_of("topic", "create", "users", "--config", "cleanup.policy=compact") == 0
     assert own.code_of("append", "users", "--file", str(file)) == 0
-    for words in (["read", "users"], ["history", "users"], ["status"], ["explain", "users-0"], ["verify", "users"]):
+    for told in ("read users", "history users", "status", "explain users-0", "verify users", "erasure list"):
+        words = told.split()
         assert own.code_of(*words) == 0
         command = [sys.executable, "-m", "keptlog", *words]
         answers = [
@@ -73,7 +74,8 @@ def test_commands_find_it_and_answer_as_they_would_without_it(own: Own, tmp_path
 
 
 @pytest.mark.parametrize(
-    "words", ["clean users", "expire", "erase users --key a", "ingest kafka", "resident", "--help"]
+    "words",
+    ["clean users", "expire", "erase users --key a", "erasure verify", "ingest kafka", "resident", "--help"],
 )
 def test_what_may_need_a_spark_or_lasts_is_not_handed_over(own: Own, words: str) -> None:
     assert own.code_of(*words.split()) == REFUSED
