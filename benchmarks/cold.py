@@ -125,18 +125,23 @@ def run(
 def _timed(
     command: Sequence[str], checkout: Checkout, home: Path, more: Mapping[str, str] | None = None
 ) -> tuple[float, float, str]:
-    # An installed keptlog is compiled, whatever this environment says of compiling.
-    left_out = ("KEPTLOG_", "PYTHONDONTWRITEBYTECODE")
-    own = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    # An archive of the one who measures would be taken, too.
-    where = {"PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home), "XDG_CACHE_HOME": str(home.parent / "none")}
-    environment = {**own, **where, **(more or {})}
+    environment = {**_environment(checkout, home), **(more or {})}
     cpu, begin = _ended_cpu_seconds() + _handed_cpu_seconds(), time.perf_counter()
     done = subprocess.run(command, env=environment, cwd=home.parent, check=False, capture_output=True, text=True)
     wall = time.perf_counter() - begin
     if done.returncode:
         raise SystemExit(f"{' '.join(command[:4])} … failed in {checkout.folder}: {done.stderr}")
     return wall, _ended_cpu_seconds() + _handed_cpu_seconds() - cpu, done.stdout
+
+
+def _environment(checkout: Checkout, home: Path) -> dict[str, str]:
+    """Of a command, and of the server that it is handed over to: a resident does only what comes from one alike."""
+    # An installed keptlog is compiled, whatever this environment says of compiling.
+    left_out = ("KEPTLOG_", "PYTHONDONTWRITEBYTECODE")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    # An archive of the one who measures would be taken, too.
+    where = {"PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home), "XDG_CACHE_HOME": str(home.parent / "none")}
+    return {**own, **where}
 
 
 def _ended_cpu_seconds() -> float:
@@ -183,7 +188,7 @@ def server(checkout: Checkout, home: Path) -> Iterator[dict[str, str]]:
     """A warm Spark of a checkout; gives the variable that leads to it."""
     (port,) = free_ports(1)
     address = home.parent / "address"
-    environment = {**os.environ, "PYTHONPATH": str(checkout.folder), "KEPTLOG_HOME": str(home)}
+    environment = _environment(checkout, home)
     command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(address)]
     # Not from a checkout's folder, which Python would look into first.
     with subprocess.Popen(command, env=environment, cwd=home.parent, stdout=subprocess.DEVNULL) as process:
