@@ -167,9 +167,8 @@ def show(folder: Path = _FOLDER) -> None:
     results = [json.loads(path.read_text(encoding="utf-8")) for path in found]
     sections = [as_text(each) for each in results]
     for name, section_of in _APART.items():
-        sections += [
-            section_of(json.loads(path.read_text(encoding="utf-8"))) for path in results_folder.glob(f"{name}.json")
-        ]
+        if apart := kept(name, folder):
+            sections.append(section_of(apart))
     (folder / "RESULTS.md").write_text("\n".join([_HEAD, *sections]), encoding="utf-8")
 
 

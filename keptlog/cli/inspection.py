@@ -101,12 +101,10 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
         logs = counted(len(seen.assessments), "log")
         raise InvalidConfig(f"{topic} has {logs}: name one of {topic}-0 to {last}")
     (assessment,) = seen.assessments
-    store.load_table(assessment.log.topic_partition.topic)  # memory does not know that the home was moved
+    log = assessment.log.topic_partition
+    store.load_table(log.topic)  # memory does not know that the home was moved
     obstacles, unlisted = obstacles_of(store, assessment)
-    explanation, log = (
-        explain_assessment(assessment, BrokerConfig.of(store.broker_settings), obstacles),
-        assessment.log.topic_partition,
-    )
+    explanation = explain_assessment(assessment, BrokerConfig.of(store.broker_settings), obstacles)
     holders, unseen = _holders(store, log.topic, log.partition, now_ms)
     if as_json:
         answer = asdict(explanation) | {"trigger": assessment.trigger, "due_ms": assessment.due_ms}
