@@ -3,15 +3,18 @@
 Each tick looks as the other sensors do, and compares with what this process was loaded with (``Loaded``). Where nothing
 has changed it only says that the state file still holds. Else it writes the file, and asks for a reload: the process
 that loads next has this file to load from, and finds nothing changed. Where a reload was asked for and did not come, it
-is asked for again after a minute, then two, up to an hour.
+is asked for again after a minute, then two, up to an hour. One that came, and was overtaken by a newer change, is no
+reason to wait.
 
 Logs of new topics are cleaned before that, because the other sensors and all jobs work on the store.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import dagster as dg
 
@@ -36,13 +39,19 @@ class Loaded:
     seen: Seen
     state: StateFile | None
 
+    @cached_property
+    def digest(self) -> str:
+        """Tells one loading from another that shows something else."""
+        return hashlib.sha256(self.seen.as_json().encode()).hexdigest()[:16]
+
 
 @dataclass(frozen=True)
 class _Asked:
-    """How often in a row, and when last, a reload was asked for; what the sensor's cursor says."""
+    """How often in a row a reload was asked for, when last, and by what was loaded then; what the cursor says."""
 
     times: int = 0
     at_ms: int = 0
+    loaded: str = ""
 
     @classmethod
     def of_cursor(cls, cursor: str | None) -> _Asked:
@@ -50,7 +59,11 @@ class _Asked:
 
     @property
     def cursor(self) -> str:
-        return json.dumps({"times": self.times, "at_ms": self.at_ms})
+        return json.dumps(asdict(self))
+
+    def unanswered(self, loaded: Loaded) -> _Asked:
+        """What still waits for its reload: nothing if what is loaded now is not what asked."""
+        return self if self.loaded == loaded.digest else _Asked()
 
     @property
     def again_at_ms(self) -> int:
@@ -93,6 +106,7 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
         tick.context.log.warning("each loading asks the catalog, because %s", unwritten)
     if not changes:
         return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}", _Asked()
+    asked = asked.unanswered(loaded)
     if now_ms < asked.again_at_ms:
         told = f"a reload was asked for at {iso_time(asked.at_ms)}; if it does not come, the code server was not "
         told += (
@@ -100,4 +114,4 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
         )
         return f"{changes}; {told}", asked
     refused = ask_for_reload(tick.context.code_location_origin)
-    return f"{changes}; {refused or 'a reload is asked for'}", _Asked(asked.times + 1, now_ms)
+    return f"{changes}; {refused or 'a reload is asked for'}", _Asked(asked.times + 1, now_ms, loaded.digest)

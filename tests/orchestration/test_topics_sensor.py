@@ -67,6 +67,18 @@ def test_a_reload_that_does_not_come_is_asked_for_again_but_not_at_each_tick(wor
     assert "restart it" in world.skips(sensor)
 
 
+def test_a_change_after_a_reload_that_came_does_not_wait(world: World, asked: list[object]) -> None:
+    sensor = sensor_of(world)
+    world.topic("later")
+    assert "new: later; a reload is asked for" in world.skips(sensor)
+    reloaded = sensor_of(world)
+    world.topic("users")
+    world.now_ms += MINUTE_MS // 2
+
+    assert world.skips(reloaded) == "new: users; a reload is asked for"
+    assert len(asked) == 2
+
+
 def test_a_topic_that_an_outage_hides_is_shown_as_it_was(
     world: World, asked: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
