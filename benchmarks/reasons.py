@@ -42,6 +42,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("W1", "time / polars"): _REWRITE,
     ("W1", "time / duckdb"): _REWRITE,
     ("W1", "GB of memory of all processes"): _MEMORY,
+    ("W2", "time / floor"): _REWRITE,
     ("W2", "time / polars"): _REWRITE,
     ("W2", "time / duckdb"): _REWRITE,
     ("W3", "time / floor"): _SHARE,

@@ -22,6 +22,7 @@ from benchmarks.figures import KEPTLOG, Figures
 from benchmarks.growth_text import growth_as_text
 from benchmarks.machine import as_facts
 from benchmarks.markdown import met_or_not, table_row
+from benchmarks.observation_text import status_as_text, ticks_as_text
 from benchmarks.reasons import reasons
 
 FULL_ROUNDS = 5
@@ -32,14 +33,16 @@ _APART: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "growth": growth_as_text,
     "around": around_as_text,
     "cold": cold_as_text,
+    "ticks": ticks_as_text,
+    "status": status_as_text,
 }
 """What is measured apart from the cases."""
 _HEAD = """\
 # Results
 
-The latest full run of each case, written by `make bench CASE=…`, `make growth`, `python -m benchmarks.around` and
-`python -m benchmarks.cold`; [README.md](README.md) says how it is measured. Wall and CPU seconds are medians of the
-rounds, memory is the largest sum over all processes of a contender. "first" is its first run, "start" what its
+The latest full run of each case, written by `make bench CASE=…`, `make growth`, and `around`, `cold`, `ticks` and
+`status` of `python -m benchmarks.…`; [README.md](README.md) says how it is measured. Wall and CPU seconds are medians
+of the rounds, memory is the largest sum over all processes of a contender. "first" is its first run, "start" what its
 process and session needed before; contenders of one peer share a process.
 """
 

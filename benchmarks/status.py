@@ -4,7 +4,7 @@
     python -m benchmarks.status --topics 200 --beside /path/to/another
 
 The files of all segments are there, of holes alone, so that the disk is asked as in a home of records. Each number is
-of one process; those of ``known`` are medians. The last line is one JSON object.
+of one process; those of ``known`` are medians. The last line is one JSON object. A full run is kept.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.copied_topics import make_copies, register, with_files
+from benchmarks.machine import described
 from benchmarks.many_topics import Shape, topic_name
+from benchmarks.report import keep
 from keptlog.table.cache import FOLDER
 from keptlog.table.catalog import open_catalog
 from tests.logs import open_store
 
 SHAPE = Shape(partitions=50, segments=5)
+TOPICS = 2_000
 ROUNDS = 5
 Times = dict[str, tuple[float, float]]
 """Wall and CPU seconds, by what was known."""
@@ -66,11 +69,12 @@ def _status(home: Path, checkout: Path) -> tuple[float, float]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.status", description="Measure keptlog status.")
-    parser.add_argument("--topics", type=int, default=2_000)
+    parser.add_argument("--topics", type=int, default=TOPICS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--beside", type=Path, help="another checkout, measured after this one")
     wanted = parser.parse_args(arguments)
     checkouts = [Path(__file__).parents[1], *([wanted.beside.absolute()] if wanted.beside else [])]
+    on = described()
     with tempfile.TemporaryDirectory(prefix="keptlog-status-") as folder:
         home = Path(folder) / "home"
         make_home(home, wanted.topics, SHAPE, time.time_ns() // 1_000_000)
@@ -79,7 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, row in zip(("here", "beside"), rows, strict=False):
         for known, (wall, cpu) in row.items():
             print(f"| {name} | {known} | {wall:.2f} | {cpu:.2f} |")
-    print(json.dumps({"case": "status", "topics": wanted.topics, "times": rows}))
+    logs = wanted.topics * SHAPE.partitions
+    result = {"case": "status", "topics": wanted.topics, "logs": logs, "times": rows, "on": on}
+    if wanted.topics == TOPICS and wanted.rounds >= ROUNDS:
+        keep(result)
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 Each row is a process of its own, as a code server's is. It looks once at all logs, none of which it knows, and then at
 nothing new; of those ticks the table has the median. Every catalog is told of the same files (``copied_topics``), on
 the disk. Requests are those to the catalog: statements of SQL, or requests of HTTP. CPU is of the process that looks,
-and not of the catalog; PSS is what the system holds for it. The last line on standard output is one JSON object.
+and not of the catalog; PSS is what the system holds for it. The last line on standard output is one JSON object. A run
+of all catalogs and sizes is kept.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ from sqlalchemy.engine import Engine
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool
 
 from benchmarks.copied_topics import make_copies, register
+from benchmarks.machine import described
 from benchmarks.many_topics import Shape
+from benchmarks.observation_text import TICKS_HEAD, TICKS_RULE, tick_row
+from benchmarks.report import keep
 from examples.lake.postgres import postgres
 from examples.lake.rest_catalog import rest_catalog
 from examples.lake.whole_lake import catalog_environment
@@ -46,7 +50,7 @@ CATALOGS = ("sqlite", "postgres", "rest")
 SHAPE = Shape(partitions=50, segments=5)
 TICKS = 3
 _SPAWN = multiprocessing.get_context("spawn")
-_HEAD = "| catalog | topics | logs | first look | a quiet tick | its CPU | its requests | memory (PSS) |"
+DEFAULT_TOPICS = (200, 1_000, 2_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +66,6 @@ class Row:
     tick_requests: int
     pss_bytes: int
     is_whole: bool
-
-    def __str__(self) -> str:
-        late = "" if self.is_whole else ", not of all"
-        return (
-            f"| {self.catalog} | {self.topics:,} | {self.logs:,} | {self.first_cpu_s:.1f} CPU s "
-            f"| {self.tick_wall_s:.2f} s{late} | {self.tick_cpu_s:.2f} CPU s | {self.tick_requests:,} "
-            f"| {self.pss_bytes / 2**20:,.0f} MiB |"
-        )
 
 
 def looked(catalog: str, home: Path, topics: int) -> Row:
@@ -143,20 +139,24 @@ def _pss_bytes() -> int:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ticks", description="Measure quiet ticks.")
-    parser.add_argument("--topics", type=int, nargs="+", default=[200, 1_000, 2_000])
+    parser.add_argument("--topics", type=int, nargs="+", default=DEFAULT_TOPICS)
     parser.add_argument("--catalogs", nargs="+", choices=CATALOGS, default=CATALOGS)
     wanted = parser.parse_args()
-    rows = []
-    print(_HEAD, "|---|---:|---:|---:|---:|---:|---:|---:|", sep="\n", flush=True)
+    rows: list[dict[str, Any]] = []
+    on = described()
+    print(TICKS_HEAD, TICKS_RULE, sep="\n", flush=True)
     for topics in wanted.topics:
         folder = Path(tempfile.mkdtemp(prefix="keptlog-ticks-"))
         try:
             for row in measured(folder, topics, wanted.catalogs):
-                rows.append(row)
-                print(row, flush=True)
+                rows.append(asdict(row))
+                print(tick_row(rows[-1]), flush=True)
         finally:
             shutil.rmtree(folder)
-    sys.stdout.write(json.dumps([asdict(row) for row in rows]) + "\n")
+    result = {"case": "ticks", "on": on, "rows": rows}
+    if tuple(wanted.topics) == DEFAULT_TOPICS and tuple(wanted.catalogs) == CATALOGS:
+        keep(result)
+    sys.stdout.write(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":
