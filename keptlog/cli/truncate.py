@@ -39,12 +39,14 @@ def truncate(  # noqa: PLR0913
     keptlog truncate users-0 120
 
     A log that is cleaned beyond OFFSET can't be truncated, nor one of a topic in which keys were erased.
+
+    With --run-id it can be repeated: what was read again meanwhile does not go a second time.
     """
     from keptlog.table.truncate import Truncation  # noqa: PLC0415  # the help of all commands opens no catalog
 
     name, store = log_named(place), open_home().store
     store.require_writable()
-    truncation = Truncation(name, offset, run_id or new_id(), new_id)
+    truncation = Truncation(name, offset, run_id or new_id(), new_id, is_new_run=run_id is None)
     if dry_run or is_asked(yes=yes):
         preview = truncation.preview(store.committer, store.files)
         if dry_run:
@@ -57,10 +59,12 @@ def truncate(  # noqa: PLR0913
 
 def _tell(result: TruncationResult, run_id: str | None, *, as_json: bool) -> None:
     if not as_json:
-        click.echo(_told(result, "ends" if run_id else "would end"))
+        before = f"run {run_id} has truncated it before: " if result.is_repeated else ""
+        click.echo(before + _told(result, "ends" if run_id else "would end"))
         return
     row = asdict(result) | {"topic_partition": str(result.topic_partition)}
-    print_json(row | ({"run_id": run_id} if run_id else {"is_dry_run": True}))
+    is_repeated = row.pop("is_repeated")
+    print_json(row | ({"run_id": run_id, "is_repeated": is_repeated} if run_id else {"is_dry_run": True}))
 
 
 def _told(result: TruncationResult, verb: str) -> str:

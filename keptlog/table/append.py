@@ -36,6 +36,7 @@ from keptlog.table.stored_json import from_json
 from keptlog.table.topics import Topic
 
 _logger = logging.getLogger(__name__)
+_APPEND = "append"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class Append:
 
     @property
     def _commit_id(self) -> str:
+        # Others have an operation in theirs (``commit_id_for``); the first format gave an append the bare run id.
         return f"{self.paths.run_id}/{self.purpose}" if self.purpose else self.paths.run_id
 
     def _commit(self, change: Change, staged: list[StagedPartition]) -> AppendResult:
@@ -166,7 +168,7 @@ class Append:
         summary = {
             RUN_ID: self.paths.run_id,
             COMMIT_ID: self._commit_id,
-            OPERATION: "append",
+            OPERATION: _APPEND,
             APPENDED: json.dumps([asdict(each) for each in appended]),
         }
         added = [data_file_of(each.partition, segment) for each in staged for segment in each.segments]
@@ -175,12 +177,22 @@ class Append:
         return FileChange(summary, ends | dict(others), added).written(table)
 
     def _repeated(self, landed: LandedChange) -> AppendResult:
-        """What an earlier commit of the same run has appended."""
+        """What an earlier commit of the same run has appended.
+
+        Raises:
+            InvalidConfig: it was no append; a keptlog from before gave other changes an append's commit id.
+        """
+        # What is remembered by one from before has no operation; then a result that is a list is an append's.
+        if landed.operation not in {None, _APPEND} or not (landed.result or "").startswith("["):
+            what = f" ({landed.operation})" if landed.operation else ""
+            raise InvalidConfig(
+                f"run id {self.paths.run_id} was used for another change of topic {self.topic.name}{what}: nothing was "
+                "appended, use another run id"
+            )
         where = f"topic {self.topic.name}: run {self.paths.run_id}: {APPENDED}"
         remedy = "the batch has landed all the same, don't append it again"
-        partitions = from_json(
-            tuple[AppendedPartition, ...], landed.result or "[]", where, "result of an append", remedy
-        )
+        stored = landed.result or ""
+        partitions = from_json(tuple[AppendedPartition, ...], stored, where, "result of an append", remedy)
         return AppendResult(self.topic.name, partitions, self.paths.run_id, is_repeated=True)
 
 

@@ -52,6 +52,15 @@ class Change:
         return (self.commit_id or "").partition("/")[0]
 
 
+def commit_id_for(run_id: str, operation: str, partition: int) -> str:
+    """Of the run, of what it does and to which log: one run may delete records of several, and append to them.
+
+    Raises:
+        InvalidConfig: the run id is not possible.
+    """
+    return f"{valid_run_id(run_id)}/{operation}/{partition}"
+
+
 def commit_id_of(run_id: str, paths: Iterable[str]) -> str:
     """Of the run and of the files that it moves: a run may commit twice, first to clean and then to expire.
 

@@ -20,21 +20,23 @@ from pyiceberg.table import Table
 from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.retention import log_start_after_deletion
-from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_of
+from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_for, commit_id_of
 from keptlog.table.commit import Committer, Land
 from keptlog.table.freshness import require_old
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
+from keptlog.table.reaching import reaching
 from keptlog.table.runs import DELETED, LandedChange
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
 from keptlog.table.stored_json import from_json, to_json
 from keptlog.table.topics import load_topic_table, require_partition, topic_of
+
+_DELETION = "delete-records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ class DeleteRecords:
             InvalidConfig: the offset lies outside of the log.
         """
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
+        commit_id = self._commit_id
         done: _StoredDeletion | None = None
 
         def prepare(table: Table) -> Land | None:
@@ -152,18 +155,32 @@ class DeleteRecords:
             if start == log.log_start_offset:
                 return None
             removed = live_at(live, {segment.path for segment in gone})
-            summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "delete-records", DELETED: to_json(done)}
+            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: _DELETION, DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
-        landed = committer.commit(
-            Change(topic, None, valid_run_id(self.run_id), None if self.is_new_run else 0), prepare
-        )
+        landed = committer.commit(self._change, prepare)
         is_repeated = done is None
         if done is None:
             done = self._earlier(landed, load_topic_table(committer.catalog, topic))
         return DeletionResult(
             self.topic_partition, done.log_start_offset, done.segments, done.bytes, self.run_id, is_repeated
         )
+
+    def has_landed(self, committer: Committer) -> bool:
+        """Whether its run id has deleted before, so that nothing more would go."""
+        if self.is_new_run:
+            return False
+        with reaching(f"topic {self.topic_partition.topic} can't be read"):
+            table = load_topic_table(committer.catalog, self.topic_partition.topic)
+            return committer.find(self._change, table) is not None
+
+    @property
+    def _change(self) -> Change:
+        return Change(self.topic_partition.topic, None, self._commit_id, None if self.is_new_run else 0)
+
+    @property
+    def _commit_id(self) -> str:
+        return commit_id_for(self.run_id, _DELETION, self.topic_partition.partition)
 
     def _earlier(self, landed: LandedChange | None, table: Table) -> _StoredDeletion:
         """What an earlier call of the same run has done; before format 1.1 nobody wrote that down."""

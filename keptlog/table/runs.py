@@ -25,13 +25,15 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from keptlog.table.change import OPERATION
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, summary_of
 from keptlog.table.stored_json import from_json, is_json, to_json
 
 APPENDED = "keptlog.appended"
 DELETED = "keptlog.deleted"
-"""Snapshot summary properties: what an append or a deletion has done."""
+TRUNCATED = "keptlog.truncated"
+"""Snapshot summary properties: what an append, a deletion or a truncation has done."""
 
 _NAME = re.compile(r"(\d+)-[^/]+\.json")
 
@@ -43,6 +45,8 @@ class LandedChange:
     sequence_number: int
     commit_id: str | None = None
     result: str | None = None
+    operation: str | None = None
+    """What kind of change it was; null too if it was remembered by a keptlog that did not write that down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,8 @@ def remembered_ms(path: str, location: str) -> int | None:
 def landed_change(snapshot: Snapshot) -> LandedChange:
     """What a snapshot tells of the change that made it."""
     properties = summary_of(snapshot)
-    result = properties.get(APPENDED) or properties.get(DELETED)
-    return LandedChange(snapshot.sequence_number or 0, properties.get(COMMIT_ID), result)
+    result = next((properties[name] for name in (APPENDED, DELETED, TRUNCATED) if name in properties), None)
+    return LandedChange(snapshot.sequence_number or 0, properties.get(COMMIT_ID), result, properties.get(OPERATION))
 
 
 def landed_before(table: Table, commit_id: str) -> LandedChange | None:

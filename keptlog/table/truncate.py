@@ -18,7 +18,7 @@ offset is given once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +29,7 @@ from keptlog.log.counted import counted
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.segment_reader import read_row_groups
-from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_for
 from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
@@ -39,9 +39,13 @@ from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.reaching import reaching
 from keptlog.table.readers import PositionFiles, registrations
+from keptlog.table.runs import TRUNCATED, LandedChange
 from keptlog.table.staged import discarded_if_refused
 from keptlog.table.state import ERASURES, log_end_offset, read_source
+from keptlog.table.stored_json import from_json, to_json
 from keptlog.table.topics import load_topic_table, require_partition, topic_of
+
+_TRUNCATION = "truncate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,17 @@ class TruncationResult:
     log_end_offset: int
     records: int
     """That go, or went."""
+    is_repeated: bool = False
+    """Whether this run id has truncated the log before: then this is what it did at that time, and no more went."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredTruncation:
+    """What a truncation did, as its snapshot tells it."""
+
+    log_end_offset_before: int
+    log_end_offset: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +89,18 @@ class _Cut:
 
 @dataclass
 class Truncation:
-    """The removal of a log's records from an offset on. ``new_id`` never returns the same text twice."""
+    """The removal of a log's records from an offset on. ``new_id`` never returns the same text twice.
+
+    What goes is read again, and would go again. So a run id that was given may have truncated before, and then
+    truncates no more.
+    """
 
     topic_partition: TopicPartition
     offset: int
     run_id: str
     new_id: Callable[[], str]
+    is_new_run: bool = True
+    """Whether its run id was made for it, so that it can't have truncated before."""
     _staged: list[str] = field(default_factory=list)
 
     def preview(self, committer: Committer, files: TableFiles) -> TruncationResult:
@@ -98,6 +119,8 @@ class Truncation:
             LogCorrupt: a segment is damaged.
         """
         cuts: list[_Cut] = []
+        topic, number = self.topic_partition.topic, self.topic_partition.partition
+        commit_id = commit_id_for(self.run_id, _TRUNCATION, number)
 
         def prepare(table: Table) -> Land | None:
             cut = self._cut(files, table)
@@ -105,16 +128,22 @@ class Truncation:
             if cut.end_offset == cut.log.log_end_offset:
                 return None
             removed = live_at(cut.live, {segment.path for segment in cut.gone})
-            number = self.topic_partition.partition
             added = [data_file_of(number, segment) for segment in self._kept(files, table, cut)]
-            summary = {RUN_ID: self.run_id, COMMIT_ID: self.run_id, OPERATION: "truncate"}
-            return FileChange(summary, {log_end_offset(number): str(cut.end_offset)}, added, removed, cut.live).written(
-                table
-            )
+            done = to_json(_StoredTruncation(cut.log.log_end_offset, cut.end_offset, cut.records))
+            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: _TRUNCATION, TRUNCATED: done}
+            ends = {log_end_offset(number): str(cut.end_offset)}
+            return FileChange(summary, ends, added, removed, cut.live).written(table)
 
         with discarded_if_refused(files, lambda: self._staged):
-            committer.commit(Change(self.topic_partition.topic, None, self.run_id), prepare)
-        return cuts[-1].result
+            landed = committer.commit(Change(topic, None, commit_id, None if self.is_new_run else 0), prepare)
+        return cuts[-1].result if cuts else self._earlier(landed)
+
+    def _earlier(self, landed: LandedChange | None) -> TruncationResult:
+        """What an earlier call of the same run has done."""
+        where, remedy = f"topic {self.topic_partition.topic}: run {self.run_id}: {TRUNCATED}", "use another run id"
+        stored = (landed.result if landed else None) or ""
+        done = from_json(_StoredTruncation, stored, where, "result of a truncation", remedy)
+        return TruncationResult(self.topic_partition, **asdict(done), is_repeated=True)
 
     def _cut(self, files: TableFiles, table: Table) -> _Cut:
         topic = topic_of(table, {})

@@ -59,6 +59,46 @@ def test_a_deletion_is_repeated_under_its_run_id_and_deletes_no_more(
     assert len(keptlog("read", users).json_lines) == 1
 
 
+def test_one_run_deletes_records_of_several_logs(keptlog: Run, lines: Lines) -> None:
+    keptlog("topic", "create", "users", "--partitions", "2")
+    batch = lines({"key": "a", "value": "1", "partition": 0}, {"key": "b", "value": "1", "partition": 1})
+    keptlog("append", "users", "--file", batch)
+
+    for partition in ("0", "1"):
+        told = keptlog("delete-records", "users", partition, "--run-id", "night", "--json", "--", "-1").json
+        assert (told["is_repeated"], told["log_start_offset"]) == (False, 1)
+
+    assert keptlog("read", "users").out == ""
+
+
+def test_one_run_deletes_records_and_appends(keptlog: Run, users: str, lines: Lines) -> None:
+    keptlog("append", users, "--file", lines({"key": "a", "value": "1"}))
+
+    assert keptlog("delete-records", users, "0", "--run-id", "reload", "--", "-1").code == 0
+    again = keptlog("append", users, "--file", lines({"key": "a", "value": "2"}), "--run-id", "reload", "--json").json
+
+    assert again["is_repeated"] is False
+    assert [each["value"] for each in keptlog("read", users).json_lines] == ["2"]
+
+
+def test_a_run_id_that_stands_for_another_change_since_before_takes_no_append(
+    keptlog: Run, users: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A keptlog from before gave a deletion the bare run id, which is an append's commit id."""
+    keptlog("append", users, "--file", lines({"key": "a", "value": "1"}))
+    with monkeypatch.context() as before:
+        before.setattr("keptlog.table.retain.commit_id_for", lambda run_id, _operation, _partition: run_id)
+        keptlog("delete-records", users, "0", "--run-id", "reload", "--", "-1")
+    batch = lines({"key": "a", "value": "2"})
+
+    refused = keptlog("append", users, "--file", batch, "--run-id", "reload")
+    assert refused.code == 2
+    assert "run id reload was used for another change of topic users (delete-records): nothing was" in refused.err
+    purge(keptlog, lines, monkeypatch)
+    refused = keptlog("append", users, "--file", batch, "--run-id", "reload")
+    assert (refused.code, "was used for another change of topic users" in refused.err) == (2, True)
+
+
 def test_an_append_without_an_answer_names_its_run_id_and_the_option_that_takes_it(
     keptlog: Run, users: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +135,7 @@ def test_an_append_without_an_answer_names_its_run_id_and_the_option_that_takes_
         ("expire",),
         ("retain",),
         ("delete-records", "users", "0", "1"),
+        ("truncate", "users", "0", "1"),
         ("ingest", "kafka"),
         ("import", "kafka-logs", "there"),
     ],

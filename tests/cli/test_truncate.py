@@ -36,6 +36,23 @@ def test_it_says_what_goes_and_then_reads_on(keptlog: Run, users: str) -> None:
     assert keptlog("verify", users).code == 0
 
 
+def test_a_run_that_has_truncated_truncates_no_more_whatever_was_read_again(
+    keptlog: Run, users: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = keptlog("truncate", "users-0", "7", "--run-id", "cut-7", "--json").json
+    assert (first["is_repeated"], first["records"]) == (False, 3)
+    keptlog("append", users, "--file", "users.parquet", "--column", "offset=offset", "--skip-existing")
+
+    assert keptlog("truncate", "users-0", "7", "--run-id", "cut-7", "--json").json == first | {"is_repeated": True}
+    with monkeypatch.context() as later:
+        later.setenv("KEPTLOG_NOW_MS", str(2**45))
+        assert keptlog("purge", "--orphan-grace-ms", str(2**50), "--json").json["topics"]["users"]["expired_snapshots"]
+    said = keptlog("truncate", "users-0", "7", "--run-id", "cut-7").out
+
+    assert said == "run cut-7 has truncated it before: users-0 ends at offset 7 instead of 10; 3 records went\n"
+    assert len(keptlog("read", users).json_lines) == 10
+
+
 def test_what_was_appended_is_not_truncated(keptlog: Run, tmp_path: Path) -> None:
     keptlog("topic", "create", "own")
     (tmp_path / "own.jsonl").write_text('{"key": "a", "value": "1"}\n')

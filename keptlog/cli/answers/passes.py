@@ -228,6 +228,8 @@ class TruncatedForm(TypedDict):
     records: int
     """That went."""
     run_id: str
+    is_repeated: bool
+    """Whether this run id has truncated the log before: then this is what it did at that time."""
 
 
 class TruncationPreviewForm(TypedDict):
@@ -279,6 +281,9 @@ class TopicPreviewForm(TypedDict):
 
     snapshots: int
     files: int
+    """Replaced files: segments, manifests, manifest lists."""
+    segments: int
+    """Of these files."""
     orphans: int
     bytes: int
 
