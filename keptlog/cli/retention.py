@@ -84,7 +84,7 @@ def delete_records(  # noqa: PLR0913
     """
     log, store = log_named(place), open_home().store
     if dry_run or is_asked(yes=yes):
-        preview = _preview(store, log, offset)
+        preview = _preview(store, log, offset, run_id)
         if dry_run:
             _tell_preview(preview, as_json=as_json)
             return
@@ -121,14 +121,17 @@ def log_named(place: Sequence[str]) -> TopicPartition:
     return TopicPartition.parse(place[0]) if len(place) == 1 else TopicPartition(place[0], int(place[1]))
 
 
-def _preview(store: LogStore, name: TopicPartition, offset: int) -> dict[str, object]:
-    from keptlog.table.retain import what_goes  # noqa: PLC0415  # only who asks for a preview needs them
+def _preview(store: LogStore, name: TopicPartition, offset: int, run_id: str | None) -> dict[str, object]:
+    """What would go; it is refused where the deletion would be."""
+    from keptlog.table.retain import DeleteRecords, what_goes  # noqa: PLC0415  # only who asks for a preview needs them
     from keptlog.table.topics import require_partition  # noqa: PLC0415
 
+    store.require_writable()
     topic = store.describe_topic(name.topic)
     require_partition(topic, name.partition)
     log = store.logs(name.topic)[name.partition]
-    start, gone = what_goes(log, offset)
+    is_done = run_id is not None and DeleteRecords(name, offset, run_id, is_new_run=False).has_landed(store.committer)
+    start, gone = (log.log_start_offset, ()) if is_done else what_goes(log, offset)
     return {
         "topic_partition": str(name),
         "log_start_offset": start,

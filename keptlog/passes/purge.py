@@ -132,8 +132,10 @@ class Purger:
 
         Raises:
             UnknownTopic: there is no such topic.
+            InvalidConfig: a purge would refuse, too: the home is a copy, or was moved.
             StorageUnavailable: the catalog can't be reached.
         """
+        self.store.require_writable()
         from keptlog.table import purge_preview  # noqa: PLC0415  # it imports PyIceberg, and no purge needs it
 
         named = list(dict.fromkeys(topics))

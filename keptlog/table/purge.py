@@ -64,6 +64,7 @@ from keptlog.table.journal import (
     unreadable_folder,
     write_journal,
 )
+from keptlog.table.live_there import require_live_files
 from keptlog.table.manifests import commit_without_snapshot
 from keptlog.table.named_files import NamedFiles
 from keptlog.table.own_folder import require_own_folder
@@ -73,7 +74,6 @@ from keptlog.table.references import (
     Manifests,
     References,
     all_references,
-    below,
     comparable,
     comparable_forms,
     live_references,
@@ -134,8 +134,7 @@ class Purge:
         listed = list(self.files.list(self.topic.location))
         paths = [file.path for file in listed]
         require_own_folder(self.committer.catalog, self.topic.name, self.first_look, paths)
-        forms = comparable_forms(paths)
-        self._stored = {forms[file.path]: file for file in listed}
+        self._stored = dict(Storage.of(self.topic.location, listed, self._hidden).files)
         self._hidden = hidden_below(self.files, self.topic.location)
         if self.times.has_nothing_to_do(self.first_look, self._storage, self._manifests):
             told = self._hidden.not_looked_at
@@ -143,7 +142,7 @@ class Purge:
             return PurgeReceipt(self.topic.name, (), (), (), (), not_looked_at=told, quiet=quiet)
         table = self._table()
         self._spared = spared_references(table, paths, self._manifests)
-        self._require_live_files(table)
+        require_live_files(table, self._storage, self._manifests, self.files, self._table)
         self._read_journals(table)
         left_behind = set(self._removal.journals)
         while self._expire_some():
@@ -180,26 +179,6 @@ class Purge:
     @property
     def _fence(self) -> Fence:
         return Fence(self.topic, self.committer, self.files, self.new_id)
-
-    def _require_live_files(self, table: Table) -> None:
-        """Whether all that the table needs, and that lies below its location, was listed, or came since.
-
-        Raises:
-            LogCorrupt: a file is not there.
-        """
-        is_below = below(self.topic.location)
-        live = live_references(table, self._manifests)
-        for path, form in comparable_forms([*live.data_bytes, *live.metadata_bytes]).items():
-            if form in self._stored or not is_below(form) or self.files.exists(path):
-                continue
-            # Another purge may have deleted it since the table was loaded: then the table has moved on.
-            live_now = live_references(self._table(), self._manifests).keys()
-            if form in live_now:
-                todo = "put it back from a copy of the storage"
-                if form in self._hidden_files():
-                    todo = "its bucket still has it, so take its delete marker away"
-                what = f"topic {self.topic.name}: live file {path} is not there, and nothing was deleted"
-                raise LogCorrupt(f"{what}: {todo}, and purge again")
 
     def _read_journals(self, table: Table) -> None:
         """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
@@ -254,9 +233,9 @@ class Purge:
 
     def _write_expiry(self, expiry: Expiry, written: tuple[str, Journal] | None) -> tuple[str, Journal]:
         files, named = expiry.files, self._named_files
-        journal = Journal(
-            expiry.snapshot_ids, named.of(files.data_bytes, files.ranges), named.of(files.metadata_bytes, files.ranges)
-        )
+        metadata_bytes = self._storage.with_listed_bytes(files.metadata_bytes)
+        segments, metadata = named.of(files.data_bytes, files.ranges), named.of(metadata_bytes, files.ranges)
+        journal = Journal(expiry.snapshot_ids, segments, metadata)
         if written:
             journal = written[1].and_of(journal)
             if journal == written[1]:

@@ -12,16 +12,24 @@ from pyiceberg.table import Table
 
 from keptlog.log.counted import counted
 from keptlog.log.units import size
-from keptlog.storage.files import StoredFile
 from keptlog.table.ahead import spared_references
 from keptlog.table.expiry import expiry_of, replaced_before
 from keptlog.table.files import TableFiles
-from keptlog.table.hidden import HiddenFiles, hidden_below
+from keptlog.table.hidden import hidden_below
 from keptlog.table.journal import read_journals
+from keptlog.table.live_there import require_live_files
 from keptlog.table.metadata_reading import looked_at
+from keptlog.table.own_folder import require_own_folder
 from keptlog.table.quiet import Storage
 from keptlog.table.reaching import reaching
-from keptlog.table.references import Manifests, comparable_forms, live_references, named_references, references_of
+from keptlog.table.references import (
+    Manifests,
+    References,
+    comparable_forms,
+    live_references,
+    named_references,
+    references_of,
+)
 from keptlog.table.store import LogStore
 
 
@@ -33,6 +41,8 @@ class PurgePreview:
     snapshots: int
     files: int
     """Of snapshots that would expire, and of journals that earlier purges have left."""
+    segments: int
+    """Of these: the others are manifests and manifest lists."""
     orphans: int
     bytes: int
 
@@ -43,7 +53,8 @@ class PurgePreview:
     def __str__(self) -> str:
         if not self.deletes_anything:
             return f"{self.topic}: nothing to purge"
-        files = f"{counted(self.files, 'replaced file')} and {counted(self.orphans, 'orphan')} ({size(self.bytes)})"
+        files = f"{counted(self.files, 'replaced file')}, {counted(self.segments, 'segment')} among them, "
+        files += f"and {counted(self.orphans, 'orphan')} ({size(self.bytes)})"
         return f"{self.topic}: {counted(self.snapshots, 'snapshot')} would expire, {files} would be deleted for good"
 
 
@@ -51,50 +62,62 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
     """What ``LogStore.purge`` would delete of a topic with the same arguments.
 
     Raises:
-        LogCorrupt: a purge would refuse, too: the storage knows more than the catalog, or a snapshot can't be read.
+        LogCorrupt, InvalidConfig: what a purge would refuse too: the storage knows more than the catalog, a snapshot
+            can't be read, a live file is not there, the folder is not the topic's own, the clock is not plausible.
         UnknownTopic, StorageUnavailable: as from a purge.
     """
     delay_ms = store.describe_topic(topic).config.file_delete_delay_ms
-    listed: list[StoredFile] = []
-    hidden = HiddenFiles()
+    store.clock_guard.require_plausible(topic, [now_ms], store.load_table(topic))
+    storage: Storage
 
     def load_listed() -> Table:
-        nonlocal listed, hidden
+        nonlocal storage
         location = store.load_table(topic).location()
         listed = list(store.files.list(location))
-        hidden = hidden_below(store.files, location)
+        storage = Storage.of(location, listed, hidden_below(store.files, location))
         return store.load_table(topic)
 
     def look(table: Table) -> PurgePreview:
-        return _preview(table, store.files, (listed, hidden), (now_ms - delay_ms, now_ms - orphan_grace_ms))
+        paths = [file.path for file in storage.files.values()]
+        require_own_folder(store.committer.catalog, topic, table, paths)
+        manifests = Manifests(topic, table.io)
+        require_live_files(table, storage, manifests, store.files, lambda: store.load_table(topic))
+        return _preview(table, store.files, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms))
 
     with reaching(f"topic {topic} can't be looked through"):
         return looked_at(load_listed, look)
 
 
 def _preview(
-    table: Table, files: TableFiles, found: tuple[list[StoredFile], HiddenFiles], moments_ms: tuple[int, int]
+    table: Table, files: TableFiles, storage: Storage, manifests: Manifests, moments_ms: tuple[int, int]
 ) -> PurgePreview:
     """``moments_ms``: what was replaced before the first goes, and orphans from before the second."""
-    topic, location = table.name()[-1], table.location()
-    (listed, hidden), (replaced_ms, orphan_ms) = found, moments_ms
-    forms = comparable_forms(file.path for file in [*listed, *hidden.files])
-    storage = Storage(location, {forms[file.path]: file for file in listed}, hidden)
-    manifests = Manifests(topic, table.io)
+    replaced_ms, orphan_ms = moments_ms
+    listed = [file.path for file in storage.files.values()]
     expired = replaced_before(table, replaced_ms)
     ids = {snapshot.snapshot_id for snapshot in expired}
     needed = references_of([each for each in table.metadata.snapshots if each.snapshot_id not in ids], manifests)
     needed.add(live_references(table, manifests))
     needed.add(named_references(table))
-    needed.add(spared_references(table, [file.path for file in listed], manifests))
-    goes = expiry_of(table, expired, manifests).files.keys() if expired else set()
+    needed.add(spared_references(table, listed, manifests))
+    of_expired = expiry_of(table, expired, manifests).files if expired else References()
     # The metadata file names the manifest lists of expired snapshots too.
-    kept = needed.keys() - goes
-    journals, _ = read_journals(files, location, [file.path for file in listed])
-    goes |= set(comparable_forms(path for journal in journals.values() for path in journal.paths).values())
-    there = {forms[file.path]: file for file in [*hidden.files, *listed]}
+    kept = needed.keys() - of_expired.keys()
+    journals, _ = read_journals(files, storage.location, listed)
+    left = [file.path for journal in journals.values() for file in journal.segments]
+    segments = set(comparable_forms([*of_expired.data_bytes, *left]).values())
+    of_journals = comparable_forms(path for journal in journals.values() for path in journal.paths)
+    goes = of_expired.keys() | set(of_journals.values())
+    hidden = comparable_forms(file.path for file in storage.hidden.files)
+    there = {hidden[file.path]: file for file in storage.hidden.files} | dict(storage.files)
     needless = {form: file for form, file in there.items() if form not in kept and not storage.is_own(file)}
-    of_snapshots = [file for form, file in needless.items() if form in goes]
+    of_snapshots = {form: file for form, file in needless.items() if form in goes}
     orphans = [file for form, file in needless.items() if form not in goes and file.modified_ms <= orphan_ms]
-    size_bytes = sum(file.size_bytes for file in [*of_snapshots, *orphans])
-    return PurgePreview(topic, len(expired), len(of_snapshots), len(orphans), size_bytes)
+    return PurgePreview(
+        topic=table.name()[-1],
+        snapshots=len(expired),
+        files=len(of_snapshots),
+        segments=len(of_snapshots.keys() & segments),
+        orphans=len(orphans),
+        bytes=sum(file.size_bytes for file in [*of_snapshots.values(), *orphans]),
+    )

@@ -16,7 +16,7 @@ takes the first of. But a writer that is killed leaves files, and commits nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.manifest import ManifestContent
@@ -54,10 +54,22 @@ class Storage:
     """What is listed, by comparable path."""
     hidden: HiddenFiles
 
+    @classmethod
+    def of(cls, location: str, listed: Sequence[StoredFile], hidden: HiddenFiles) -> Storage:
+        """From a listing of all files."""
+        forms = comparable_forms(file.path for file in listed)
+        return cls(location, {forms[file.path]: file for file in listed}, hidden)
+
     def is_own(self, file: StoredFile) -> bool:
         """Whether it is keptlog's own, and no orphan whatever its age."""
         places = (journal_folder(self.location), receipt_folder(self.location))
         return file.path.startswith(places) and not is_unfinished(file.path)
+
+    def with_listed_bytes(self, bytes_of: Mapping[str, int]) -> dict[str, int]:
+        """Path to size of the same files, with those of which the table does not say it as they are listed."""
+        forms = comparable_forms(path for path, size_bytes in bytes_of.items() if not size_bytes)
+        listed = {path: self.files[form].size_bytes for path, form in forms.items() if form in self.files}
+        return {**bytes_of, **listed}
 
     @property
     def waits(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,15 +70,48 @@ def test_a_purge_deletes_just_what_its_preview_has_told(
     assert stored(replaced) == before
     receipt = open_home().purger.purge(now_ms=int(os.environ["KEPTLOG_NOW_MS"])).receipts["users"]
     assert told["snapshots"] == len(receipt.expired_snapshots) == 3
+    assert told["segments"] == len(receipt.deleted_files) == 2
     assert told["files"] == len(receipt.deleted_files) + len(receipt.deleted_metadata) > 2
     assert told["orphans"] == len(receipt.deleted_orphans) == 1
     gone = before.keys() - stored(replaced).keys()
     assert len(gone) == told["files"] + told["orphans"]
-    assert told["bytes"] == sum(before[name] for name in gone)
+    assert told["bytes"] == receipt.deleted_bytes == sum(before[name] for name in gone)
     # The fence before the orphan was a snapshot more.
     assert keptlog("purge", "--dry-run", "--json").json["topics"]["users"]["snapshots"] == 1
     keptlog("purge", "--yes")
     assert keptlog("purge", "--dry-run").out == "users: nothing to purge\n"
+
+
+def test_a_preview_refuses_what_the_purge_refuses(
+    keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_two_days(monkeypatch)
+    next((replaced / "warehouse" / "keptlog" / "users" / "data").rglob("*append-2*")).unlink()
+
+    preview, really = keptlog("purge", "--dry-run"), keptlog("purge")
+
+    assert (preview.code, really.code) == (1, 1)
+    assert "is not there, and nothing was deleted" in preview.err
+    assert preview.err == really.err
+
+
+def test_in_a_copy_of_a_home_previews_refuse_what_is_refused(
+    keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(replaced, replaced.parent / "copy")
+    monkeypatch.setenv("KEPTLOG_HOME", str(copy))
+
+    for command in (("purge",), ("delete-records", "users", "0", "3")):
+        preview, really = keptlog(*command, "--dry-run"), keptlog(*command)
+        assert (preview.code, really.code) == (2, 2)
+        assert preview.err == really.err
+
+
+def test_a_preview_knows_that_its_run_has_deleted_before(keptlog: Run, replaced: Path) -> None:
+    assert replaced
+    told = keptlog("delete-records", "users", "0", "--run-id", "deletion", "--dry-run", "--json", "--", "-1").json
+
+    assert (told["log_start_offset_before"], told["log_start_offset"], told["segments"]) == (2, 2, 0)
 
 
 def test_a_preview_of_a_topic_that_can_not_be_purged_says_why(keptlog: Run, replaced: Path) -> None:
