@@ -8,7 +8,7 @@ somebody looks in between (``KnownCondition``):
     users-0       -     bad   bad   ok    ok
     message             it began          it is over
 
-Five things complicate this:
+Six things complicate this:
 
 1. **Not looked at.** A topic that can't be read is neither fine nor broken. What was known of its logs stays as it was.
    So a sighting says of each matter which topics it has judged, and only there may a condition clear.
@@ -19,6 +19,8 @@ Five things complicate this:
    when it gets worse, and not when it gets better.
 5. **Several ways to reach people**, of which one may be broken. Each has its own list of what it was told. It is told
    what it does not know yet; a condition that is over before a way works again is not told there at all.
+6. **A clock that was ahead.** What is remembered of a time that is still to come counts as of now. Else one look by
+   such a clock would hold back messages for as long as it was ahead.
 """
 
 from __future__ import annotations
@@ -201,10 +203,15 @@ class KnownCondition:
         level = 0 if self.ended_ms is not None else self.announced
         return replace(self, told={**self.told, way: level})
 
+    def as_of(self, now_ms: int) -> KnownCondition:
+        """The same, with no time in it that is still to come."""
+        calm_since_ms, ended_ms = (at_ms and min(at_ms, now_ms) for at_ms in (self.calm_since_ms, self.ended_ms))
+        return replace(self, since_ms=min(self.since_ms, now_ms), calm_since_ms=calm_since_ms, ended_ms=ended_ms)
+
 
 def after_look(known: Iterable[KnownCondition], seen: Sighting, settle_ms: int) -> list[KnownCondition]:
     """What is remembered after one more look."""
-    before, now = {each.id: each for each in known}, seen.levels
+    before, now = {each.id: each.as_of(seen.now_ms) for each in known}, seen.levels
     present = [_present(before.get(name), each, seen.now_ms, settle_ms) for name, each in now.items()]
     absent = [_absent(each, seen, settle_ms) for name, each in before.items() if name not in now]
     return sorted([*present, *(each for each in absent if each)], key=lambda each: (each.since_ms, each.id))

@@ -171,6 +171,35 @@ def test_a_new_way_is_told_what_holds() -> None:
     assert told.look(sighting(2, BAD)) == []
 
 
+YEAR_MS = 365 * 24 * HOUR_MS
+
+
+def test_a_clock_that_was_ahead_for_one_look_silences_neither_the_end_nor_the_next_beginning() -> None:
+    told = Told()
+    assert told.look(sighting(0, BAD)) == [Event.BEGAN]
+    assert told.look(sighting(YEAR_MS)) == []
+    assert told.look(sighting(MINUTE_MS)) == []
+    assert told.look(sighting(MINUTE_MS + SETTLE_MS)) == [Event.CLEARED]
+    assert told.look(sighting(2 * MINUTE_MS + SETTLE_MS, BAD)) == [Event.BEGAN]
+
+
+def test_what_a_clock_that_was_ahead_saw_begin_is_told_once_it_lasts_by_the_right_one() -> None:
+    told = Told()
+    assert told.look(sighting(YEAR_MS, SLOW)) == []
+    assert [told.look(sighting(at_ms, SLOW)) for at_ms in (0, SETTLE_MS)] == [[], [Event.BEGAN]]
+
+
+def test_what_a_clock_that_was_ahead_saw_end_is_forgotten_in_the_usual_time() -> None:
+    told = Told()
+    told.look(sighting(0, BAD))
+    told.look(sighting(1))
+    assert told.look(sighting(YEAR_MS)) == [Event.CLEARED]
+    told.look(sighting(MINUTE_MS))
+    assert told.known != []
+    told.look(sighting(MINUTE_MS + REMEMBERED_MS))
+    assert told.known == []
+
+
 LOOKS = st.lists(st.tuples(st.sampled_from(["bad", "ok", "unseen"]), st.booleans(), st.integers(1, 30 * MINUTE_MS)))
 
 
