@@ -38,6 +38,7 @@ from keptlog.notify.memory import NotifyFolder, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks
+from keptlog.table.home_folder import require_home
 
 if TYPE_CHECKING:
     from keptlog.passes.observer import Overview
@@ -98,6 +99,8 @@ class Watch:
             state = self._after(before, seen)
             if state != before:
                 folder.keep(state)
+            # Only who tells people forgets: others look, and change nothing.
+            forget_checks(self.home, lambda name: all(map(seen.is_gone, _possible_topics(name))))
             delivery = Delivery(folder, state, self.name, self.monotonic_ms)
             delivery.send_all(adapters_of(self.settings) if self.adapters is None else self.adapters, seen.now_ms)
             return delivery
@@ -124,11 +127,17 @@ def home_sighting(
     asked: Callable[[], Evidence],
     is_meant: Callable[[str], bool] = lambda _topic: True,
 ) -> Sighting:
-    """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one."""
+    """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one.
+
+    That no topic is there is believed where there is a catalog. Without one nothing is known: it may be configured by
+    variables that this process lacks.
+    """
+    if not (seen.locations or seen.unreadable or _has_catalog(home)):
+        return Sighting(seen.now_ms)
     sighting = sighting_of(seen, limits, is_meant)
     of_brokers = without_brokers(seen)
     of_brokers = asked() if of_brokers is None else of_brokers
-    return sighting.with_evidence(check_evidence(home, seen, sighting)).with_evidence(of_brokers)
+    return sighting.with_evidence(check_evidence(home, seen)).with_evidence(of_brokers)
 
 
 def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bool] = lambda _topic: True) -> Sighting:
@@ -188,8 +197,8 @@ def without_brokers(seen: Overview) -> Evidence | None:
     return Evidence((), {Matter.BROKER: {_NO_TOPIC}} if is_whole else {})
 
 
-def check_evidence(home: Path, seen: Overview, sighting: Sighting) -> Evidence:
-    """What verify has found broken; what it has found of topics that are gone is forgotten."""
+def check_evidence(home: Path, seen: Overview) -> Evidence:
+    """What verify has found broken."""
     broken = broken_checks(home)
     if broken is None:
         return Evidence()
@@ -199,7 +208,6 @@ def check_evidence(home: Path, seen: Overview, sighting: Sighting) -> Evidence:
         for name, problems in broken.items()
         if (topic := _topic_of(name, topics)) is not None
     ]
-    forget_checks(home, lambda name: all(map(sighting.is_gone, _possible_topics(name))))
     return Evidence(found, {Matter.CHECK: topics})
 
 
@@ -211,6 +219,15 @@ def tick_evidence(home: Path, now_ms: int, limits: Thresholds) -> Evidence:
     told = [silence_condition(each.sensors, each.at_ms, each.interval_ms, now_ms, limits) for each in ticks]
     found: list[Condition] = [each for each in told if each]
     return Evidence(found, {Matter.SENSORS: {_NO_TOPIC}})
+
+
+def _has_catalog(home: Path) -> bool:
+    """Whether topics are known to be in a catalog, configured or the home's own, also if there is none any more."""
+    try:
+        require_home(home)
+    except KeptlogError:
+        return False
+    return True
 
 
 def _possible_topics(name: str) -> list[str]:

@@ -1,0 +1,62 @@
+"""What is remembered for people ends with its topic, only in the eyes of who tells them, and not for a lost catalog."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.notify.checks import leave_checks
+from tests.notify.conftest import Scene, told
+from tests.notify.servers import HttpInbox
+
+BEGUN = [("began", "broken check", "users-0"), ("began", "uncleanable", "users-0")]
+FOUND = {"users-0": {"G1": "a file is damaged"}}
+LOOKS = [("notify", "--dry-run"), ("metrics", "write", "-"), ("doctor", "--no-probes")]
+"""Commands that look, and tell nobody."""
+
+
+def checks(scene: Scene) -> Any:
+    return json.loads((scene.home / "notify" / "checks.json").read_text())
+
+
+@pytest.fixture
+def broken(scene: Scene, posts: HttpInbox) -> Scene:
+    """A home of which people have been told what is wrong."""
+    scene.topic()
+    scene.break_log()
+    leave_checks(scene.home, FOUND)
+    assert scene.notify().code == 0
+    assert sorted(told(posts)) == BEGUN
+    return scene
+
+
+def test_nothing_is_over_while_nobody_says_where_the_catalog_is(
+    broken: Scene, posts: HttpInbox, tmp_path: Path
+) -> None:
+    """As under a cron without the ``PYICEBERG_`` variables: the home has what is remembered, and nothing else."""
+    kept = [path for path in broken.home.iterdir() if path.name != "notify"]
+    (tmp_path / "elsewhere").mkdir()
+    for path in kept:
+        path.rename(tmp_path / "elsewhere" / path.name)
+    for command in LOOKS:
+        broken.keptlog(*command)
+        assert checks(broken) == FOUND
+    assert [broken.notify().code for _ in range(3)] == [0] * 3
+    assert (checks(broken), sorted(told(posts))) == (FOUND, BEGUN)
+    for path in kept:
+        (tmp_path / "elsewhere" / path.name).rename(path)
+    broken.store.delete_topic("users", broken.now_ms)
+    assert [broken.notify().code for _ in range(3)] == [0] * 3
+    assert [event for event, *_ in told(posts)[2:]] == ["cleared"] * 2
+
+
+def test_who_only_looks_forgets_nothing_of_a_topic_that_is_gone(broken: Scene) -> None:
+    broken.store.delete_topic("users", broken.now_ms)
+    for command in LOOKS:
+        broken.keptlog(*command)
+        assert checks(broken) == FOUND
+    broken.notify()
+    assert checks(broken) == {}
