@@ -39,7 +39,7 @@ class HomeSeen(NamedTuple):
 
     sighting: Sighting
     overview: Overview | None = None
-    """Null if the catalog did not answer."""
+    """Null if the catalog, or the storage of all topics, did not answer."""
     lags: LagScan | None = None
     """Null where no topic has a broker, or nobody could ask."""
 
@@ -96,8 +96,7 @@ class HomeLook:
 
         overview = None
         try:
-            self._require_catalog()
-            overview = self.observe(now_ms)
+            overview = self._overview(now_ms)
         except StorageUnavailable as error:
             sighting = without_catalog(error, now_ms)
         else:
@@ -110,10 +109,18 @@ class HomeLook:
     def _brokers(self) -> Brokers:
         return Brokers(self.home)
 
-    def _require_catalog(self) -> None:
-        """That a home has lost its catalog is no look at a home without topics; one that is not made yet is."""
+    def _overview(self, now_ms: int) -> Overview:
+        """How the logs stand. A home that is not made yet has none, and one that has lost its catalog is an outage.
+
+        Raises:
+            StorageUnavailable: the catalog does not answer, or the storage of not one topic does.
+        """
         with contextlib.suppress(InvalidConfig):
             require_home(self.home)
+        overview = self.observe(now_ms)
+        if overview.outage:
+            raise overview.outage
+        return overview
 
 
 def _evidence_of(scan: LagScan | None) -> Evidence:

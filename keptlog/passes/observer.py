@@ -98,6 +98,12 @@ class Overview:
     def logs(self) -> list[Log]:
         return [each.log for each in self.assessments]
 
+    @property
+    def outage(self) -> StorageUnavailable | None:
+        """Why the storage of all topics does not answer; null if one did, or has something else that is wrong."""
+        outages = [error for error in self.unreadable.values() if isinstance(error, StorageUnavailable)]
+        return outages[0] if outages and len(outages) == len({*self.locations, *self.unreadable}) else None
+
     def behind_lines(self) -> list[str]:
         """What was not looked at yet, or a while ago, for people."""
         to_read = [f"{counted(self.behind, 'topic')} still to be read, in the next ticks"] if self.behind else []
@@ -241,12 +247,11 @@ class Observer:
             for topic, seen in read.items():
                 self._seen.pop(topic, None)
                 self._seen[topic] = seen
-            reasons = [each.unreadable for each in self._seen.values()]
-            outages = [error for error in reasons if isinstance(error, StorageUnavailable)]
-            if outages and len(outages) == len(self._seen):
-                raise outages[0]
+            overview = self._overview(now_ms)
+            if overview.outage:
+                raise overview.outage
             behind = locations.to_be_asked + sum(topic not in read for topic in changed)
-            self.last = replace(self._overview(now_ms), behind=behind, asked_ago_ms=locations.asked_ago_ms)
+            self.last = replace(overview, behind=behind, asked_ago_ms=locations.asked_ago_ms)
             return self.last
 
     def changed_dirty_sections(self, overview: Overview) -> list[Assessment]:

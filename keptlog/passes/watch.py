@@ -143,10 +143,9 @@ def home_sighting(
 def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bool] = lambda _topic: True) -> Sighting:
     """What the logs show; ``is_meant`` says whether a topic would be among them if it were there."""
     known = {*seen.locations, *seen.unreadable}
-    outages = [error for error in seen.unreadable.values() if isinstance(error, StorageUnavailable)]
-    if outages and len(outages) == len(known):
-        # The storage of all topics is gone: one condition, and not one for each.
-        return without_catalog(outages[0], seen.now_ms)
+    if seen.outage:
+        # One condition, and not one for each topic.
+        return without_catalog(seen.outage, seen.now_ms)
     read = known - seen.unreadable.keys()
     unreadable = [
         unreadable_condition(topic, str(error), is_outage=isinstance(error, StorageUnavailable))

@@ -64,6 +64,19 @@ def test_every_rule_and_every_panel_tells_the_broken_home_from_the_mended(scrape
     the_board_shows_both(Scrape.of(scrapes.broken, at_s), Scrape.of(scrapes.mended, at_s))
 
 
+def test_a_catalog_whose_storage_is_gone_is_down(scene: Scene) -> None:
+    """What was remembered of the topics is gone too: it would be believed until one of them changes."""
+    for topic in ("orders", "users"):
+        scene.topic(topic)
+    shutil.rmtree(scene.home / "cache", ignore_errors=True)
+    (scene.home / "warehouse").rename(scene.home / "not mounted")
+    scene.environment.setenv("KEPTLOG_NOW_MS", str(scene.now_ms))
+    written = scene.keptlog("metrics", "write", "-")
+    assert written.code == 1
+    assert firing(Scrape.of(written.out, scene.now_ms / 1000)) == {"KeptlogCatalogDown"}
+    assert "kafka_log" not in written.out
+
+
 def firing(scrape: Scrape) -> set[str]:
     """The alerts whose expression finds something."""
     return {rule["alert"] for rule in RULES if scrape.found(rule["expr"])}
