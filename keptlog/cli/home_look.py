@@ -12,7 +12,6 @@ Each of them may not answer, and costs only itself.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,16 +21,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
-from keptlog.log.conditions import Evidence, Sighting, Thresholds
+from keptlog.log.conditions import Evidence, Matter, Sighting, Thresholds
 from keptlog.passes.observer import Overview
-from keptlog.passes.watch import home_sighting, ingest_evidence, spark_evidence, tick_evidence, without_catalog
+from keptlog.passes.watch import (
+    home_sighting,
+    ingest_evidence,
+    spark_evidence,
+    tick_evidence,
+    unknown_evidence,
+    without_catalog,
+)
 from keptlog.settings import spark_master, spark_settings
 from keptlog.table.home_folder import require_home
 
 if TYPE_CHECKING:
     from keptlog.ingest.lag import LagScan, LagScanner
-
-_logger = logging.getLogger(__name__)
 
 
 class HomeSeen(NamedTuple):
@@ -58,8 +62,8 @@ class Brokers:
     home: Path
     _scanner: LagScanner | None = field(default=None, init=False)
 
-    def scan(self, now_ms: int) -> LagScan | None:
-        """What they say of the topics; null where none can be asked."""
+    def ask(self, now_ms: int) -> tuple[LagScan | None, Evidence]:
+        """What they say of the topics, null where none can be asked; and what that shows."""
         try:
             # They take long to import, and confluent_kafka may not be there.
             from keptlog.home import client_settings, open_home  # noqa: PLC0415
@@ -67,14 +71,11 @@ class Brokers:
 
             if self._scanner is None:
                 self._scanner = LagScanner(open_home(self.home).store)
-            return self._scanner.scan(client_settings(self.home), now_ms)
+            scan = self._scanner.scan(client_settings(self.home), now_ms)
         except (KeptlogError, ModuleNotFoundError) as error:
-            _logger.warning("whether ingests are stopped is not known: %s", first_line(error))
-            return None
-
-    def evidence(self, now_ms: int) -> Evidence:
-        """What ingests have stopped at; nothing where no broker can be asked."""
-        return _evidence_of(self.scan(now_ms))
+            why = f"whether ingests are stopped is not known: {first_line(error)}"
+            return None, unknown_evidence(Matter.INGEST, why)
+        return scan, ingest_evidence(scan)
 
 
 @dataclass
@@ -91,8 +92,8 @@ class HomeLook:
 
         def asked() -> Evidence:
             nonlocal lags
-            lags = self._brokers.scan(now_ms)
-            return _evidence_of(lags)
+            lags, evidence = self._brokers.ask(now_ms)
+            return evidence
 
         overview = None
         try:
@@ -121,10 +122,6 @@ class HomeLook:
         if overview.outage:
             raise overview.outage
         return overview
-
-
-def _evidence_of(scan: LagScan | None) -> Evidence:
-    return ingest_evidence(scan) if scan else Evidence()
 
 
 def _why_spark_is_down(home: Path) -> str | None:

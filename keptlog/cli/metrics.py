@@ -165,7 +165,7 @@ class _Looks:
             monotonic_ms() - began_ms,
             BrokerConfig.of(self.broker_settings).log_cleaner_enable,
             _lags(seen.lags) if seen.lags else {},
-            [Tick(each.sensors, each.at_ms) for each in last_ticks(self._looking.home) or ()],
+            _ticks(self._looking.home),
         )
         return [_metric(each) for each in exposition(look, self.max_series) if each.rows]
 
@@ -183,6 +183,13 @@ def _logs(overview: Overview) -> Logs:
         overview.unreadable,
         overview.behind,
     )
+
+
+def _ticks(home: Path) -> list[Tick]:
+    try:
+        return [Tick(each.sensors, each.at_ms) for each in last_ticks(home)]
+    except KeptlogError:  # which the look has told of
+        return []
 
 
 def _lags(scan: LagScan) -> dict[TopicPartition, SourceLag]:

@@ -63,7 +63,7 @@ def _sighting(home: Path, seen: Overview) -> Sighting:
         limits = notify_settings(os.environ).thresholds
     except InvalidConfig:  # which is told of the settings
         limits = Thresholds()
-    sighting = home_sighting(home, seen, limits, lambda: Brokers(home).evidence(seen.now_ms))
+    sighting = home_sighting(home, seen, limits, lambda: Brokers(home).ask(seen.now_ms)[1])
     return sighting.with_evidence(tick_evidence(home, seen.now_ms, limits))
 
 

@@ -29,13 +29,13 @@ from keptlog.cli.output import (
     tell_wrong,
 )
 from keptlog.cli.unopened import unopened_store
-from keptlog.errors import LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.counted import counted
 from keptlog.log.standing import LogStanding
 from keptlog.log.units import duration, glance, size
-from keptlog.notify.checks import broken_checks
+from keptlog.notify.checks import broken_checks, checks_file
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk
 from keptlog.settings import home_path
@@ -66,7 +66,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     seen = look_at_standings(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
-    damaged, broken = {} if store.read_only else _damaged(seen, store), _broken(home_path(), seen)
+    damaged = {} if store.read_only else _damaged(seen, store)
+    broken, unknown = _broken(home_path(), seen)
     metrics = seen.metrics().to_dict()
     is_off = not BrokerConfig.of(store.broker_settings).log_cleaner_enable
     off_reason = CLEANER_DISABLED if is_off and any(each.is_compacted for each in seen.topics.values()) else None
@@ -77,7 +78,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         state = {"holders": holders_json(all_holders(seen)), "read_only": store.read_only}
         off = {"cleaner_disabled": off_reason, "damaged": {name: str(error) for name, error in damaged.items()}}
         checks = {"broken": {each.subject: each.text for each in broken}}
-        print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed)
+        print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed | unknown)
     else:
         shown = seen.all() if names or seen.logs <= MOST_SHOWN else seen.worst(MOST_SHOWN)
         print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed))
@@ -88,7 +89,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
     tell_late(late)
     _tell_broken(broken)
-    exit_if_failed({**failed, **_first(damaged)})
+    exit_if_failed({**failed, **_first(damaged), **unknown})
     if store.read_only or late or broken:
         sys.exit(EXIT_FAILED)
 
@@ -113,14 +114,18 @@ def _tell_metrics(metrics: Mapping[str, object]) -> None:
         click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
 
 
-def _broken(home: Path, seen: Standings) -> list[Condition]:
-    """What verify has found broken in these logs, and has not seen whole since.
+def _broken(home: Path, seen: Standings) -> tuple[list[Condition], dict[str, KeptlogError]]:
+    """What verify has found broken in these logs, and has not seen whole since; or by file, why nobody knows.
 
     How late a log is, and what holds old bytes, is not taken from what verify has seen: it is looked at here.
     """
-    found = {name: _not_seen_here(checks) for name, checks in (broken_checks(home) or {}).items()}
+    try:
+        stored = broken_checks(home)
+    except KeptlogError as error:
+        return [], {str(checks_file(home)): error}
+    found = {name: _not_seen_here(checks) for name, checks in stored.items()}
     topic_of = {name: seen.topic_of(name) for name, checks in found.items() if checks}
-    return [check_condition(name, topic, found[name]) for name, topic in topic_of.items() if topic]
+    return [check_condition(name, topic, found[name]) for name, topic in topic_of.items() if topic], {}
 
 
 def _not_seen_here(checks: Mapping[str, str]) -> dict[str, str]:

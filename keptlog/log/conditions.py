@@ -118,6 +118,8 @@ class Evidence(NamedTuple):
     conditions: Sequence[Condition] = ()
     judged: Mapping[Matter, Collection[str]] = {}
     """By matter, the topics that were judged; the empty name stands for what is about no topic."""
+    unknown: Mapping[Matter, str] = {}
+    """By matter, why nobody could look where there was something to look at."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,17 @@ class Sighting:
     judged: Mapping[Matter, Collection[str]] = field(default_factory=dict)
     is_gone: Callable[[str], bool] = lambda _topic: False
     """Whether there is certainly no such topic any more."""
+    unknown: Mapping[Matter, str] = field(default_factory=dict)
+    """By matter, why nobody could look where there was something to look at."""
 
     def with_evidence(self, found: Evidence) -> Sighting:
         """The same with what else was found, about other matters."""
-        return replace(self, conditions=(*self.conditions, *found.conditions), judged={**self.judged, **found.judged})
+        return replace(
+            self,
+            conditions=(*self.conditions, *found.conditions),
+            judged={**self.judged, **found.judged},
+            unknown={**self.unknown, **found.unknown},
+        )
 
     def covers(self, known: KnownCondition) -> bool:
         """Whether the condition would have been seen if it were still there."""

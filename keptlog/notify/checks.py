@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.notify.memory import NotifyFolder
 from keptlog.whole_file import replace_file
 
@@ -22,17 +22,33 @@ Broken = Mapping[str, Mapping[str, str]]
 """By topic-partition, or whatever else is verified: by check, what is broken."""
 
 
-def broken_checks(home: Path) -> Broken | None:
-    """What is known to be broken; null if the file can't be understood, so that nobody knows."""
-    path = NotifyFolder(home).path / _FILE
+def checks_file(home: Path) -> Path:
+    """Where that is remembered."""
+    return NotifyFolder(home).path / _FILE
+
+
+def broken_checks(home: Path) -> Broken:
+    """What is known to be broken.
+
+    Raises:
+        LogCorrupt: the file can't be understood, so that nobody knows.
+        StorageUnavailable: it can't be read.
+    """
+    path = checks_file(home)
     try:
         stored = json.loads(path.read_bytes())
         return {str(name): {str(check): str(what) for check, what in found.items()} for name, found in stored.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError):
-        _logger.warning("%s can't be read: delete it, and run keptlog verify to know again what is broken", path)
-        return None
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise StorageUnavailable(
+            f"{path}: it can't be read ({why}), so it is not known what verify has found"
+        ) from None
+    except (ValueError, AttributeError):
+        raise LogCorrupt(
+            f"{path}: it is damaged; delete it, and run keptlog verify to know again what is broken"
+        ) from None
 
 
 def leave_checks(home: Path, found: Mapping[str, Mapping[str, str | None]]) -> None:
@@ -40,14 +56,22 @@ def leave_checks(home: Path, found: Mapping[str, Mapping[str, str | None]]) -> N
 
     What can't be remembered is a line of the log, and stops nobody who verifies.
     """
-    if any(problem for checks in found.values() for problem in checks.values()) or (broken_checks(home) != {}):
+    if any(problem for checks in found.values() for problem in checks.values()) or (_known(home) != {}):
         _changed(home, lambda before: _merged(before, found))
 
 
 def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:
     """Remember no results of what is gone; ``is_gone`` is asked by name."""
-    if any(is_gone(name) for name in broken_checks(home) or ()):
+    if any(is_gone(name) for name in _known(home) or ()):
         _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)})
+
+
+def _known(home: Path) -> Broken | None:
+    """What is known to be broken; null if nobody knows, which is told by who looks, or comes to change it."""
+    try:
+        return broken_checks(home)
+    except KeptlogError:
+        return None
 
 
 def _merged(before: Broken, found: Mapping[str, Mapping[str, str | None]]) -> Broken:
@@ -62,9 +86,9 @@ def _changed(home: Path, change: Callable[[Broken], Broken]) -> None:
     folder = NotifyFolder(home)
     try:
         with folder.locked("checks.lock", waits=True), folder.telling_why():
-            before = broken_checks(home)
             # Over a file that nobody understands nothing is written: what it knew would be taken for whole.
-            if before is not None and (after := change(before)) != before:
-                replace_file(folder.path / _FILE, json.dumps(after, indent=1, sort_keys=True).encode())
+            before = broken_checks(home)
+            if (after := change(before)) != before:
+                replace_file(checks_file(home), json.dumps(after, indent=1, sort_keys=True).encode())
     except KeptlogError as error:
         _logger.warning("what verify has found is not remembered for keptlog notify: %s", error)

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.notify.memory import FOLDER
 from keptlog.whole_file import replace_file
 
@@ -42,18 +43,33 @@ def leave_tick(home: Path, mount: str, now_ms: int, interval_ms: int) -> None:
         )
 
 
-def last_ticks(home: Path) -> list[LastTick] | None:
-    """What was left, one a mount; null if one of them can't be understood, and so nobody knows."""
-    found = []
-    folder = home / FOLDER
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        name = _FILE.fullmatch(path.name)
-        if not name:
-            continue
-        try:
-            told = json.loads(path.read_bytes())
-            found.append(LastTick(f"the cleaning sensors of {name[1]}", int(told["at_ms"]), int(told["interval_ms"])))
-        except (OSError, ValueError, LookupError, TypeError):
-            _logger.warning("%s can't be read: whether sensors tick is not known before the next tick", path)
-            return None
-    return found
+def last_ticks(home: Path) -> list[LastTick]:
+    """What was left, one a mount.
+
+    Raises:
+        LogCorrupt: one of them can't be understood, so that nobody knows.
+        StorageUnavailable: they can't be read.
+    """
+    try:
+        return [_last_tick(path, name[1]) for path in _files(home / FOLDER) if (name := _FILE.fullmatch(path.name))]
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise StorageUnavailable(
+            f"{error.filename or home / FOLDER} can't be read ({why}): whether sensors tick is not known"
+        ) from None
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _last_tick(path: Path, mount: str) -> LastTick:
+    content = path.read_bytes()
+    try:
+        told = json.loads(content)
+        return LastTick(f"the cleaning sensors of {mount}", int(told["at_ms"]), int(told["interval_ms"]))
+    except (ValueError, LookupError, TypeError):
+        raise LogCorrupt(f"{path} is damaged: whether sensors tick is not known before the next tick") from None

@@ -335,7 +335,10 @@ def _holders(patient: Patient) -> Iterator[Problem]:
 
 
 def _conditions(patient: Patient) -> Iterator[Problem]:
-    yield from condition_problems(patient.sighting(patient.overview).conditions)
+    seen = patient.sighting(patient.overview)
+    yield from condition_problems(seen.conditions)
+    if seen.unknown:
+        raise _NotLookedAt("; ".join(seen.unknown.values()))
 
 
 def _cleaner(patient: Patient) -> Iterator[Problem]:

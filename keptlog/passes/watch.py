@@ -8,6 +8,7 @@ clears nothing. What becomes of a sighting is decided in ``keptlog.log.condition
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,8 @@ from keptlog.table.home_folder import require_home
 
 if TYPE_CHECKING:
     from keptlog.passes.observer import Overview
+
+_logger = logging.getLogger(__name__)
 
 AT_WORK = "another notify is at work in this home, and tells what there is"
 """What somebody is told for whom ``Watch.tell`` did nothing."""
@@ -198,9 +201,10 @@ def without_brokers(seen: Overview) -> Evidence | None:
 
 def check_evidence(home: Path, seen: Overview) -> Evidence:
     """What verify has found broken."""
-    broken = broken_checks(home)
-    if broken is None:
-        return Evidence()
+    try:
+        broken = broken_checks(home)
+    except KeptlogError as error:
+        return unknown_evidence(Matter.CHECK, str(error))
     topics = {*seen.locations, *seen.unreadable}
     found = [
         check_condition(name, topic, problems)
@@ -212,12 +216,19 @@ def check_evidence(home: Path, seen: Overview) -> Evidence:
 
 def tick_evidence(home: Path, now_ms: int, limits: Thresholds) -> Evidence:
     """Whether sensors tick that have ticked before."""
-    ticks = last_ticks(home)
-    if ticks is None:
-        return Evidence()
+    try:
+        ticks = last_ticks(home)
+    except KeptlogError as error:
+        return unknown_evidence(Matter.SENSORS, str(error))
     told = [silence_condition(each.sensors, each.at_ms, each.interval_ms, now_ms, limits) for each in ticks]
     found: list[Condition] = [each for each in told if each]
     return Evidence(found, {Matter.SENSORS: {_NO_TOPIC}})
+
+
+def unknown_evidence(matter: Matter, why: str) -> Evidence:
+    """That nobody could look, which a line says; neither is anything wrong nor fine."""
+    _logger.warning("%s", why)
+    return Evidence(unknown={matter: why})
 
 
 def _has_catalog(home: Path) -> bool:

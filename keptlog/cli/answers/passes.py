@@ -143,7 +143,8 @@ class StatusForm(TypedDict):
     damaged: dict[str, str]
     """What is wrong with files on the disk, by topic-partition."""
     broken: dict[str, str]
-    """What verify has found broken and not seen whole since, by topic-partition or topic."""
+    """What verify has found broken and not seen whole since, by topic-partition or topic; empty too if `errors` says
+    that nobody knows."""
 
 
 class CountsForm(TypedDict):
