@@ -24,7 +24,8 @@ from keptlog.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAILED,
     begin_answer,
-    print_json_error,
+    error_row,
+    print_json_errors,
     require_topics_here,
     tell_wrong,
 )
@@ -183,5 +184,5 @@ def _fail(message: str, code: int, error: BaseException, action: Action = Action
     tell_wrong(message)
     # It may be the command line itself that can't be understood.
     if "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv):
-        print_json_error(type(error).__name__, message, action)
+        print_json_errors(error_row(type(error).__name__, message, action))
     sys.exit(code)

@@ -16,10 +16,13 @@ from keptlog.cli.output import (
     EXIT_FAILED,
     answer_is_no_document,
     clock_ms,
+    error_row,
     exit_if_failed,
     json_option,
     print_json,
+    print_json_errors,
     require_topics_here,
+    tell_wrong,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, UnknownTopic
@@ -61,7 +64,7 @@ def apply(  # noqa: PLR0913
     applier = open_home().applier
     plan = applier.plan(declared, delete)
     if plan.refused:
-        _refuse(plan)
+        _refuse(plan, as_json=as_json)
     if not as_json:
         _print_plan(plan)
     if dry_run:
@@ -99,10 +102,15 @@ def _read(file: str) -> TopicsFile:
     return load_topics(Path(file))
 
 
-def _refuse(plan: TopicsPlan) -> NoReturn:
+def _refuse(plan: TopicsPlan, *, as_json: bool) -> NoReturn:
     """A line for all that can't be accepted; what is wrong with the input counts more than what can't be read."""
-    for line in plan.refused_lines():
-        click.echo(f"keptlog: {' '.join(line.split())}", err=True)
+    errors = []
+    for each, line in zip(plan.refused, plan.refused_lines(), strict=True):
+        tell_wrong(line)
+        error = each.error or InvalidConfig(each.text)
+        errors.append(error_row(type(error).__name__, line, error.action, f"{plan.where}:{each.line}"))
+    if as_json:
+        print_json_errors(*errors)
     is_input = any(isinstance(each.error, InvalidConfig | UnknownTopic | None) for each in plan.refused)
     sys.exit(EXIT_BAD_INPUT if is_input else EXIT_FAILED)
 

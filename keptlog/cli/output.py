@@ -60,16 +60,14 @@ def print_json(answer: Mapping[str, Any], failed: Mapping[str, KeptlogError] | N
 
     What stands in it is declared in ``keptlog.cli.answers``, and documented in docs/json.md.
     """
-    errors = [
-        _error_row(type(error).__name__, str(error), error.action, name) for name, error in (failed or {}).items()
-    ]
+    errors = [error_row(type(error).__name__, str(error), error.action, name) for name, error in (failed or {}).items()]
     _print_document({**answer, "errors": errors})
 
 
-def print_json_error(kind: str, message: str, action: Action) -> None:
-    """The same where nothing but an error is the answer; nothing if there was an answer already."""
+def print_json_errors(*errors: Mapping[str, object]) -> None:
+    """The same where nothing but errors is the answer; nothing if there was an answer already."""
     if not _has_answered.get():
-        _print_document({"errors": [_error_row(kind, message, action, None)]})
+        _print_document({"errors": errors})
 
 
 def answer_is_no_document() -> None:
@@ -87,7 +85,8 @@ def _print_document(document: Mapping[str, Any]) -> None:
     click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False))
 
 
-def _error_row(kind: str, message: str, action: Action, subject: str | None) -> dict[str, object]:
+def error_row(kind: str, message: str, action: Action, subject: str | None = None) -> dict[str, object]:
+    """An error of such a document; null as its subject is the whole command."""
     return {"kind": kind, "subject": subject, "message": " ".join(message.split()), "action": action.value}
 
 

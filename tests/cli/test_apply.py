@@ -95,6 +95,18 @@ def test_what_is_wrong_is_told_line_by_line_and_nothing_is_changed(keptlog: Run,
     assert not home.exists()
 
 
+def test_what_is_refused_is_a_document_with_an_error_a_place(keptlog: Run, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("topics:\n  users:\n    config:\n      no.such: 1\n    partitions: four\n")
+    refused = keptlog("topic", "apply", "bad.yaml", "--json")
+    first, second = refused.json["errors"]
+    assert (refused.code, refused.json.keys()) == (2, {"schema_version", "errors"})
+    assert first["message"].startswith("bad.yaml:4: topic users: ")
+    assert (first["kind"], first["subject"], first["action"]) == ("InvalidConfig", "bad.yaml:4", "fix_config")
+    assert second["message"].startswith("bad.yaml:5: topic users: partitions is 'four'")
+    assert refused.err == f"keptlog: {first['message']}\nkeptlog: {second['message']}\n"
+    assert not home.exists()
+
+
 def test_a_file_that_is_not_there_is_one_line(keptlog: Run) -> None:
     refused = keptlog("topic", "apply", "none.yaml")
     assert (refused.code, refused.err) == (2, "keptlog: none.yaml can't be read: No such file or directory\n")
@@ -137,6 +149,8 @@ def test_a_topic_that_cant_be_read_is_one_line_and_code_1(keptlog: Run, home: Pa
     refused = keptlog("topic", "apply", "topics.yaml")
     assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
     assert refused.err.startswith("keptlog: topics.yaml:3: topic a: property log.partitions='some'")
+    [error] = keptlog("topic", "apply", "topics.yaml", "--json").json["errors"]
+    assert (error["kind"], error["action"], f"keptlog: {error['message']}\n") == ("LogCorrupt", "fix_data", refused.err)
     exported = keptlog("topic", "export")
     assert (exported.code, exported.err.count("\n")) == (1, 1)
 
