@@ -5,7 +5,10 @@
 
 What a topic remembers of its source changes only with its metadata location, so a scan reads the table of a topic only
 after a commit. Then all clusters are asked at once, each for all of its topics, and none is waited for longer than
-``WAIT_SECONDS`` for an answer. A cluster that does not answer is told with its reason, and the others are judged.
+``WAIT_SECONDS`` for an answer. A cluster that does not answer is told with its reason, and the others are judged; so is
+a topic about which nothing can be said.
+
+What scans have seen of a topic is kept with its id: a later topic of the same name begins anew.
 
 Which of it is news, and whether it is worth an ingest, others say: ``keptlog.ingest.lag_news``, ``LagThreshold``.
 """
@@ -18,11 +21,14 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import KeptlogError
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.lineage import require_own
+from keptlog.table.reaching import one_line
 
 if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
@@ -114,11 +120,11 @@ class LagScan:
     now_ms: int
     topics: tuple[TopicLag, ...]
     unanswered: tuple[str, ...]
-    """What is not known, and why: a line for each cluster that does not answer, and each topic that is not there."""
+    """What is not known, and why: a line for each cluster that does not answer, and each topic without an answer."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """By address, why a cluster did not answer."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By topic, why its source is not there."""
+    """By topic, why nothing is known of its source."""
 
     @property
     def asked(self) -> list[str]:
@@ -132,14 +138,32 @@ class LagScan:
 
 
 @dataclass
+class _Seen:
+    """What scans have seen of one topic."""
+
+    waiting: tuple[tuple[int | None, ...], int] | None = None
+    """At which positions it is behind, and since when."""
+    current: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By partition, at which position it was last seen to lack nothing, and when."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a topic as it was at one metadata location."""
+
+    id: str | None
+    """Null if it can't be read."""
+    location: str
+    stored: StoredSource
+    seen: _Seen
+
+
+@dataclass
 class LagScanner:
     """Remembers the sources of one store's topics. Safe to use from several threads."""
 
     store: LogStore
-    _stored: dict[str, tuple[str, StoredSource]] = field(default_factory=dict)
-    _waiting: dict[str, tuple[tuple[int | None, ...], int]] = field(default_factory=dict)
-    _current: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
-    """By topic and partition, at which position it was last seen to lack nothing, and when."""
+    _known: dict[str, _Known] = field(default_factory=dict)
     _last: LagScan | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -149,18 +173,7 @@ class LagScanner:
         Raises:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
-        with self._lock:
-            locations = self.store.metadata_locations()
-            for topic in self._stored.keys() - locations.keys():
-                del self._stored[topic]
-            for topic, location in locations.items():
-                if topic not in self._stored or self._stored[topic][0] != location:
-                    self._stored[topic] = location, self._read(topic)
-            return {
-                topic: (location, stored)
-                for topic, (location, stored) in self._stored.items()
-                if stored.source and stored.source.bootstrap
-            }
+        return {topic: (known.location, known.stored) for topic, known in self._with_broker().items()}
 
     def scan(self, settings: ClientSettings, now_ms: int) -> LagScan:
         """Ask all brokers.
@@ -168,23 +181,27 @@ class LagScanner:
         Raises:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
-        sources = self.sources()
+        with_broker = self._with_broker()
         clusters: dict[str | None, set[str]] = defaultdict(set)
-        for _, stored in sources.values():
-            if stored.source:
-                clusters[stored.source.bootstrap].add(stored.source.topic)
+        for known in with_broker.values():
+            if known.stored.source:
+                clusters[known.stored.source.bootstrap].add(known.stored.source.topic)
         found = _ask(settings, clusters)
         silent = {where or "": str(answer) for where, answer in found.items() if isinstance(answer, KeptlogError)}
         topics: list[TopicLag] = []
         missing: dict[str, str] = {}
-        for topic, (location, stored) in sorted(sources.items()):
-            answer = found[stored.source.bootstrap] if stored.source else None
-            if stored.source is None or answer is None or isinstance(answer, KeptlogError):
+        for topic, known in sorted(with_broker.items(), key=itemgetter(0)):
+            source = known.stored.source
+            answer = found[source.bootstrap] if source else None
+            if source is None or answer is None or isinstance(answer, KeptlogError):
                 continue
-            if stored.source.topic in answer.missing:
-                missing[topic] = str(answer.missing[stored.source.topic])
-            else:
-                topics.append(self._lag_of(topic, location, stored, answer.topics[stored.source.topic], now_ms))
+            if source.topic in answer.missing:
+                missing[topic] = str(answer.missing[source.topic])
+                continue
+            try:
+                topics.append(self._lag_of(topic, known, answer.topics[source.topic], now_ms))
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+                missing[topic] = str(error) if isinstance(error, KeptlogError) else one_line(error)
         unanswered = (*silent.values(), *(f"{topic}: {why}" for topic, why in missing.items()))
         self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing)
         return self._last
@@ -194,29 +211,50 @@ class LagScanner:
         last = self._last
         return last if last and 0 <= now_ms - last.now_ms < RECENT_MS else None
 
-    def _lag_of(self, topic: str, location: str, stored: StoredSource, there: SourceTopic, now_ms: int) -> TopicLag:
-        plan = plan_ingest(topic, stored.source, stored.positions, there)
+    def _with_broker(self) -> dict[str, _Known]:
+        """The topics that remember a broker, as they are now."""
         with self._lock:
-            positions, since_ms = self._waiting.get(topic, (None, now_ms))
-            if positions != stored.positions or not plan.ranges:
-                since_ms = now_ms
-            self._waiting[topic] = stored.positions, since_ms
-            current = self._current.setdefault(topic, {})
-            behind = {each.partition for each in plan.ranges} | plan.stopped.keys()
-            for partition, position in enumerate(stored.positions):
-                if position is not None and partition not in behind:
-                    current[partition] = position, now_ms
-            seen_ms = {n: at_ms for n, (position, at_ms) in current.items() if position == stored.positions[n]}
-        logs = {log.partition: log for log in there.logs}
-        return TopicLag(topic, location, stored.positions, plan, logs, since_ms, seen_ms)
+            locations = self.store.metadata_locations()
+            known = {topic: self._known_at(topic, location) for topic, location in locations.items()}
+            self._known = known
+        return {topic: each for topic, each in known.items() if each.stored.source and each.stored.source.bootstrap}
 
-    def _read(self, topic: str) -> StoredSource:
+    def _known_at(self, topic: str, location: str) -> _Known:
+        before = self._known.get(topic)
+        if before and before.location == location:
+            return before
+        topic_id, stored = self._read(topic)
+        is_same = before is not None and before.id == topic_id
+        return _Known(topic_id, location, stored, before.seen if before and is_same else _Seen())
+
+    def _read(self, topic: str) -> tuple[str | None, StoredSource]:
+        """The topic's id and source."""
         try:
-            self.store.require_own(topic)
-            return self.store.source_of(topic)
+            table = self.store.load_table(topic)
+            require_own(table)
+            return str(table.metadata.table_uuid), self.store.source_of(topic)
         except KeptlogError:
             # The sensors that clean tell what is wrong with it.
-            return StoredSource(None, ())
+            return None, StoredSource(None, ())
+
+    def _lag_of(self, topic: str, known: _Known, there: SourceTopic, now_ms: int) -> TopicLag:
+        stored, seen = known.stored, known.seen
+        plan = plan_ingest(topic, stored.source, stored.positions, there)
+        behind = {each.partition for each in plan.ranges} | plan.stopped.keys()
+        with self._lock:
+            positions, since_ms = seen.waiting or (None, now_ms)
+            if positions != stored.positions or not plan.ranges:
+                since_ms = now_ms
+            seen.waiting = stored.positions, since_ms
+            seen_ms: dict[int, int] = {}
+            for partition, position in enumerate(stored.positions):
+                if position is not None and partition not in behind:
+                    seen.current[partition] = position, now_ms
+                at_position, at_ms = seen.current.get(partition, (None, 0))
+                if at_position is not None and at_position == position:
+                    seen_ms[partition] = at_ms
+        logs = {log.partition: log for log in there.logs}
+        return TopicLag(topic, known.location, stored.positions, plan, logs, since_ms, seen_ms)
 
 
 def _ask(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from keptlog.ingest import lag, lag_news
+from keptlog.log.source import IngestPlan, plan_ingest
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import HOUR_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
@@ -135,6 +137,51 @@ def test_a_broker_that_does_not_answer_is_told_and_holds_up_no_other(
     assert here.run(request).success
     assert "profiles: " in here.skips()
     assert "has no topic 'gone'" in here.skips()
+
+
+def test_a_topic_that_is_made_anew_with_fewer_partitions_holds_up_no_other(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 0, 0, 0)
+    here.skips()
+    here.world.store.delete_topic("users", here.world.now_ms)
+    here.knows("users", 1)
+    here.produce("orders", ("a", "1"))
+    here.knows("orders", 0, 0, 0, 0)
+
+    assert "orders-0" in here.asked()
+
+
+def test_of_a_topic_that_is_made_anew_nothing_is_remembered(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 0, 0, 0)
+    assert "none is behind" in here.skips()
+    here.world.store.delete_topic("users", here.world.now_ms)
+    here.knows("users", 1, 0, 0, 0)
+    here.produce("users", ("b", "1"))
+
+    (request,) = here.world.requests(ingest_lag_sensor)
+
+    assert asked_by(request) == ["users-0"]
+    assert request.run_config["ops"]["ingest"]["config"]["seen_ms"] == {}
+
+
+def test_a_trouble_with_one_topic_that_nobody_foresaw_is_told_and_costs_only_that_topic(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(topic: str, *known: Any) -> IngestPlan:
+        if topic == "users":
+            raise ZeroDivisionError("division by zero")
+        return plan_ingest(topic, *known)
+
+    monkeypatch.setattr(lag, "plan_ingest", plan)
+    here.produce("users", ("a", "1"))
+    here.produce("orders", ("a", "1"))
+    here.knows("users", 0)
+    here.knows("orders", 1, 0, 0, 0)
+    assert "users: ZeroDivisionError: division by zero" in here.skips()
+    here.produce("orders", ("b", "1"))
+
+    assert here.asked() == ["orders-0"]
 
 
 def test_what_is_stopped_is_asked_for_with_longer_and_longer_pauses_and_always_told(here: IngestWorld) -> None:
