@@ -216,7 +216,8 @@ class LagScanner:
         with self._lock:
             locations = self.store.metadata_locations()
             known = {topic: self._known_at(topic, location) for topic, location in locations.items()}
-            self._known = known
+            # What can't be read now is looked at again, at the same location too.
+            self._known = {topic: each for topic, each in known.items() if each.id}
         return {topic: each for topic, each in known.items() if each.stored.source and each.stored.source.bootstrap}
 
     def _known_at(self, topic: str, location: str) -> _Known:

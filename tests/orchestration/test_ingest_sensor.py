@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from keptlog.errors import StorageUnavailable
 from keptlog.ingest import lag, lag_news
 from keptlog.log.source import IngestPlan, plan_ingest
 from keptlog.table.store import LogStore
@@ -182,6 +183,21 @@ def test_a_trouble_with_one_topic_that_nobody_foresaw_is_told_and_costs_only_tha
     here.produce("orders", ("b", "1"))
 
     assert here.asked() == ["orders-0"]
+
+
+def test_a_topic_that_could_not_be_read_for_a_moment_is_looked_at_again(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise StorageUnavailable("the bucket does not answer")
+
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(LogStore, "source_of", away)
+        here.skips()
+
+    assert here.asked() == ["users-0"]
 
 
 def test_what_is_stopped_is_asked_for_with_longer_and_longer_pauses_and_always_told(here: IngestWorld) -> None:
