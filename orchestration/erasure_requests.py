@@ -32,6 +32,7 @@ from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.log.iso_time import iso_time
 from keptlog.log.open_erasures import ErasureNeed
+from keptlog.log.past import is_past
 from keptlog.passes.observer import Overview
 
 TRIGGER = "erasure"
@@ -114,7 +115,7 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
         for each in need.logs:
             name = str(each.log.topic_partition)
             wanted[CLEAN_JOB].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
-    lately = _asked_lately(own) if wanted else {}
+    lately = _asked_lately(own, seen.now_ms) if wanted else {}
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
         busy, outages = _in_flight(own, job_name), _outages(own, job_name, seen.now_ms)
@@ -159,13 +160,13 @@ def _outages(own: OwnRuns, job_name: str, now_ms: int) -> Outages:
     return recent_outages(own, job_name, named_by, now_ms)
 
 
-def _asked_lately(own: OwnRuns) -> Mapping[str, Mapping[str, int]]:
+def _asked_lately(own: OwnRuns, now_ms: int) -> Mapping[str, Mapping[str, int]]:
     """By job and name, when this sensor asked last."""
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
         asked_ms = int(run.tags.get(ASKED_TAG, "0"))
         job_name = next((each for each in _AGAIN_MS if own.is_of(run, each)), None)
-        if job_name:
+        if job_name and is_past(asked_ms, now_ms):
             named = configured_logs(run) if job_name == CLEAN_JOB else configured_topics(run, job_name)
             found[job_name] |= {name: max(asked_ms, found[job_name].get(name, 0)) for name in named}
     return found

@@ -31,6 +31,7 @@ from keptlog.log.assessment import in_order_of_urgency
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
+from keptlog.log.past import was_within
 from keptlog.log.units import duration
 from keptlog.passes.observer import Overview
 
@@ -62,7 +63,7 @@ def health_sensor(automation: Automation) -> dg.SensorDefinition:
 def _tick(tick: Tick) -> dg.SensorResult:
     health = _health(tick)
     digest, told_ms = _told(tick.context.cursor)
-    in_full = health.digest != digest or not told_ms <= health.now_ms < told_ms + FULL_MS
+    in_full = health.digest != digest or not was_within(FULL_MS, told_ms, health.now_ms)
     cursor = f"{health.digest} {health.now_ms}" if in_full else tick.context.cursor
     event = health_event(tick.keys, health, in_full=in_full)
     return dg.SensorResult(skip_reason=health.told(), asset_events=[event], cursor=cursor)
@@ -104,7 +105,7 @@ def _seen(tick: Tick, now_ms: int) -> Overview:
     """
     observer = tick.log_store.observer
     last = observer.last
-    is_young = last is not None and 0 <= now_ms - last.now_ms < SHARED_MS
+    is_young = last is not None and was_within(SHARED_MS, last.now_ms, now_ms)
     return last if last is not None and is_young else observer.look(now_ms)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import dagster as dg
@@ -20,6 +21,7 @@ from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.log.past import is_past
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 
@@ -59,19 +61,25 @@ class IngestFailures:
 
 
 def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailures:
-    """What the failed runs of the ingest job tell."""
+    """What the failed runs of the ingest job tell; a time that is still to come says nothing."""
     by_name: dict[str, list[_Failure]] = defaultdict(list)
     for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=INGEST_JOB_NAME, limit=_RUNS):
-        told = record.dagster_run.tags.get(FAILED_AT_TAG)
-        if OUTAGE_TAG in record.dagster_run.tags:
-            continue
-        if told:
-            failed_at = json.loads(told)
-            for name, position in failed_at["positions"].items():
-                by_name[name].append(_Failure(failed_at["at_ms"], position, is_anywhere=position is None))
-        else:
-            ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
-            for topic in ingested_topics(record.dagster_run):
-                by_name[topic].append(_Failure(ended_ms, None, is_anywhere=True))
+        for name, failure in _failures_of(record):
+            if is_past(failure.at_ms, now_ms):
+                by_name[name].append(failure)
     outages = recent_outages(own, INGEST_JOB_NAME, stopped_ingests, now_ms)
     return IngestFailures(dict(by_name), backoff, outages)
+
+
+def _failures_of(record: dg.RunRecord) -> Iterator[tuple[str, _Failure]]:
+    run = record.dagster_run
+    if OUTAGE_TAG in run.tags:
+        return
+    if told := run.tags.get(FAILED_AT_TAG):
+        failed_at = json.loads(told)
+        for name, position in failed_at["positions"].items():
+            yield name, _Failure(failed_at["at_ms"], position, is_anywhere=position is None)
+        return
+    ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
+    for topic in ingested_topics(run):
+        yield topic, _Failure(ended_ms, None, is_anywhere=True)

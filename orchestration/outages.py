@@ -3,7 +3,7 @@
 A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outage``). Its logs are asked for again at
 the next tick, under a new run key; if that run is stopped too, after half a minute, a minute and so on up to five
 minutes: an outage of hours is not to leave a failed run every half minute, and the first run after it is not to wait
-for long. What happened more than an hour ago is forgotten.
+for long. What happened more than an hour ago is forgotten, and a time that is still to come says nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.log.past import was_within
 from keptlog.log.uncleanable import Backoff
 
 _RUNS = 100
@@ -53,7 +54,7 @@ def recent_outages(
     for run in own.runs(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
         told = run.tags.get(OUTAGE_TAG)
         at_ms = json.loads(told)["at_ms"] if told else 0
-        if now_ms - at_ms < _REMEMBERED_MS:
+        if was_within(_REMEMBERED_MS, at_ms, now_ms):
             for name in names_of(run):
                 by_name[name].append(at_ms)
     return Outages(dict(by_name))

@@ -26,6 +26,7 @@ from keptlog.dagster.orchestration.state_file import StateFile
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
+from keptlog.log.past import is_past
 from keptlog.log.uncleanable import Backoff
 
 TOPICS_SENSOR = "topics_sensor"
@@ -61,9 +62,9 @@ class _Asked:
     def cursor(self) -> str:
         return json.dumps(asdict(self))
 
-    def unanswered(self, loaded: Loaded) -> _Asked:
-        """What still waits for its reload: nothing if what is loaded now is not what asked."""
-        return self if self.loaded == loaded.digest else _Asked()
+    def unanswered(self, loaded: Loaded, now_ms: int) -> _Asked:
+        """What still waits for its reload: nothing if something else asked, or by a clock that was ahead."""
+        return self if self.loaded == loaded.digest and is_past(self.at_ms, now_ms) else _Asked()
 
     @property
     def again_at_ms(self) -> int:
@@ -106,7 +107,7 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
         tick.context.log.warning("each loading asks the catalog, because %s", unwritten)
     if not changes:
         return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}", _Asked()
-    asked = asked.unanswered(loaded)
+    asked = asked.unanswered(loaded, now_ms)
     if now_ms < asked.again_at_ms:
         told = f"a reload was asked for at {iso_time(asked.at_ms)}; if it does not come, the code server was not "
         told += (

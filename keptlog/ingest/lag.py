@@ -25,6 +25,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import KeptlogError
+from keptlog.log.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.lineage import require_own
@@ -209,7 +210,7 @@ class LagScanner:
     def recent(self, now_ms: int) -> LagScan | None:
         """What the last scan found, for whoever does not ask brokers himself; null if that was too long ago."""
         last = self._last
-        return last if last and 0 <= now_ms - last.now_ms < RECENT_MS else None
+        return last if last and was_within(RECENT_MS, last.now_ms, now_ms) else None
 
     def _with_broker(self) -> dict[str, _Known]:
         """The topics that remember a broker, as they are now."""
@@ -244,7 +245,7 @@ class LagScanner:
         behind = {each.partition for each in plan.ranges} | plan.stopped.keys()
         with self._lock:
             positions, since_ms = seen.waiting or (None, now_ms)
-            if positions != stored.positions or not plan.ranges:
+            if positions != stored.positions or not plan.ranges or not is_past(since_ms, now_ms):
                 since_ms = now_ms
             seen.waiting = stored.positions, since_ms
             seen_ms: dict[int, int] = {}
@@ -252,7 +253,7 @@ class LagScanner:
                 if position is not None and partition not in behind:
                     seen.current[partition] = position, now_ms
                 at_position, at_ms = seen.current.get(partition, (None, 0))
-                if at_position is not None and at_position == position:
+                if at_position is not None and at_position == position and is_past(at_ms, now_ms):
                     seen_ms[partition] = at_ms
         logs = {log.partition: log for log in there.logs}
         return TopicLag(topic, known.location, stored.positions, plan, logs, since_ms, seen_ms)

@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from keptlog.log.past import was_within
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class LagNews:
             return True
         before, told_ms = self._told[name]
         has_caught_up = before.is_behind and not lag.is_behind
-        is_old = now_ms >= told_ms + NEWS_INTERVAL_MS
+        is_old = not was_within(NEWS_INTERVAL_MS, told_ms, now_ms)
         return lag.stopped != before.stopped or has_caught_up or (is_old and lag != before)
 
     def _told_ms(self, name: TopicPartition) -> int:

@@ -21,7 +21,7 @@ from keptlog.table.erasures import RegisterChange
 from keptlog.table.store import LogStore
 from tests.erasure.world import World as ErasureWorld
 from tests.erasure.world import new_id
-from tests.orchestration.conftest import HOUR_MS, World
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS
 from tests.orchestration.shipped import (
     DEADLINE_CHECK,
@@ -179,6 +179,22 @@ def test_what_is_asked_for_is_asked_once_and_again_when_it_did_not_help(world: W
     (third,) = world.requests(erasure_sensor)
 
     assert third.run_key != first.run_key
+
+
+def test_a_clock_that_was_ahead_when_it_was_asked_for_holds_nothing_back(world: World, users: str) -> None:
+    due(world)
+    world.now_ms += DAY_MS
+    (request,) = world.requests(erasure_sensor)
+    world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, tags=dict(request.tags), status=dg.DagsterRunStatus.FAILURE
+    )
+    assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)
+    world.now_ms -= DAY_MS
+
+    (again,) = world.requests(erasure_sensor)
+
+    assert asked_for(again) == ["users-0"]
+    assert again.run_key != request.run_key
 
 
 def test_a_log_that_failed_lately_is_left_to_its_own_back_off(world: World, users: str) -> None:

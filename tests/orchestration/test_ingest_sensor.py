@@ -14,7 +14,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.ingest import lag, lag_news
 from keptlog.log.source import IngestPlan, plan_ingest
 from keptlog.table.store import LogStore
-from tests.orchestration.conftest import HOUR_MS
+from tests.orchestration.conftest import DAY_MS, HOUR_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
 from tests.orchestration.shipped import ingest_kafka, ingest_lag_sensor
 
@@ -243,6 +243,32 @@ def test_failures_end_with_the_position_that_they_happened_at(here: IngestWorld)
         tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
         here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
     assert "users-0: failed 1 time" in here.skips()
+
+
+def test_a_failure_that_a_clock_ahead_has_dated_holds_nothing_back(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    for days, expected in ((0, []), (1, ["users-0"])):
+        failed_at = {"at_ms": here.world.now_ms + days * DAY_MS, "positions": {"users-0": 0}}
+        tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
+        run = here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+        requests = here.world.requests(ingest_lag_sensor)
+        assert [name for request in requests for name in asked_by(request)] == expected
+        here.world.instance.delete_run(run.run_id)
+
+
+def test_a_clock_that_was_ahead_when_a_topic_fell_behind_lengthens_no_wait(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_INGEST_MIN_LAG", "3")
+    monkeypatch.setenv("KEPTLOG_INGEST_MAX_WAIT_MS", str(MINUTE_MS))
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    here.world.now_ms += DAY_MS
+    here.skips()
+    here.world.now_ms -= DAY_MS
+
+    assert "users is only 1 behind; due at 2027-01-15T08:01:00" in here.skips()
 
 
 def test_a_run_that_died_counts_for_all_that_it_was_asked_for(here: IngestWorld) -> None:

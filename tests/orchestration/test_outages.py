@@ -119,6 +119,20 @@ def test_an_outage_that_lasts_leaves_fewer_and_fewer_runs_and_is_noticed_to_be_o
     assert dirty.launch(request).success
 
 
+def test_a_clock_that_was_ahead_while_runs_were_stopped_holds_nothing_back(dirty: World) -> None:
+    dirty.now_ms += DAY_MS
+    with spark_lost():
+        for _ in range(2):
+            (request,) = dirty.requests(dirty_ratio_sensor)
+            assert not dirty.launch(request).success
+    assert "an outage has stopped" in dirty.skips(dirty_ratio_sensor)
+    dirty.now_ms -= DAY_MS
+
+    (request,) = dirty.requests(dirty_ratio_sensor)
+
+    assert sorted(logs_of(request)) == ["orders-0", "users-0"]
+
+
 def test_a_log_that_an_outage_did_not_stop_is_asked_for_meanwhile(dirty: World) -> None:
     with spark_lost():
         for _ in range(2):

@@ -9,7 +9,7 @@ from keptlog.dagster.orchestration import topics_sensor
 from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.passes.observer import Observer
 from keptlog.table.store import LogStore
-from tests.orchestration.conftest import World
+from tests.orchestration.conftest import DAY_MS, World
 
 MINUTE_MS = 60_000
 
@@ -65,6 +65,18 @@ def test_a_reload_that_does_not_come_is_asked_for_again_but_not_at_each_tick(wor
     assert times == sorted(times)
     assert len(asked) == 4  # at once, after 1, 3 and 7 minutes
     assert "restart it" in world.skips(sensor)
+
+
+def test_a_clock_that_was_ahead_holds_no_reload_back(world: World, asked: list[object]) -> None:
+    sensor = sensor_of(world)
+    world.topic("users")
+    world.now_ms += DAY_MS
+    world.tick(sensor)
+    world.now_ms -= DAY_MS
+
+    assert world.skips(sensor) == "new: users; a reload is asked for"
+    assert "restart it" in world.skips(sensor)
+    assert len(asked) == 2
 
 
 def test_a_change_after_a_reload_that_came_does_not_wait(world: World, asked: list[object]) -> None:
