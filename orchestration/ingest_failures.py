@@ -1,10 +1,13 @@
 """What could not be ingested lately, and when it is tried again. Runs are the only memory of it, as of all else here.
 
-A run that fails says in a tag which topic-partitions did not come in, and at which positions (``ingest_report``). Only
-failures at the position of today count: whatever moved it, a run, a hand, a topic that was made anew, ended the row of
-failures. The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
-``keptlog.cleaner.backoff.max.ms``. A run that died could not say anything; all that it was asked for has failed. A run
-that an outage has stopped counts for none of them (``outages``).
+A run that fails says in a tag which topic-partitions did not come in, and at which positions (``ingest_report``). A run
+that died could not say anything; all that it was asked for has failed, at the positions that the sensor has put into
+its tags. Only failures at the position of today count: whatever moved it, a run, a hand, a topic that was made anew,
+ended the row of failures. Where a whole topic failed, or a run died that a hand had launched, no position is known.
+That counts until a newer run that named the topic succeeds.
+
+The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
+``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped counts for none of them (``outages``).
 """
 
 from __future__ import annotations
@@ -25,16 +28,18 @@ from keptlog.log.past import is_past
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 
+ASKED_AT_TAG = "keptlog/ingest_asked_at"
+"""On a run that the sensor has asked for: JSON with the position of each topic-partition; null if it was never read."""
 _RUNS = 100
-"""So many failed runs are looked back at; at the longest pause that is days."""
+"""So many failed runs are looked back at; at the longest pause that is days. Of those that succeeded, as many."""
+_ALL = ""
 
 
 @dataclass(frozen=True)
 class _Failure:
     at_ms: int
     position: int | None
-    is_anywhere: bool
-    """Whether it counts whatever the position."""
+    """Null for a topic, and for a topic-partition that was never read."""
 
 
 @dataclass(frozen=True)
@@ -56,30 +61,48 @@ class IngestFailures:
         return max(by_failures, self.outages.retry_at_ms(str(name), name.topic))
 
     def _of(self, name: TopicPartition, position: int | None) -> list[_Failure]:
-        failures = [*self.by_name.get(str(name), ()), *self.by_name.get(name.topic, ())]
-        return [each for each in failures if each.is_anywhere or each.position == position]
+        at_position = [each for each in self.by_name.get(str(name), ()) if each.position == position]
+        return at_position + [each for each in self.by_name.get(name.topic, ()) if each.position is None]
 
 
 def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailures:
     """What the failed runs of the ingest job tell; a time that is still to come says nothing."""
+    failures = [
+        (record, name, failure)
+        for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=INGEST_JOB_NAME, limit=_RUNS)
+        for name, failure in _failures_of(record)
+        if is_past(failure.at_ms, now_ms)
+    ]
+    succeeded = _last_successes(own) if any(failure.position is None for _, _, failure in failures) else {}
     by_name: dict[str, list[_Failure]] = defaultdict(list)
-    for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=INGEST_JOB_NAME, limit=_RUNS):
-        for name, failure in _failures_of(record):
-            if is_past(failure.at_ms, now_ms):
-                by_name[name].append(failure)
+    for record, name, failure in failures:
+        last_id = max(succeeded.get(name, -1), succeeded.get(_ALL, -1))
+        if failure.position is not None or record.storage_id > last_id:
+            by_name[name].append(failure)
     outages = recent_outages(own, INGEST_JOB_NAME, stopped_ingests, now_ms)
     return IngestFailures(dict(by_name), backoff, outages)
 
 
 def _failures_of(record: dg.RunRecord) -> Iterator[tuple[str, _Failure]]:
-    run = record.dagster_run
-    if OUTAGE_TAG in run.tags:
-        return
-    if told := run.tags.get(FAILED_AT_TAG):
-        failed_at = json.loads(told)
-        for name, position in failed_at["positions"].items():
-            yield name, _Failure(failed_at["at_ms"], position, is_anywhere=position is None)
-        return
+    """By topic-partition, or by topic where nothing is known of its topic-partitions."""
+    tags = record.dagster_run.tags
     ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
-    for topic in ingested_topics(run):
-        yield topic, _Failure(ended_ms, None, is_anywhere=True)
+    if OUTAGE_TAG in tags:
+        return
+    if told := tags.get(FAILED_AT_TAG):
+        failed_at = json.loads(told)
+        at_ms, positions = failed_at["at_ms"], failed_at["positions"]
+    elif asked := tags.get(ASKED_AT_TAG):
+        at_ms, positions = ended_ms, json.loads(asked)
+    else:
+        at_ms, positions = ended_ms, dict.fromkeys(ingested_topics(record.dagster_run))
+    yield from ((name, _Failure(at_ms, position)) for name, position in positions.items())
+
+
+def _last_successes(own: OwnRuns) -> dict[str, int]:
+    """By topic, which run was the last that named it and succeeded; Dagster counts its runs, whatever a clock says."""
+    last: dict[str, int] = {}
+    for record in own.records(dg.DagsterRunStatus.SUCCESS, job_name=INGEST_JOB_NAME, limit=_RUNS):
+        for topic in ingested_topics(record.dagster_run) or {_ALL}:
+            last[topic] = max(record.storage_id, last.get(topic, -1))
+    return last

@@ -11,6 +11,7 @@ pauses: the run that fails is what people are alerted by. Its reason stands in e
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
-from keptlog.dagster.orchestration.ingest_failures import IngestFailures, recent_failures
+from keptlog.dagster.orchestration.ingest_failures import ASKED_AT_TAG, IngestFailures, recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
 from keptlog.dagster.resources.lag import lag_memory_of
@@ -163,9 +164,15 @@ def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> 
     states = [f"{topic.location}#{failures.count(name, topic.position(name))}" for topic, name in decision.requested]
     seen = [(str(name), topic.seen_ms.get(name.partition)) for topic, name in decision.requested]
     seen_ms = {name: at_ms for name, at_ms in seen if at_ms is not None}
+    positions = {str(name): topic.position(name) for topic, name in decision.requested}
     return dg.RunRequest(
         run_key=run_key(TRIGGER, names, states, scan.now_ms),
         run_config={"ops": {"ingest": {"config": {"topic_partitions": names, "seen_ms": seen_ms}}}},
-        # The sensor tries again, with pauses; two ways of trying again would multiply.
-        tags={TRIGGER_TAG: TRIGGER, LOGS_TAG: some_of(names, NAMES_IN_TAG), "dagster/max_retries": "0"},
+        tags={
+            TRIGGER_TAG: TRIGGER,
+            LOGS_TAG: some_of(names, NAMES_IN_TAG),
+            ASKED_AT_TAG: json.dumps(positions),
+            # The sensor tries again, with pauses; two ways of trying again would multiply.
+            "dagster/max_retries": "0",
+        },
     )

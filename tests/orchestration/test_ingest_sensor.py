@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -233,30 +232,6 @@ def test_a_stopped_topic_partition_neither_holds_up_nor_fails_the_rest_of_its_to
     assert here.world.records("users", 1) == [(0, b"a", b"1"), (1, b"b", b"1")]
 
 
-def test_failures_end_with_the_position_that_they_happened_at(here: IngestWorld) -> None:
-    here.produce("users", *[(f"k{number}", "1") for number in range(120)])
-    here.knows("users", 100, 0, 0, 0)
-    failed_at = {"at_ms": here.world.now_ms, "positions": {"users-0": 99}}
-    for position in (99, 100):
-        failed_at["positions"] = {"users-0": position}
-        assert here.asked() == ["users-0"]
-        tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
-        here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
-    assert "users-0: failed 1 time" in here.skips()
-
-
-def test_a_failure_that_a_clock_ahead_has_dated_holds_nothing_back(here: IngestWorld) -> None:
-    here.produce("users", ("a", "1"))
-    here.knows("users", 0, 0, 0, 0)
-    for days, expected in ((0, []), (1, ["users-0"])):
-        failed_at = {"at_ms": here.world.now_ms + days * DAY_MS, "positions": {"users-0": 0}}
-        tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
-        run = here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
-        requests = here.world.requests(ingest_lag_sensor)
-        assert [name for request in requests for name in asked_by(request)] == expected
-        here.world.instance.delete_run(run.run_id)
-
-
 def test_a_clock_that_was_ahead_when_a_topic_fell_behind_lengthens_no_wait(
     here: IngestWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,34 +244,6 @@ def test_a_clock_that_was_ahead_when_a_topic_fell_behind_lengthens_no_wait(
     here.world.now_ms -= DAY_MS
 
     assert "users is only 1 behind; due at 2027-01-15T08:01:00" in here.skips()
-
-
-def test_a_run_that_died_counts_for_all_that_it_was_asked_for(here: IngestWorld) -> None:
-    here.produce("users", ("a", "1"))
-    here.knows("users", 0, 0, 0, 0)
-    (request,) = here.world.requests(ingest_lag_sensor)
-    run = here.world.instance.create_run_for_job(
-        ingest_kafka, run_config=request.run_config, status=dg.DagsterRunStatus.STARTED
-    )
-    here.world.instance.report_run_failed(run)
-    record = here.world.instance.get_run_record_by_id(run.run_id)
-    assert record
-    assert record.end_time
-    here.world.now_ms = int(record.end_time * 1000)
-
-    assert "users-0: failed 1 time" in here.skips()
-    here.world.now_ms += 15 * SECOND_MS
-    assert here.asked() == ["users-0"]
-
-
-@pytest.mark.parametrize("config", [{"topic_partitions": ["users", "-"]}, {"topics": None}])
-def test_a_run_that_was_launched_with_nonsense_breaks_no_tick(here: IngestWorld, config: dict[str, object]) -> None:
-    here.produce("users", ("a", "1"))
-    here.knows("users", 0, 0, 0, 0)
-
-    assert not here.ingest(**config).success
-
-    assert here.asked() == ["users-0"]
 
 
 def test_the_lag_of_every_topic_partition_is_observed_when_it_changes(here: IngestWorld) -> None:

@@ -1,0 +1,135 @@
+"""What an ingest failed at is left alone for longer and longer, and counts until a position moves or a run succeeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from tests.orchestration.conftest import DAY_MS
+from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
+from tests.orchestration.shipped import ingest_kafka, ingest_lag_sensor
+
+SECOND_MS = 1000
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[IngestWorld]:
+    with ingest_world(tmp_path / "home") as made:
+        yield made
+
+
+def dies(here: IngestWorld, request: dg.RunRequest, *, is_by_hand: bool = False) -> int:
+    """Let a run that was asked for die without a word, and tell when; by hand it has none of the sensor's tags."""
+    instance, tags = here.world.instance, {} if is_by_hand else dict(request.tags)
+    run = instance.create_run_for_job(
+        ingest_kafka, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.STARTED
+    )
+    instance.report_run_failed(run)
+    record = instance.get_run_record_by_id(run.run_id)
+    assert record
+    assert record.end_time
+    return int(record.end_time * 1000)
+
+
+def test_failures_end_with_the_position_that_they_happened_at(here: IngestWorld) -> None:
+    here.produce("users", *[(f"k{number}", "1") for number in range(120)])
+    here.knows("users", 100, 0, 0, 0)
+    failed_at = {"at_ms": here.world.now_ms, "positions": {"users-0": 99}}
+    for position in (99, 100):
+        failed_at["positions"] = {"users-0": position}
+        assert here.asked() == ["users-0"]
+        tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
+        here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+    assert "users-0: failed 1 time" in here.skips()
+
+
+def test_a_failure_that_a_clock_ahead_has_dated_holds_nothing_back(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    for days, expected in ((0, []), (1, ["users-0"])):
+        failed_at = {"at_ms": here.world.now_ms + days * DAY_MS, "positions": {"users-0": 0}}
+        tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
+        run = here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+        requests = here.world.requests(ingest_lag_sensor)
+        assert [name for request in requests for name in asked_by(request)] == expected
+        here.world.instance.delete_run(run.run_id)
+
+
+def test_a_run_that_died_counts_for_all_that_it_was_asked_for(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    here.world.now_ms = dies(here, request)
+
+    assert "users-0: failed 1 time" in here.skips()
+    here.world.now_ms += 15 * SECOND_MS
+    assert here.asked() == ["users-0"]
+
+
+@pytest.mark.parametrize("is_by_hand", [False, True])
+def test_a_run_that_died_counts_no_longer_once_a_newer_one_has_succeeded(here: IngestWorld, is_by_hand: bool) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    died_ms = dies(here, request, is_by_hand=is_by_hand)
+    assert here.ingest().success
+    here.produce("users", ("b", "1"))
+    here.world.now_ms = died_ms
+
+    assert here.asked() == ["users-0"]
+
+
+def test_a_run_that_died_counts_on_for_topics_of_which_only_others_have_succeeded(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.produce("orders", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    here.knows("orders", 0, 0, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    died_ms = dies(here, request, is_by_hand=True)
+    assert here.ingest(topics=["orders"]).success
+    here.produce("orders", ("b", "1"))
+    here.world.now_ms = died_ms
+
+    assert here.asked() == ["orders-0"]
+
+
+def test_a_run_that_died_counts_only_for_what_is_still_where_it_was_asked_for(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.produce("users", ("b", "1"), partition=1)
+    here.knows("users", 0, 0, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    assert asked_by(request) == ["users-0", "users-1"]
+    died_ms = dies(here, request)
+    assert here.materialize("users", 0, 0).success
+    here.produce("users", ("c", "1"))
+    here.produce("users", ("d", "1"), partition=2)
+    here.world.now_ms = died_ms
+
+    assert here.asked() == ["users-0", "users-2"]
+
+
+def test_a_topic_that_could_not_be_looked_at_counts_no_longer_once_a_newer_run_has_succeeded(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    failed_at = {"at_ms": here.world.now_ms, "positions": {"users": None}}
+    tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
+    here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+    assert "users-0: failed 1 time" in here.skips()
+    assert here.ingest(topic_partitions=["users-0"]).success
+    here.produce("users", ("b", "1"))
+
+    assert here.asked() == ["users-0"]
+
+
+@pytest.mark.parametrize("config", [{"topic_partitions": ["users", "-"]}, {"topics": None}])
+def test_a_run_that_was_launched_with_nonsense_breaks_no_tick(here: IngestWorld, config: dict[str, object]) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+
+    assert not here.ingest(**config).success
+
+    assert here.asked() == ["users-0"]
