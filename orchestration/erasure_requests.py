@@ -1,8 +1,9 @@
 """The runs that the sensor of erasures asks for: one over logs to clean, one over topics to purge, one to verify.
 
 They go before all others in Dagster's queue. What a run is working on is left alone, and so is what was asked for a few
-minutes ago: then something else is in the way, and the erasure says what. Runs are the only memory of it; their tags
-say when they were asked for.
+minutes ago: then something else is in the way, and the erasure says what. The shorter pauses after an outage are for
+what was stopped when it was asked for last (``outages``). Runs are the only memory of it; their tags say when they were
+asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import CLEAN_JOB
+from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.dagster.orchestration.erasure_needs import TopicNeed
 from keptlog.dagster.orchestration.in_flight import (
     PURGE_JOB_NAME,
@@ -65,6 +67,15 @@ class _Wanted:
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """When this sensor asked for something last, and what became of it."""
+
+    at_ms: int
+    is_stopped: bool
+    """Whether an outage has stopped the run."""
+
+
+@dataclass(frozen=True)
 class _Job:
     """What is known of a job's runs."""
 
@@ -72,15 +83,15 @@ class _Job:
     mount: Mount
     busy: InFlight
     outages: Outages
-    lately: Mapping[str, Mapping[str, int]]
-    """By job and name, when this sensor asked last."""
+    lately: Mapping[str, _Asked]
+    """By name."""
 
     def ask(self, asked: ErasureRuns, wanted: Sequence[_Wanted], seen: Overview) -> None:
         """Ask for one run over what can be asked for."""
         names: list[str] = []
         states: list[str] = []
         for each in wanted:
-            again_ms = self._again_ms(each)
+            last, again_ms = self.lately.get(each.name), self._again_ms(each)
             if self.busy.includes_name(each.name, each.topic):
                 asked.reasons.append(f"{each.name} is being {_DOING[self.name]}")
             elif seen.now_ms < again_ms:
@@ -90,20 +101,17 @@ class _Job:
             else:
                 stopped = self.outages.count(each.name, each.topic)
                 names.append(each.name)
-                states.append(f"{seen.locations[each.topic]}#{stopped}#{self._asked_ms(each)}")
+                states.append(f"{seen.locations[each.topic]}#{stopped}#{last.at_ms if last else None}")
         if names:
             names, states = names[:LOGS_PER_RUN], states[:LOGS_PER_RUN]
             asked.requests.append(_request(self.mount, self.name, names, states, seen.now_ms))
 
-    def _asked_ms(self, wanted: _Wanted) -> int | None:
-        return self.lately.get(self.name, {}).get(wanted.name)
-
     def _again_ms(self, wanted: _Wanted) -> int:
         """When it may be asked for again; 0 for at once."""
-        asked_ms = self._asked_ms(wanted)
-        if self.outages.count(wanted.name, wanted.topic):
+        last = self.lately.get(wanted.name)
+        if (last is None or last.is_stopped) and self.outages.count(wanted.name, wanted.topic):
             return self.outages.retry_at_ms(wanted.name, wanted.topic)
-        return asked_ms + _AGAIN_MS[self.name] if asked_ms is not None and asked_ms >= wanted.since_ms else 0
+        return last.at_ms + _AGAIN_MS[self.name] if last and last.at_ms >= wanted.since_ms else 0
 
 
 def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> ErasureRuns:
@@ -119,7 +127,7 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
         busy, outages = _in_flight(own, job_name), _outages(own, job_name, seen.now_ms)
-        job = _Job(job_name, own.mount, busy, outages, lately)
+        job = _Job(job_name, own.mount, busy, outages, lately.get(job_name, {}))
         job.ask(asked, list(by_name.values()), seen)
     return asked
 
@@ -156,17 +164,27 @@ def _in_flight(own: OwnRuns, job_name: str) -> InFlight:
 
 
 def _outages(own: OwnRuns, job_name: str, now_ms: int) -> Outages:
-    named_by = stopped_logs if job_name == CLEAN_JOB else partial(configured_topics, job_name=job_name)
-    return recent_outages(own, job_name, named_by, now_ms)
+    return recent_outages(own, job_name, partial(_stopped, job_name=job_name), now_ms)
 
 
-def _asked_lately(own: OwnRuns, now_ms: int) -> Mapping[str, Mapping[str, int]]:
-    """By job and name, when this sensor asked last."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+def _named(run: dg.DagsterRun, job_name: str) -> list[str]:
+    return configured_logs(run) if job_name == CLEAN_JOB else configured_topics(run, job_name)
+
+
+def _stopped(run: dg.DagsterRun, job_name: str) -> list[str]:
+    return stopped_logs(run) if job_name == CLEAN_JOB else configured_topics(run, job_name)
+
+
+def _asked_lately(own: OwnRuns, now_ms: int) -> Mapping[str, Mapping[str, _Asked]]:
+    """By job and name, what this sensor asked for last."""
+    found: dict[str, dict[str, _Asked]] = defaultdict(dict)
     for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
         asked_ms = int(run.tags.get(ASKED_TAG, "0"))
         job_name = next((each for each in _AGAIN_MS if own.is_of(run, each)), None)
         if job_name and is_past(asked_ms, now_ms):
-            named = configured_logs(run) if job_name == CLEAN_JOB else configured_topics(run, job_name)
-            found[job_name] |= {name: max(asked_ms, found[job_name].get(name, 0)) for name in named}
+            stopped = _stopped(run, job_name) if OUTAGE_TAG in run.tags else ()
+            for name in _named(run, job_name):
+                known = found[job_name].get(name)
+                if known is None or asked_ms > known.at_ms:
+                    found[job_name][name] = _Asked(asked_ms, name in stopped)
     return found

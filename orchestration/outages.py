@@ -31,7 +31,8 @@ _PAUSES = Backoff(first_ms=30_000, longest_ms=300_000)
 class Outages:
     """When runs were stopped, by what they were asked for."""
 
-    by_name: dict[str, list[int]] = field(default_factory=dict)
+    by_name: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By name and run, or else one that was asked for a log by two names would count twice."""
 
     def count(self, *names: str) -> int:
         """How many runs that were asked for one of these names were stopped."""
@@ -43,18 +44,19 @@ class Outages:
         return max(stopped) + _PAUSES.after(len(stopped) - 1) if len(stopped) > 1 else 0
 
     def _of(self, names: Iterable[str]) -> list[int]:
-        return [at_ms for name in names for at_ms in self.by_name.get(name, ())]
+        by_run = {run: at_ms for name in names for run, at_ms in self.by_name.get(name, {}).items()}
+        return list(by_run.values())
 
 
 def recent_outages(
     own: OwnRuns, job_name: str, names_of: Callable[[dg.DagsterRun], Iterable[str]], now_ms: int
 ) -> Outages:
     """What the failed runs of a job tell; ``names_of`` says what a run was asked for."""
-    by_name: dict[str, list[int]] = defaultdict(list)
+    by_name: dict[str, dict[str, int]] = defaultdict(dict)
     for run in own.runs(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
         told = run.tags.get(OUTAGE_TAG)
         at_ms = json.loads(told)["at_ms"] if told else 0
         if was_within(_REMEMBERED_MS, at_ms, now_ms):
             for name in names_of(run):
-                by_name[name].append(at_ms)
+                by_name[name][run.run_id] = at_ms
     return Outages(dict(by_name))

@@ -19,7 +19,9 @@ _RESOURCES = dict.fromkeys((*RESOURCES, PASSES), dg.FilesystemIOManager())
 """Only there for jobs to be whole: a run that a test makes up executes nothing."""
 DEFS = dg.Definitions(jobs=AUTOMATION.jobs.all, resources=_RESOURCES)
 
-clean_logs, ingest_kafka = (DEFS.get_job_def(name) for name in ("clean_logs", "ingest_kafka"))
+clean_logs, ingest_kafka, verify_erasures = (
+    DEFS.get_job_def(name) for name in ("clean_logs", "ingest_kafka", "verify_erasures")
+)
 max_compaction_lag_sensor = SENSORS["max_compaction_lag_sensor"]
 dirty_ratio_sensor = SENSORS["dirty_ratio_sensor"]
 tombstone_expiry_sensor = SENSORS["tombstone_expiry_sensor"]

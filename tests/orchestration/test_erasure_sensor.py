@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from typing import Any
@@ -29,6 +30,7 @@ from tests.orchestration.shipped import (
     clean_logs,
     erasure_sensor,
     max_compaction_lag_sensor,
+    verify_erasures,
 )
 
 MINUTE_MS = 60_000
@@ -135,6 +137,58 @@ def test_each_state_is_brought_on_by_the_run_it_needs(world: World, users: str) 
     passes(world).purge()
     world.log_store.eraser().advance(now_ms=world.now_ms)
     assert next_request() == (VERIFY_ERASURES_JOB_NAME, ["users"])
+
+
+def deleted(world: World) -> None:
+    """An erasure of which only the verification is left, due at once."""
+    ask(world, by_ms=HOUR_MS)
+    for wait_ms in (2 * HOUR_MS, LOOK_AGAIN_MS + HOUR_MS):
+        world.now_ms += wait_ms
+        passes(world).clean()
+        world.log_store.eraser().advance(now_ms=world.now_ms)
+    world.now_ms += LOOK_AGAIN_MS
+    passes(world).purge()
+    world.log_store.eraser().advance(now_ms=world.now_ms)
+    assert need(world) == ErasureNeed.VERIFICATION
+
+
+def failed(world: World, request: dg.RunRequest, *, by_outage: bool) -> None:
+    """Let the run that was asked for fail now."""
+    tags = dict(request.tags)
+    if by_outage:
+        tags["keptlog/outage"] = json.dumps({"at_ms": world.now_ms, "reason": "the bucket does not answer"})
+    world.instance.create_run_for_job(
+        verify_erasures, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.FAILURE
+    )
+
+
+def test_a_run_that_an_outage_did_not_stop_is_asked_for_no_sooner_because_one_before_was_stopped(
+    world: World, users: str
+) -> None:
+    deleted(world)
+    for by_outage in (True, False):
+        (request,) = world.requests(erasure_sensor)
+        assert (request.job_name, asked_for(request)) == (VERIFY_ERASURES_JOB_NAME, ["users"])
+        failed(world, request, by_outage=by_outage)
+        world.now_ms += MINUTE_MS
+
+    assert "users was to be looked through already, again at" in world.skips(erasure_sensor)
+
+
+def test_what_one_outage_has_stopped_is_asked_for_at_the_next_tick_and_then_with_pauses(
+    world: World, users: str
+) -> None:
+    deleted(world)
+    keys = []
+    for pause_ms in (0, 30_000, MINUTE_MS):
+        (request,) = world.requests(erasure_sensor)
+        keys.append(request.run_key)
+        failed(world, request, by_outage=True)
+        world.now_ms += pause_ms
+    assert len(world.requests(erasure_sensor)) == 1
+    world.now_ms -= 1
+    assert "users was to be looked through already, again at" in world.skips(erasure_sensor)
+    assert len(set(keys)) == len(keys)
 
 
 def test_without_a_deadline_only_the_verification_is_asked_for(world: World) -> None:
