@@ -58,7 +58,7 @@ class OwnAttributes(TypedDict):
 
 Owners = Sequence[str] | Mapping[str, Sequence[str]]
 GroupBy = Callable[[str], str]
-AnyContext = dg.OpExecutionContext | dg.AssetExecutionContext | dg.SensorEvaluationContext | dg.RunFailureSensorContext
+AnyContext = dg.OpExecutionContext | dg.AssetExecutionContext | dg.SensorEvaluationContext
 ContextT_co = TypeVar("ContextT_co", bound=AnyContext, covariant=True)
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -57,9 +57,13 @@ from keptlog.progress import Progress, silent
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.passes.in_legs import InLegs
+    from keptlog.table.mark import Failure
     from keptlog.table.store import LogStore
 
 _logger = logging.getLogger(__name__)
+
+_OUTAGES_BORNE = 2
+"""So many topics may be out of reach before the others wait: each takes half a minute to be given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,18 @@ class Pass:
     def stopped_by(self) -> KeptlogError | None:
         """What has stopped the first of the blameless logs, whether or not it was down for all; null if none was."""
         return self.failed[min(self.blameless)] if self.blameless else None
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What became of logs that were to be marked; those that are not due are in none of these."""
+
+    names: tuple[str, ...]
+    """The topic-partitions that are marked now."""
+    failed: Mapping[str, KeptlogError]
+    """Those that could not be, or a name whose logs can't be read, with the reason."""
+    untried: tuple[str, ...] = ()
+    """Those that were not tried because too much was out of reach."""
 
 
 def _stands_still() -> int:
@@ -256,22 +272,45 @@ class Cleaner:
             outage=staged.outage or (failed[min(out_of_reach)] if is_outage else None),
         )
 
-    def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> list[str]:
+    def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> Marked:
         """Mark these logs, but for those that are not due any more: what a run can't do that died over them.
 
-        Returns:
-            The topic-partitions that were marked.
+        ``reason`` names that run, so that nothing is marked twice for it.
+
+        Raises:
+            StorageUnavailable: the catalog can't be asked at all; nothing is marked.
         """
         from keptlog.table.mark import Failure  # noqa: PLC0415
 
+        named = named_logs(self.store, names)
+        unmarked = {name: error for name, error in named.unreadable.items() if not isinstance(error, UnknownTopic)}
         by_topic: dict[str, list[Failure]] = defaultdict(list)
-        for log in named_logs(self.store, names).logs:
-            if assess(log, now_ms).trigger:
+        for log in named.logs:
+            is_marked = log.uncleanable is not None and reason.startswith(log.uncleanable.reason)
+            if assess(log, now_ms).trigger and not is_marked:
                 failure = Failure(log.topic_partition, reason, log.checkpoint, topic_id=log.topic_id)
                 by_topic[log.topic_partition.topic].append(failure)
+        marked: list[str] = []
+        untried: list[str] = []
+        outages = 0
         for topic, failures in by_topic.items():
+            theirs = [str(failure.topic_partition) for failure in failures]
+            if outages == _OUTAGES_BORNE:
+                untried += theirs
+            elif error := self._why_unmarked(topic, failures, now_ms):
+                unmarked |= dict.fromkeys(theirs, error)
+                outages += isinstance(error, StorageUnavailable)
+            else:
+                marked += theirs
+        return Marked(tuple(marked), unmarked, tuple(untried))
+
+    def _why_unmarked(self, topic: str, failures: Sequence[Failure], now_ms: int) -> KeptlogError | None:
+        """Mark logs of a topic; why they could not be, or null if they are."""
+        try:
             self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
-        return [str(failure.topic_partition) for failures in by_topic.values() for failure in failures]
+        except KeptlogError as error:
+            return error
+        return None
 
     def _look_for_outage(self, step: CleanStep, run_id: str) -> None:
         """Whether a step could be done at all.
@@ -318,10 +357,7 @@ class Cleaner:
                 failure = Failure(step.topic_partition, reason, step.checkpoint, action, step.topic_id)
                 by_topic[step.topic_partition.topic].append(failure)
         for topic, failures in by_topic.items():
-            now_ms = done.plan.now_ms + done.duration_ms
-            try:
-                self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
-            except KeptlogError as error:
+            if error := self._why_unmarked(topic, failures, done.plan.now_ms + done.duration_ms):
                 # The failures themselves are reported, whether or not they can be remembered.
                 text = "topic %s: %s can't be marked as uncleanable, the next pass tries again at once: %s"
                 _logger.warning(text, topic, counted(len(failures), "log"), first_line(error))

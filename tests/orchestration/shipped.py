@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dagster as dg
 
 from keptlog.dagster.assets.mount import RESOURCES, Mount
@@ -25,7 +23,7 @@ clean_logs, ingest_kafka, verify_erasures = (
 max_compaction_lag_sensor = SENSORS["max_compaction_lag_sensor"]
 dirty_ratio_sensor = SENSORS["dirty_ratio_sensor"]
 tombstone_expiry_sensor = SENSORS["tombstone_expiry_sensor"]
-failed_run_sensor: Any = SENSORS["failed_run_sensor"]
+failed_run_sensor = SENSORS["failed_run_sensor"]
 ingest_lag_sensor = SENSORS["ingest_lag_sensor"]
 erasure_sensor = SENSORS["erasure_sensor"]
 health_sensor = SENSORS["health_sensor"]

@@ -1,0 +1,126 @@
+"""The sensor that remembers runs that died.
+
+A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
+once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped
+marks none.
+
+A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
+failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
+has made of each. Until all marks of a run are made, its tag names the logs that are left, and the next tick goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+from dagster import DagsterEventType
+
+from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.assets.names import CLEAN_JOB
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
+from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.in_flight import configured_logs
+from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.requests import some_of
+from keptlog.errors import first_line
+from keptlog.passes.clean import Marked
+
+FAILED_RUN_SENSOR = "failed_run_sensor"
+MARKED_TAG = "keptlog/marked"
+"""On a run that failed: that its logs need no more marks, in words."""
+UNMARKED_TAG = "keptlog/unmarked"
+"""On a run that died: those of its logs that could not be marked yet."""
+_RUNS = 100
+"""So many failed runs are looked back at."""
+_TOLD = 5
+"""Of the runs that a tick tells of, and of the logs of each."""
+
+
+def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
+    """The sensor of a home."""
+    mount = automation.mount
+
+    @dg.sensor(
+        name=mount.name(FAILED_RUN_SENSOR),
+        description="Marks the logs of a run that died as uncleanable, so that they are tried again with a back-off.",
+        minimum_interval_seconds=automation.seconds(FAILED_RUN_SENSOR),
+        default_status=automation.sensor_status(FAILED_RUN_SENSOR),
+        required_resource_keys=mount.needs("log_store", "clock"),
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        told = list(_told(MountCall(mount, context)))
+        more = [f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
+        return dg.SensorResult(skip_reason="; ".join([*told[:_TOLD], *more]) or "no run has died since the last tick")
+
+    return sensor
+
+
+def _told(tick: Tick) -> Iterator[str]:
+    """Mark what is to be marked, and say so, run by run; the run that failed first comes first.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached; the next tick goes on.
+    """
+    failed = OwnRuns.of_tick(tick).runs(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
+    for run in reversed(failed):
+        if MARKED_TAG not in run.tags:
+            yield f"run {run.run_id}: {_settled(tick, run)}"
+
+
+def _settled(tick: Tick, run: dg.DagsterRun) -> str:
+    """Mark what is still to be marked of a run; what its tags and the tick say of it."""
+    left: list[str] = []
+    told = _why_no_mark(run)
+    if told is None:
+        marked = _marked(tick, run)
+        left = [*marked.untried, *marked.failed]
+        told = f"marked as uncleanable: {some_of(marked.names, _TOLD) or 'none, nothing is due any more'}"
+        if left:
+            told = "; ".join([*([told] if marked.names else []), *_unmarked(marked)])
+    tags = {UNMARKED_TAG: ",".join(left)} if left else {MARKED_TAG: told}
+    tick.context.instance.add_run_tags(run.run_id, tags)
+    return told
+
+
+def _why_no_mark(run: dg.DagsterRun) -> str | None:
+    """Why the logs of a failed run are not to be marked; null if they are."""
+    if OUTAGE_TAG in run.tags:
+        return "an outage has stopped it, which is no log's fault: nothing is marked"
+    if FAILED_TAG in run.tags:
+        return "it has marked the logs that failed itself"
+    if run.tags.get("dagster/will_retry") == "true":
+        return "it is tried again"
+    return None if configured_logs(run) else "it named no logs"
+
+
+def _marked(tick: Tick, run: dg.DagsterRun) -> Marked:
+    left = run.tags.get(UNMARKED_TAG)
+    names = left.split(",") if left else configured_logs(run)
+    reason = f"run {run.run_id} died: {_why(tick.context.instance, run.run_id)}"
+    return tick.log_store.cleaner().mark_still_due(names, reason, now_ms=tick.now_ms())
+
+
+def _unmarked(marked: Marked) -> list[str]:
+    """What could not be marked, and why."""
+    failed = [f"{name} can't be marked as uncleanable yet: {first_line(why)}" for name, why in marked.failed.items()]
+    more = [f"and {len(failed) - _TOLD} more"] if len(failed) > _TOLD else []
+    untried = [f"not tried yet: {some_of(marked.untried, _TOLD)}"] if marked.untried else []
+    return [*failed[:_TOLD], *more, *untried]
+
+
+def _why(instance: dg.DagsterInstance, run_id: str) -> str:
+    """What a step failed with, in one line; what Dagster says of the run where no step could say anything."""
+    kinds = {DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE}
+    events = [each.dagster_event for each in instance.all_logs(run_id, of_type=kinds) if each.dagster_event]
+    for event in events:
+        error = event.step_failure_data.error if event.is_step_failure else None
+        while error and error.cause:
+            error = error.cause
+        if error:
+            return _one_line(error.message)
+    return _one_line(next((each.message for each in events if each.is_run_failure and each.message), None))
+
+
+def _one_line(message: str | None) -> str:
+    return " ".join((message or "without a message").split())
