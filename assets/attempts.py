@@ -8,7 +8,7 @@ dies. ``tests/orchestration/test_attempts.py`` pins what is relied upon of Dagst
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
 from dagster._core.events import AssetMaterializationPlannedData
@@ -35,12 +35,17 @@ def end_attempts(run: Run, reasons: Mapping[TopicPartition, str]) -> None:
 
 def failed_attempts(run: Run, topic: str) -> set[str]:
     """The topic-partitions whose last attempt was that of a run that has failed."""
-    instance, key = run.context.instance, run.keys.clean(topic)
-    storage = instance.event_log_storage
-    left = storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
+    return last_attempts(run.context.instance, run.keys.clean(topic), [dg.DagsterRunStatus.FAILURE])
+
+
+def last_attempts(instance: dg.DagsterInstance, key: dg.AssetKey, statuses: Sequence[dg.DagsterRunStatus]) -> set[str]:
+    """The topic-partitions whose last attempt is not over, or brought nothing, and whose run has one of these statuses.
+
+    Dagster does not say by itself what became of the run: that it was cancelled, or deleted, for example.
+    """
+    left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
     if not left:
         return set()
     run_ids = sorted({run_id for run_id, _ in left.values()})
-    filters = dg.RunsFilter(run_ids=run_ids, statuses=[dg.DagsterRunStatus.FAILURE])
-    failed = {each.run_id for each in instance.get_runs(filters)}
-    return {name for name, (run_id, _) in left.items() if run_id in failed}
+    meant = {each.run_id for each in instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=list(statuses)))}
+    return {name for name, (run_id, _) in left.items() if run_id in meant}

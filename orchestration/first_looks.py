@@ -6,7 +6,7 @@ as ``AutomationCondition.eager()`` downstream, would never begin. So once such a
 materialization of its clean section, which holds what it holds.
 
 Dagster alone knows what it was told: it is asked once for each topic in a process, a few topics a tick. What is due, is
-being cleaned, or has failed, is left to its clean.
+being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is not.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
+from keptlog.dagster.assets.attempts import last_attempts
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import Metadata, unchanged_materialization
 from keptlog.dagster.assets.outlook import outlook_of
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
 ASKED_PER_TICK = 20
-"""Topics; two queries of Dagster's database each."""
+"""Topics; two queries of Dagster's database each, or three."""
 
 
 @dataclass
@@ -46,10 +48,10 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
     found: list[dg.AssetMaterialization] = []
     for key in sorted(untold, key=lambda key: known.asked_at[key])[:ASKED_PER_TICK]:
         known.asked_at[key] = known.ticks
-        storage = tick.context.instance.event_log_storage
-        known.told[key] |= storage.get_materialized_partitions(key)
-        tried = storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
-        left = _without(untold[key], known.told[key] | set(tried))
+        instance = tick.context.instance
+        known.told[key] |= instance.event_log_storage.get_materialized_partitions(key)
+        tried = last_attempts(instance, key, [*UNDER_WAY, dg.DagsterRunStatus.FAILURE])
+        left = _without(untold[key], known.told[key] | tried)
         of_topic = _of_topic(tick, seen, left[0].log.topic_partition.topic) if left else {}
         for each in left:
             if len(found) == most:

@@ -26,7 +26,7 @@ VERIFY_ERASURES_JOB_NAME = "verify_erasures"
 _TOPIC_OPS = {PURGE_JOB_NAME: "delete_retired_files", VERIFY_ERASURES_JOB_NAME: "verify_deleted"}
 """The op of each job that works on whole topics, which has them in its configuration."""
 
-_UNDER_WAY = [
+UNDER_WAY = [
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.MANAGED,
@@ -34,6 +34,7 @@ _UNDER_WAY = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+"""What a run's status is until it is over."""
 
 
 _ALL = ""
@@ -72,21 +73,21 @@ class InFlight:
 
 def logs_in_flight(own: OwnRuns) -> InFlight:
     """What is being cleaned now, by the job and by materializations."""
-    runs = own.runs(*_UNDER_WAY)
+    runs = own.runs(*UNDER_WAY)
     cleans = [configured_logs(run) for run in runs if own.is_of(run, CLEAN_JOB)]
     return _in_flight(cleans, runs, own.mount.keys.clean)
 
 
 def ingests_in_flight(own: OwnRuns) -> InFlight:
     """What topics are being ingested now, by the job and by materializations."""
-    runs = own.runs(*_UNDER_WAY)
+    runs = own.runs(*UNDER_WAY)
     ingests = [ingested_topics(run) for run in runs if own.is_of(run, INGEST_JOB_NAME)]
     return _in_flight(ingests, runs, own.mount.keys.dirty)
 
 
 def topics_in_flight(own: OwnRuns, job_name: str) -> InFlight:
     """What topics a job that works on whole topics, ``purge`` or ``verify_erasures``, is working on now."""
-    return _in_flight([configured_topics(run, job_name) for run in own.runs(*_UNDER_WAY, job_name=job_name)])
+    return _in_flight([configured_topics(run, job_name) for run in own.runs(*UNDER_WAY, job_name=job_name)])
 
 
 def configured_topics(run: dg.DagsterRun, job_name: str) -> list[str]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.loader import LoadingContextForTest
 from pyspark.sql import SparkSession
 
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor
+from tests.orchestration.shipped import CLEAN_SENSORS, clean_logs, dirty_ratio_sensor
 
 CLEAN = dg.AssetKey(["users", "clean"])
 
@@ -141,6 +142,40 @@ def test_what_is_told_says_why_and_what_the_log_holds(world: World) -> None:
     assert empty.description == "looked at, and left as it is: the log is empty"
     assert [each.metadata["dagster/partition_row_count"].value for each in (young, empty)] == [2, 0]
     assert young.metadata["dagster/row_count"].value == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "is_told"),
+    [
+        (dg.DagsterRunStatus.CANCELED, True),
+        (dg.DagsterRunStatus.SUCCESS, True),
+        (dg.DagsterRunStatus.FAILURE, False),
+        (dg.DagsterRunStatus.STARTED, False),
+        (dg.DagsterRunStatus.NOT_STARTED, False),
+    ],
+)
+def test_a_log_is_left_to_its_clean_only_while_a_run_is_at_it_or_if_the_run_has_failed(
+    world: World, status: dg.DagsterRunStatus, *, is_told: bool
+) -> None:
+    world.topic("users")
+    planned_by(world, world.instance.create_run_for_job(clean_logs, status=status).run_id)
+
+    world.tick(dirty_ratio_sensor)
+
+    assert missing(world) == (set() if is_told else {"users-0"})
+
+
+def test_a_log_whose_run_was_deleted_is_told(world: World) -> None:
+    world.topic("users")
+    planned_by(world, "00000000-0000-0000-0000-000000000000")
+    world.tick(dirty_ratio_sensor)
+    assert missing(world) == set()
+
+
+def planned_by(world: World, run_id: str) -> None:
+    planned = AssetMaterializationPlannedData(CLEAN, partition="users-0")
+    event = dg.DagsterEvent.build_asset_materialization_planned_event("clean_logs", "plan", planned)
+    world.instance.report_dagster_event(event, run_id)
 
 
 def test_dagster_is_asked_about_a_topic_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
