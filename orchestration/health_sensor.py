@@ -10,7 +10,7 @@ know within a minute. What the last report in full told is a digest in the curso
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
@@ -46,9 +46,10 @@ _WATCHED = (*CLEAN_SENSORS, ERASURE_SENSOR, INGEST_LAG_SENSOR, RETENTION_SENSOR,
 def health_sensor(automation: Automation) -> dg.SensorDefinition:
     """The sensor of a home."""
     mount = automation.mount
+    by_code = {name: automation.sensor_status(name) for name in _WATCHED}
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return _tick(MountCall(mount, context))
+        return _tick(MountCall(mount, context), by_code)
 
     return SensorOfAssets(
         [mount.keys.health] if automation.topics else [],
@@ -61,8 +62,8 @@ def health_sensor(automation: Automation) -> dg.SensorDefinition:
     )
 
 
-def _tick(tick: Tick) -> dg.SensorResult:
-    health = _health(tick)
+def _tick(tick: Tick, by_code: Mapping[str, dg.DefaultSensorStatus]) -> dg.SensorResult:
+    health = _health(tick, sensor_states(tick, by_code))
     digest, told_ms = _told(tick.context.cursor)
     in_full = health.digest != digest or not was_within(FULL_MS, told_ms, health.now_ms)
     cursor = f"{health.digest} {health.now_ms}" if in_full else tick.context.cursor
@@ -70,9 +71,8 @@ def _tick(tick: Tick) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=health.told(), asset_events=[event], cursor=cursor)
 
 
-def _health(tick: Tick) -> Health:
+def _health(tick: Tick, states: Sequence[SensorState]) -> Health:
     now_ms = tick.now_ms()
-    states = sensor_states(tick, _WATCHED)
     ages = [
         now_ms - each.last_tick_ms
         for each in states
