@@ -2,8 +2,8 @@
 
 Opening a catalog costs time and connections, and a sensor ticks for ever in one process; so a process opens each home
 once and keeps it, with what its sensors have seen of the logs. A home that can't be opened is not remembered: the next
-tick tries again. And one whose folder was deleted is opened anew, or its old catalog would be read on through an open
-connection, whatever was put in its place.
+tick tries again. And one whose folder or catalog is another one now is opened anew, or the old catalog would be read on
+through an open connection, whatever was put in its place.
 """
 
 from __future__ import annotations
@@ -33,6 +33,36 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 Memory = TypeVar("Memory")
+_File = tuple[int, int]
+"""Device and number. A file system gives a number again once nothing has the file open."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A home's folder and its embedded catalog, told from others that are put there under the same names.
+
+    A commit changes neither. The new folder may well have the number of the old one. The new catalog has not: the
+    connection through which the old one would be read on has it open.
+    """
+
+    folder: _File | None
+    catalog: _File | None
+    """Null if there is none: nothing was written yet, or another catalog is configured."""
+
+    @classmethod
+    def of(cls, home: Path) -> _Place:
+        from keptlog.table.embedded import DATABASE  # noqa: PLC0415  # a tick needs it, loading does not
+
+        return cls(_file(home), _file(home / DATABASE))
+
+
+def _file(path: Path) -> _File | None:
+    try:
+        found = path.stat()
+    except OSError:
+        # Whoever opens the home says what is wrong with it.
+        return None
+    return found.st_dev, found.st_ino
 
 
 @dataclass(frozen=True)
@@ -41,8 +71,8 @@ class _Opened:
 
     home: Home
     observer: Observer
-    folder: int | None
-    """The folder's identity when the home was opened; null if there was no folder."""
+    place: _Place
+    """Where it was opened."""
     memories: dict[type, object] = field(default_factory=dict)
 
 
@@ -134,10 +164,10 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _open(self) -> _Opened:
         path, topics = self.path, tuple(self.topics)
         with _opening:
-            folder = path.stat().st_ino if path.exists() else None
+            place = _Place.of(path)
             opened = _opened.get((path, topics))
-            if opened is None or opened.folder != folder:
+            if opened is None or opened.place != place:
                 home = open_home(path)
                 home = home.only(topics) if topics else home
-                opened = _opened[path, topics] = _Opened(home, Observer(home.store, monotonic_ms), folder)
+                opened = _opened[path, topics] = _Opened(home, Observer(home.store, monotonic_ms), place)
             return opened

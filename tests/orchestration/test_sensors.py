@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import keptlog.dagster.orchestration.requests as requests_module
 from keptlog.errors import StorageUnavailable
+from keptlog.home import Home, open_home
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
 from tests.orchestration.shipped import (
@@ -335,6 +337,57 @@ def test_a_home_that_was_deleted_and_made_again_is_read_anew(world: World) -> No
     world.topic("after", 2)
 
     assert "2 logs" in world.skips(dirty_ratio_sensor)
+
+
+def test_a_catalog_that_was_put_back_between_two_ticks_is_read_anew(world: World) -> None:
+    world.topic("before")
+    backup = world.path.with_name("backup.db")
+    shutil.copyfile(world.path / "catalog.db", backup)
+    world.topic("later")
+    assert "2 logs" in world.skips(dirty_ratio_sensor)
+
+    backup.replace(world.path / "catalog.db")
+
+    assert "1 log," in world.skips(dirty_ratio_sensor)
+
+
+def test_a_home_that_was_put_back_between_two_ticks_is_read_anew(world: World) -> None:
+    world.topic("before")
+    backup = world.path.with_name("backup")
+    shutil.copytree(world.path, backup)
+    world.topic("later")
+    assert "2 logs" in world.skips(dirty_ratio_sensor)
+
+    # A file system may give the new folder the number that the old one had.
+    for each in world.path.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    shutil.copytree(backup, world.path, dirs_exist_ok=True)
+
+    assert "1 log," in world.skips(dirty_ratio_sensor)
+
+
+def test_no_commit_has_the_home_opened_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Path] = []
+
+    def counted(path: Path) -> Home:
+        opened.append(path)
+        return open_home(path)
+
+    monkeypatch.setattr("keptlog.dagster.resources.log_store.open_home", counted)
+    for _ in range(3):
+        assert "no topics yet" in world.skips(dirty_ratio_sensor)
+    world.topic("users")
+    world.tick(dirty_ratio_sensor)
+    assert len(opened) <= 2, "once more at most when the catalog's file is there"
+    opened.clear()
+
+    for number in range(3):
+        world.append("users", (f"key-{number}", "1"))
+        world.tick(dirty_ratio_sensor)
+    world.topic("later")
+    world.tick(dirty_ratio_sensor)
+
+    assert opened == []
 
 
 def test_an_unreachable_home_fails_the_tick_with_the_reason_and_the_next_tick_tries_again(world: World) -> None:
