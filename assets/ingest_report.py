@@ -21,7 +21,7 @@ from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage
 from keptlog.dagster.assets.report import run_id_of
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted
 from keptlog.log.topic_partition import TopicPartition
 
@@ -52,7 +52,7 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
         for name, reason in topic.left_out.items():
             context.log.info("%s: %s is left out: %s", topic.plan.topic, name, reason)
     result = ingest.carry_out(plans, run_id_of(context), context.log.info)
-    lag = _lag_afterwards(ingest, plans, result)
+    lag = _lag_afterwards(context, ingest, plans, result)
     for intake in result.committed:
         context.log_event(ingest_materialization(run.keys, intake, lag.get(intake.topic_partition)))
     _fail_if_any_failed(context, ingest.store, result, now_ms)
@@ -122,10 +122,17 @@ def _first_of(names: list[str]) -> str:
     return ", ".join(names[:_NAMES_IN_LINE]) + (f" and {more} more" if more > 0 else "")
 
 
-def _lag_afterwards(ingest: Ingest, plans: IngestPlans, result: IngestResult) -> dict[TopicPartition, int]:
-    """Of what landed, as far as the source tells."""
-    landed = {each.topic_partition.topic for each in result.committed}
-    return ingest.plan(plans.source, sorted(landed)).lag if landed else {}
+def _lag_afterwards(
+    context: Context, ingest: Ingest, plans: IngestPlans, result: IngestResult
+) -> dict[TopicPartition, int]:
+    """Of what landed, as far as catalog and source tell."""
+    landed = sorted({each.topic_partition.topic for each in result.committed})
+    try:
+        return ingest.plan(plans.source, landed).lag if landed else {}
+    except KeptlogError as error:
+        # What landed is told in any case.
+        context.log.warning("the consumer lag after this ingest is not known: %s", first_line(error))
+        return {}
 
 
 def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult, now_ms: int) -> None:
@@ -149,9 +156,12 @@ def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult,
 
 
 def _positions(store: LogStore, names: Collection[str]) -> Mapping[str, int | None]:
-    """Where topic-partitions stand; null for whole topics, and for what was never read."""
+    """Where topic-partitions stand; null for whole topics, for what was never read, and where nobody can tell."""
     found: dict[str, int | None] = dict.fromkeys(names)
-    topics = set(store.topics())
+    try:
+        topics = set(store.topics())
+    except KeptlogError:
+        return found
     for name in names:
         topic, _, number = name.rpartition("-")
         if name in topics or topic not in topics or not number.isdecimal():

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.dagster.assets.outage import OUTAGE_TAG
-from keptlog.errors import InvalidConfig
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.result import IngestResult
 from keptlog.sources.kafka_broker import topics as broker_topics
+from keptlog.table.store import LogStore
 from tests.orchestration.ingesting import IngestWorld, InProcessSpark, ingest_world
 
 SECRET = "correct-horse-battery"  # noqa: S105  # nobody's
@@ -122,6 +126,38 @@ def test_a_stopped_topic_partition_fails_the_run_after_all_else_has_landed(here:
     assert "ingest it into another topic" in here.failure(result)
     assert here.materialized(result)["users-0"]["records_ingested"] == 1
     assert here.world.records("users") == [(0, b"a", b"1")]
+
+
+def test_what_has_landed_is_told_although_the_catalog_is_away_since(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 100)
+    really = Ingest.carry_out
+
+    def away(*_: object, **__: object) -> None:
+        raise StorageUnavailable("the catalog is away")
+
+    def carried_out(*given: Any) -> IngestResult:
+        result = really(*given)
+        monkeypatch.setattr(LogStore, "topics", away)
+        monkeypatch.setattr(LogStore, "source_of", away)
+        monkeypatch.setattr(Ingest, "plan", away)
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ingest, "carry_out", carried_out)
+        result = here.ingest()
+    monkeypatch.undo()
+
+    assert here.failure(result).startswith("1 not ingested, 3 ingested: users-1: it ends at offset 100 here")
+    numbers = here.materialized(result)["users-0"]
+    assert numbers["records_ingested"] == 1
+    assert "consumer_lag" not in numbers, "nobody could tell"
+    run = here.world.instance.get_run_by_id(result.run_id)
+    assert run
+    assert OUTAGE_TAG not in run.tags
+    assert run.tags[FAILED_TAG] == "users-1"
 
 
 def test_what_fails_for_the_same_reason_is_told_once(here: IngestWorld) -> None:
