@@ -125,6 +125,23 @@ def test_a_home_that_cannot_be_opened_is_told_once_it_lasts(world: World, posts:
     assert told(posts) == [("began", "catalog", "all topics")]
 
 
+def test_nothing_is_over_where_nobody_says_where_the_catalog_is(
+    world: World, posts: HttpInbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As in a daemon without the ``PYICEBERG_`` variables: the home has what is remembered, and nothing else."""
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.break_segment("users")
+    clean(world)
+    ticks(world, 1)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for path in list(world.path.iterdir()):
+        if path.name != "notify":
+            path.rename(elsewhere / path.name)
+    assert ticks(world, 4) == ["1 condition, 0 messages sent"] * 4
+    assert told(posts) == [("began", "uncleanable", "users-0")]
+
+
 def test_what_the_ingest_sensor_has_heard_is_told(posts: HttpInbox, tmp_path: Path) -> None:
     with ingest_world(tmp_path / "home") as here:
         here.knows("users", 10)
