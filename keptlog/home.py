@@ -119,10 +119,12 @@ class Home:
         """Delete a topic and all its records for good; gives the number of files that went.
 
         Raises:
-            StorageUnavailable: some could not be deleted, or the receipt not sealed. The topic is gone, and the same
-                call again, or a purge, finishes the deletion.
+            StorageUnavailable: some are left, or no receipt is sealed. The same call again, or a purge, finishes it.
         """
+        from keptlog.notify.checks import forget_topics
+
         deletion = self.store.delete_topic(name, wall_clock_ms())
+        forget_topics(self.path, [name], self.store.topics)
         if deletion.unfinished:
             raise deletion.unfinished
         return len(deletion.deleted_files)
@@ -149,8 +151,7 @@ class Home:
         Gives ``records`` and ``bytes``, and by partition the offsets from ``base_offset`` to ``last_offset``, both
         included. ``now_ms`` is the records' timestamp where the topic has message.timestamp.type=LogAppendTime.
 
-        An append with a ``run_id`` of yours can be repeated: what has landed under that id is not appended again, its
-        result is given, with ``is_repeated``.
+        An append with a ``run_id`` of yours can be repeated: once landed, its result is given, with ``is_repeated``.
 
         Raises:
             InvalidRecord: one can't be appended; says which, counted from 1.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
@@ -64,6 +64,28 @@ def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:
     """Remember no results of what is gone; ``is_gone`` is asked by name."""
     if any(is_gone(name) for name in _known(home) or ()):
         _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)})
+
+
+def forget_topics(home: Path, deleted: Collection[str], others: Callable[[], Collection[str]]) -> None:
+    """Remember no results of topics that were deleted; ``others`` tells which are there, and keep theirs.
+
+    A topic that is made anew under the same name is another one.
+    """
+
+    def is_gone(name: str) -> bool:
+        meant = set(possible_topics(name))
+        return not meant.isdisjoint(deleted) and meant.isdisjoint(others())
+
+    try:
+        forget_checks(home, is_gone)
+    except KeptlogError as error:
+        _logger.warning("what verify has found of %s is still remembered: %s", ", ".join(deleted), error)
+
+
+def possible_topics(name: str) -> list[str]:
+    """The topics that a name of a topic or topic-partition may be about."""
+    topic, dash, number = name.rpartition("-")
+    return [name, topic] if dash and number.isdecimal() else [name]
 
 
 def _known(home: Path) -> Broken | None:

@@ -33,7 +33,7 @@ from keptlog.log.conditions import (
 )
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.adapters import Adapter, adapters_of
-from keptlog.notify.checks import broken_checks, forget_checks
+from keptlog.notify.checks import broken_checks, forget_checks, possible_topics
 from keptlog.notify.delivery import Delivery, to_be_told
 from keptlog.notify.memory import NotifyFolder, NotifyState
 from keptlog.notify.messages import Message, message_of
@@ -103,7 +103,7 @@ class Watch:
             if state != before:
                 folder.keep(state)
             # Only who tells people forgets: others look, and change nothing.
-            forget_checks(self.home, lambda name: all(map(seen.is_gone, _possible_topics(name))))
+            forget_checks(self.home, lambda name: all(map(seen.is_gone, possible_topics(name))))
             delivery = Delivery(folder, state, self.name, self.monotonic_ms)
             delivery.send_all(adapters_of(self.settings) if self.adapters is None else self.adapters, seen.now_ms)
             return delivery
@@ -240,12 +240,6 @@ def _has_catalog(home: Path) -> bool:
     return True
 
 
-def _possible_topics(name: str) -> list[str]:
-    """The topics that a name of a topic or topic-partition may be about."""
-    topic, dash, number = name.rpartition("-")
-    return [name, topic] if dash and number.isdecimal() else [name]
-
-
 def _topic_of(name: str, topics: set[str]) -> str | None:
     """The topic that results are about; null if it was not seen."""
-    return next((topic for topic in _possible_topics(name)[::-1] if topic in topics), None)
+    return next((topic for topic in possible_topics(name)[::-1] if topic in topics), None)
