@@ -15,7 +15,7 @@ import dagster as dg
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 
 FAILED_TAG = "keptlog/failed"
-"""On a run: the topic-partitions that it could not clean, or ingest."""
+"""On a run: the topic-partitions that it could not clean, ingest, or retain."""
 OUTAGE_TAG = "keptlog/outage"
 """On a run that an outage has stopped: JSON with the time, and what was down."""
 _LONGEST_REASON = 500

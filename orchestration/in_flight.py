@@ -114,6 +114,12 @@ def stopped_logs(run: dg.DagsterRun) -> list[str]:
     return told.split(",") if told else configured_logs(run)
 
 
+def stopped_retentions(run: dg.DagsterRun) -> list[str]:
+    """What a run of the retention job that has failed did not retain; as far as it could say, else all it named."""
+    told = run.tags.get(FAILED_TAG)
+    return told.split(",") if told else retained_logs(run)
+
+
 def stopped_ingests(run: dg.DagsterRun) -> list[str]:
     """What a run of the ingest job that has failed did not bring in; as far as it could say, else all its topics."""
     told = run.tags.get(FAILED_TAG)

@@ -3,9 +3,14 @@
 It is a sensor and not a schedule, because ``log.retention.check.interval.ms`` is not in cron's minutes, and
 because a look at what the process has in memory shows whether a run would do anything at all. The interval is read when
 the code location is loaded.
+
+A run takes so many logs. Those that could not be retained lately come last: a large topic whose storage refuses each
+commit would else take all places of each run.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 import dagster as dg
 
@@ -15,6 +20,7 @@ from keptlog.dagster.orchestration.in_flight import (
     RETENTION_JOB_NAME,
     logs_in_flight,
     retained_logs,
+    stopped_retentions,
 )
 from keptlog.dagster.orchestration.outages import recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
@@ -27,6 +33,8 @@ from keptlog.log.counted import counted
 from keptlog.settings import BROKER_FILE, broker_settings
 
 RETENTION_SENSOR = "retention_sensor"
+_RUNS = 100
+"""So many failed runs are looked back at."""
 
 
 def retention_interval_seconds(log_store: LogStoreResource) -> int:
@@ -66,7 +74,9 @@ def _tick(tick: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")
     own = OwnRuns.of_tick(tick)
     plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(own).includes)
-    topic_partitions = [step.topic_partition for step in plan.steps[:LOGS_PER_RUN]]
+    failures = _recent_failures(own)
+    in_turn = sorted((step.topic_partition for step in plan.steps), key=lambda each: failures[str(each)])
+    topic_partitions = in_turn[:LOGS_PER_RUN]
     if not topic_partitions:
         waiting = some_of([str(step.topic_partition) for step in old], 3)
         return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {waiting}")
@@ -79,3 +89,9 @@ def _tick(tick: Tick) -> dg.SensorResult:
         tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, 5)},
     )
     return dg.SensorResult(run_requests=[request])
+
+
+def _recent_failures(own: OwnRuns) -> Counter[str]:
+    """How many of the last failed runs did not retain a topic-partition."""
+    failed = own.runs(dg.DagsterRunStatus.FAILURE, job_name=RETENTION_JOB_NAME, limit=_RUNS)
+    return Counter(name for run in failed for name in stopped_retentions(run))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration import upkeep
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.shipped import clean_logs, retention_sensor
 
@@ -69,6 +74,43 @@ def test_a_topic_that_cannot_be_read_fails_the_run_and_stops_no_other(world: Wor
     result = retain(world)
     assert not result.success
     assert world.records(events) == [(2, b"a", b"2")]
+
+
+@pytest.mark.parametrize("error", [StorageUnavailable("its bucket is gone"), LogCorrupt("its manifest is cut off")])
+def test_a_large_topic_that_can_never_be_retained_keeps_retention_from_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: KeptlogError
+) -> None:
+    monkeypatch.setattr(upkeep, "LOGS_PER_RUN", 2)
+    for topic, partitions in (("a", 2), ("b", 1), ("c", 2)):
+        world.topic(topic, partitions, cleanup_policy="delete", retention_ms=str(HOUR_MS))
+        for partition in range(partitions):
+            world.append(topic, ("a", "1"), age_ms=DAY_MS, partition=partition)
+            world.append(topic, ("b", "1"), age_ms=0, partition=partition)
+    really = LogStore.retain
+
+    def a_refuses(store: LogStore, topic: str, *rest: Any) -> None:
+        if topic == "a":
+            raise error
+        really(store, topic, *rest)
+
+    monkeypatch.setattr(LogStore, "retain", a_refuses)
+    asked: list[list[str]] = []
+    keys: set[str | None] = set()
+    for _ in range(4):
+        (request,) = world.requests(SENSOR)
+        asked.append(retained_logs(request))
+        keys.add(request.run_key)
+        world.run_job("retention", request)
+
+    assert asked[:3] == [["a-0", "a-1"], ["b-0", "c-0"], ["c-1", "a-0"]]
+    assert asked[3] == ["a-1", "a-0"], "it is not forgotten"
+    assert len(keys) == 4
+    assert [len(world.records("c", partition)) for partition in (0, 1)] == [1, 1]
+
+
+def retained_logs(request: dg.RunRequest) -> list[str]:
+    config: Any = request.run_config
+    return list(config["ops"]["remove_old_segments"]["config"]["logs"])
 
 
 def test_the_sensor_looks_as_often_as_the_broker_setting_says(world: World, events: str) -> None:
