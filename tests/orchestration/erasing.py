@@ -6,6 +6,8 @@ from typing import Any
 
 import dagster as dg
 
+from keptlog.passes.erasure_request import ErasureRequest
+from tests.erasure.world import World as ErasureWorld
 from tests.orchestration.conftest import HOUR_MS, World
 
 KEY = "user-7@example.org"
@@ -36,3 +38,35 @@ def states(world: World) -> dict[str, str]:
     found = world.log_store.eraser().list(now_ms=world.now_ms)
     assert dict(found.failed) == {}
     return {row.id: row.erasure.state.value for row in found.rows}
+
+
+def ask(world: World, *topics: str, by_ms: int | None = None, request_id: str = "r1") -> None:
+    """Ask for an erasure of the key, with a deadline so long from now."""
+    deadline_ms = None if by_ms is None else world.now_ms + by_ms
+    request = ErasureRequest(request_id, topics or ("users",), (KEY.encode(),), (), deadline_ms)
+    eraser = world.log_store.eraser()
+    done = eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
+    assert dict(done.failed) == {}
+
+
+def passes(world: World) -> ErasureWorld:
+    """Cleans and purges the same home, as a schedule elsewhere would; without Spark."""
+    return ErasureWorld(world.path, world.now_ms)
+
+
+def need(world: World, topic: str = "users") -> str:
+    """What the topic's erasures wait for."""
+    return world.store.observe(topic).erasures.needs[0].need
+
+
+def asked_for(request: dg.RunRequest) -> list[str]:
+    """The logs or topics that a requested run is to work on."""
+    config: Any = request.run_config
+    (op,) = config["ops"].values()
+    return list(op["config"].get("logs") or op["config"]["topics"])
+
+
+def due(world: World) -> None:
+    """An erasure that needs a clean now."""
+    ask(world, by_ms=4 * HOUR_MS)
+    world.now_ms += 2 * HOUR_MS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from typing import Any
@@ -17,20 +16,16 @@ from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, VERIFY_ERASU
 from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.log.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS
 from keptlog.log.open_erasures import ErasureNeed
-from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.table.erasures import RegisterChange
 from keptlog.table.store import LogStore
-from tests.erasure.world import World as ErasureWorld
 from tests.erasure.world import new_id
-from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.erasing import KEY, SETTINGS
+from tests.orchestration.conftest import HOUR_MS, World
+from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
 from tests.orchestration.shipped import (
     DEADLINE_CHECK,
     ERASURES_KEY,
-    clean_logs,
     erasure_sensor,
     max_compaction_lag_sensor,
-    verify_erasures,
 )
 
 MINUTE_MS = 60_000
@@ -43,29 +38,6 @@ def users(world: World) -> str:
     world.topic("users", 1, **SETTINGS)
     world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
     return "users"
-
-
-def ask(world: World, *topics: str, by_ms: int | None = None, request_id: str = "r1") -> None:
-    deadline_ms = None if by_ms is None else world.now_ms + by_ms
-    request = ErasureRequest(request_id, topics or ("users",), (KEY.encode(),), (), deadline_ms)
-    eraser = world.log_store.eraser()
-    done = eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
-    assert dict(done.failed) == {}
-
-
-def passes(world: World) -> ErasureWorld:
-    """Cleans and purges the same home, as a schedule elsewhere would; without Spark."""
-    return ErasureWorld(world.path, world.now_ms)
-
-
-def need(world: World, topic: str = "users") -> str:
-    return world.store.observe(topic).erasures.needs[0].need
-
-
-def asked_for(request: dg.RunRequest) -> list[str]:
-    config: Any = request.run_config
-    (op,) = config["ops"].values()
-    return list(op["config"].get("logs") or op["config"]["topics"])
 
 
 def test_without_erasures_nothing_is_asked_for_or_told(world: World, users: str) -> None:
@@ -139,58 +111,6 @@ def test_each_state_is_brought_on_by_the_run_it_needs(world: World, users: str) 
     assert next_request() == (VERIFY_ERASURES_JOB_NAME, ["users"])
 
 
-def deleted(world: World) -> None:
-    """An erasure of which only the verification is left, due at once."""
-    ask(world, by_ms=HOUR_MS)
-    for wait_ms in (2 * HOUR_MS, LOOK_AGAIN_MS + HOUR_MS):
-        world.now_ms += wait_ms
-        passes(world).clean()
-        world.log_store.eraser().advance(now_ms=world.now_ms)
-    world.now_ms += LOOK_AGAIN_MS
-    passes(world).purge()
-    world.log_store.eraser().advance(now_ms=world.now_ms)
-    assert need(world) == ErasureNeed.VERIFICATION
-
-
-def failed(world: World, request: dg.RunRequest, *, by_outage: bool) -> None:
-    """Let the run that was asked for fail now."""
-    tags = dict(request.tags)
-    if by_outage:
-        tags["keptlog/outage"] = json.dumps({"at_ms": world.now_ms, "reason": "the bucket does not answer"})
-    world.instance.create_run_for_job(
-        verify_erasures, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.FAILURE
-    )
-
-
-def test_a_run_that_an_outage_did_not_stop_is_asked_for_no_sooner_because_one_before_was_stopped(
-    world: World, users: str
-) -> None:
-    deleted(world)
-    for by_outage in (True, False):
-        (request,) = world.requests(erasure_sensor)
-        assert (request.job_name, asked_for(request)) == (VERIFY_ERASURES_JOB_NAME, ["users"])
-        failed(world, request, by_outage=by_outage)
-        world.now_ms += MINUTE_MS
-
-    assert "users was to be looked through already, again at" in world.skips(erasure_sensor)
-
-
-def test_what_one_outage_has_stopped_is_asked_for_at_the_next_tick_and_then_with_pauses(
-    world: World, users: str
-) -> None:
-    deleted(world)
-    keys = []
-    for pause_ms in (0, 30_000, MINUTE_MS):
-        (request,) = world.requests(erasure_sensor)
-        keys.append(request.run_key)
-        failed(world, request, by_outage=True)
-        world.now_ms += pause_ms
-    assert len(world.requests(erasure_sensor)) == 1
-    world.now_ms -= 1
-    assert "users was to be looked through already, again at" in world.skips(erasure_sensor)
-    assert len(set(keys)) == len(keys)
-
-
 def test_without_a_deadline_only_the_verification_is_asked_for(world: World) -> None:
     world.now_ms = time.time_ns() // 1_000_000
     world.topic("users", 1, **(SETTINGS | {"max_compaction_lag_ms": str(2**63 - 1), "segment_ms": str(HOUR_MS)}))
@@ -210,45 +130,6 @@ def test_without_a_deadline_only_the_verification_is_asked_for(world: World) -> 
     (request,) = world.requests(erasure_sensor)
 
     assert request.job_name == VERIFY_ERASURES_JOB_NAME
-
-
-def due(world: World) -> None:
-    """An erasure that needs a clean now."""
-    ask(world, by_ms=4 * HOUR_MS)
-    world.now_ms += 2 * HOUR_MS
-
-
-def test_what_is_asked_for_is_asked_once_and_again_when_it_did_not_help(world: World, users: str) -> None:
-    due(world)
-    (first,), (second,) = world.requests(erasure_sensor), world.requests(erasure_sensor)
-    assert first.run_key == second.run_key
-    started = world.instance.create_run_for_job(
-        clean_logs, run_config=first.run_config, tags=dict(first.tags), status=dg.DagsterRunStatus.STARTED
-    )
-    assert "users-0 is being cleaned" in world.skips(erasure_sensor)
-    world.instance.report_run_canceled(started)
-    assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)
-    world.now_ms += 10 * MINUTE_MS
-
-    (third,) = world.requests(erasure_sensor)
-
-    assert third.run_key != first.run_key
-
-
-def test_a_clock_that_was_ahead_when_it_was_asked_for_holds_nothing_back(world: World, users: str) -> None:
-    due(world)
-    world.now_ms += DAY_MS
-    (request,) = world.requests(erasure_sensor)
-    world.instance.create_run_for_job(
-        clean_logs, run_config=request.run_config, tags=dict(request.tags), status=dg.DagsterRunStatus.FAILURE
-    )
-    assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)
-    world.now_ms -= DAY_MS
-
-    (again,) = world.requests(erasure_sensor)
-
-    assert asked_for(again) == ["users-0"]
-    assert again.run_key != request.run_key
 
 
 def test_a_log_that_failed_lately_is_left_to_its_own_back_off(world: World, users: str) -> None:

@@ -1,0 +1,112 @@
+"""When the sensor of erasures asks for the same again: not at once, sooner where an outage was in the way."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import dagster as dg
+import pytest
+
+from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME
+from keptlog.log.open_erasures import ErasureNeed
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
+from tests.orchestration.shipped import clean_logs, erasure_sensor, verify_erasures
+
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def users(world: World) -> str:
+    """A topic with a record of the key, of now by the wall clock."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users", 1, **SETTINGS)
+    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
+    return "users"
+
+
+def deleted(world: World) -> None:
+    """An erasure of which only the verification is left, due at once."""
+    ask(world, by_ms=HOUR_MS)
+    for wait_ms in (2 * HOUR_MS, LOOK_AGAIN_MS + HOUR_MS):
+        world.now_ms += wait_ms
+        passes(world).clean()
+        world.log_store.eraser().advance(now_ms=world.now_ms)
+    world.now_ms += LOOK_AGAIN_MS
+    passes(world).purge()
+    world.log_store.eraser().advance(now_ms=world.now_ms)
+    assert need(world) == ErasureNeed.VERIFICATION
+
+
+def failed(world: World, request: dg.RunRequest, *, by_outage: bool) -> None:
+    """Let the run that was asked for fail now."""
+    tags = dict(request.tags)
+    if by_outage:
+        tags["keptlog/outage"] = json.dumps({"at_ms": world.now_ms, "reason": "the bucket does not answer"})
+    world.instance.create_run_for_job(
+        verify_erasures, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.FAILURE
+    )
+
+
+def test_what_is_asked_for_is_asked_once_and_again_when_it_did_not_help(world: World, users: str) -> None:
+    due(world)
+    (first,), (second,) = world.requests(erasure_sensor), world.requests(erasure_sensor)
+    assert first.run_key == second.run_key
+    started = world.instance.create_run_for_job(
+        clean_logs, run_config=first.run_config, tags=dict(first.tags), status=dg.DagsterRunStatus.STARTED
+    )
+    assert "users-0 is being cleaned" in world.skips(erasure_sensor)
+    world.instance.report_run_canceled(started)
+    assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)
+    world.now_ms += 10 * MINUTE_MS
+
+    (third,) = world.requests(erasure_sensor)
+
+    assert third.run_key != first.run_key
+
+
+def test_a_clock_that_was_ahead_when_it_was_asked_for_holds_nothing_back(world: World, users: str) -> None:
+    due(world)
+    world.now_ms += DAY_MS
+    (request,) = world.requests(erasure_sensor)
+    world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, tags=dict(request.tags), status=dg.DagsterRunStatus.FAILURE
+    )
+    assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)
+    world.now_ms -= DAY_MS
+
+    (again,) = world.requests(erasure_sensor)
+
+    assert asked_for(again) == ["users-0"]
+    assert again.run_key != request.run_key
+
+
+def test_what_one_outage_has_stopped_is_asked_for_at_the_next_tick_and_then_with_pauses(
+    world: World, users: str
+) -> None:
+    deleted(world)
+    keys = []
+    for pause_ms in (0, 30_000, MINUTE_MS):
+        (request,) = world.requests(erasure_sensor)
+        keys.append(request.run_key)
+        failed(world, request, by_outage=True)
+        world.now_ms += pause_ms
+    assert len(world.requests(erasure_sensor)) == 1
+    world.now_ms -= 1
+    assert "users was to be looked through already, again at" in world.skips(erasure_sensor)
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_run_that_an_outage_did_not_stop_is_asked_for_no_sooner_because_one_before_was_stopped(
+    world: World, users: str
+) -> None:
+    deleted(world)
+    for by_outage in (True, False):
+        (request,) = world.requests(erasure_sensor)
+        assert (request.job_name, asked_for(request)) == (VERIFY_ERASURES_JOB_NAME, ["users"])
+        failed(world, request, by_outage=by_outage)
+        world.now_ms += MINUTE_MS
+
+    assert "users was to be looked through already, again at" in world.skips(erasure_sensor)
