@@ -46,8 +46,8 @@ MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
 MOST_DAMAGED = 20
 """Lines about logs whose files are missing or damaged."""
-_SEEN_HERE = {"max_compaction_lag"}
-"""Checks of verify that each status makes anew, and as well. All that holds old bytes only a listing shows."""
+_SEEN_HERE = {"G8", "max_compaction_lag"}
+"""Checks of verify that each status makes anew."""
 
 
 @click.command()
@@ -117,7 +117,7 @@ def _tell_metrics(metrics: Mapping[str, object]) -> None:
 def _broken(home: Path, seen: Standings) -> tuple[list[Condition], dict[str, KeptlogError]]:
     """What verify has found broken in these logs, and has not seen whole since; or by file, why nobody knows.
 
-    How late a log is, is not taken from what verify has seen: it is looked at here.
+    How late a log is, and what holds old bytes, is not taken from what verify has seen: it is looked at here.
     """
     try:
         stored = broken_checks(home)

@@ -68,17 +68,6 @@ def test_a_topic_that_is_made_anew_inherits_nothing_that_verify_has_found(keptlo
     assert "verify found users-0 broken" in told.err
 
 
-def test_what_only_a_listing_shows_to_hold_old_bytes_is_told_until_verify_has_seen_it_whole(
-    keptlog: Run, topics: Path
-) -> None:
-    leave_checks(topics, {"orders-0": {"G8": "runs that died have left 1 file past its deadline"}})
-
-    told = keptlog("status")
-
-    assert told.code == 1
-    assert "verify found orders-0 broken: G8: runs that died have left 1 file past its deadline" in told.err
-
-
 def test_what_is_told_from_memory_is_what_is_told_without(keptlog: Run, topics: Path) -> None:
     for change in (lambda: None, lambda: append("users"), lambda: open_home().store.delete_topic("orders", 0)):
         change()
