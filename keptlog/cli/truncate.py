@@ -50,21 +50,24 @@ def truncate(  # noqa: PLR0913
     if dry_run or is_asked(yes=yes):
         preview = truncation.preview(store.committer, store.files)
         if dry_run:
-            _tell(preview, None, as_json=as_json)
+            _tell(preview, truncation.run_id, is_dry_run=True, as_json=as_json)
+            return
+        if preview.is_repeated:
+            _tell(preview, truncation.run_id, as_json=as_json)
             return
         click.echo(_told(preview, "would end"), err=True)
         confirm("remove these records, to be read again?")
     _tell(truncation.commit(store.committer, store.files), truncation.run_id, as_json=as_json)
 
 
-def _tell(result: TruncationResult, run_id: str | None, *, as_json: bool) -> None:
+def _tell(result: TruncationResult, run_id: str, *, is_dry_run: bool = False, as_json: bool) -> None:
+    is_done = result.is_repeated or not is_dry_run
     if not as_json:
         before = f"run {run_id} has truncated it before: " if result.is_repeated else ""
-        click.echo(before + _told(result, "ends" if run_id else "would end"))
+        click.echo(before + _told(result, "ends" if is_done else "would end"))
         return
     row = asdict(result) | {"topic_partition": str(result.topic_partition)}
-    is_repeated = row.pop("is_repeated")
-    print_json(row | ({"run_id": run_id, "is_repeated": is_repeated} if run_id else {"is_dry_run": True}))
+    print_json(row | ({"is_dry_run": True} if is_dry_run else {"run_id": run_id}))
 
 
 def _told(result: TruncationResult, verb: str) -> str:

@@ -104,9 +104,11 @@ class Truncation:
     _staged: list[str] = field(default_factory=list)
 
     def preview(self, committer: Committer, files: TableFiles) -> TruncationResult:
-        """What ``commit`` would do; changes nothing. It raises what that does, too."""
+        """What ``commit`` would do, or has done before; changes nothing. It raises what that does, too."""
         with reaching(f"topic {self.topic_partition.topic} can't be read"):
-            return self._cut(files, load_topic_table(committer.catalog, self.topic_partition.topic)).result
+            table = load_topic_table(committer.catalog, self.topic_partition.topic)
+            landed = None if self.is_new_run else committer.find(self._change, table)
+            return self._earlier(landed) if landed else self._cut(files, table).result
 
     def commit(self, committer: Committer, files: TableFiles) -> TruncationResult:
         """Truncate, in one commit; where there is nothing beyond the offset, nothing is committed.
@@ -119,8 +121,7 @@ class Truncation:
             LogCorrupt: a segment is damaged.
         """
         cuts: list[_Cut] = []
-        topic, number = self.topic_partition.topic, self.topic_partition.partition
-        commit_id = commit_id_for(self.run_id, _TRUNCATION, number)
+        number = self.topic_partition.partition
 
         def prepare(table: Table) -> Land | None:
             cut = self._cut(files, table)
@@ -130,13 +131,21 @@ class Truncation:
             removed = live_at(cut.live, {segment.path for segment in cut.gone})
             added = [data_file_of(number, segment) for segment in self._kept(files, table, cut)]
             done = to_json(_StoredTruncation(cut.log.log_end_offset, cut.end_offset, cut.records))
-            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: _TRUNCATION, TRUNCATED: done}
+            summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: _TRUNCATION, TRUNCATED: done}
             ends = {log_end_offset(number): str(cut.end_offset)}
             return FileChange(summary, ends, added, removed, cut.live).written(table)
 
         with discarded_if_refused(files, lambda: self._staged):
-            landed = committer.commit(Change(topic, None, commit_id, None if self.is_new_run else 0), prepare)
+            landed = committer.commit(self._change, prepare)
         return cuts[-1].result if cuts else self._earlier(landed)
+
+    @property
+    def _change(self) -> Change:
+        return Change(self.topic_partition.topic, None, self._commit_id, None if self.is_new_run else 0)
+
+    @property
+    def _commit_id(self) -> str:
+        return commit_id_for(self.run_id, _TRUNCATION, self.topic_partition.partition)
 
     def _earlier(self, landed: LandedChange | None) -> TruncationResult:
         """What an earlier call of the same run has done."""

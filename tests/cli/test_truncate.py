@@ -48,6 +48,8 @@ def test_a_run_that_has_truncated_truncates_no_more_whatever_was_read_again(
         later.setenv("KEPTLOG_NOW_MS", str(2**45))
         assert keptlog("purge", "--orphan-grace-ms", str(2**50), "--json").json["topics"]["users"]["expired_snapshots"]
     said = keptlog("truncate", "users-0", "7", "--run-id", "cut-7").out
+    preview = keptlog("truncate", "users-0", "7", "--run-id", "cut-7", "--dry-run")
+    assert (preview.code, preview.out) == (0, said)
 
     assert said == "run cut-7 has truncated it before: users-0 ends at offset 7 instead of 10; 3 records went\n"
     assert len(keptlog("read", users).json_lines) == 10

@@ -241,7 +241,9 @@ class TruncationPreviewForm(TypedDict):
     log_end_offset_before: int
     log_end_offset: int
     records: int
-    """That would go."""
+    """That would go; where it `is_repeated`, that went."""
+    is_repeated: bool
+    """Whether this run id has truncated the log before, so that nothing more would go."""
 
 
 class HeldFileForm(TypedDict):
