@@ -20,7 +20,6 @@ it is about to read is asked for before it comes to it (``read_ahead``).
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +42,7 @@ from keptlog.storage.object_version import (
     refused,
 )
 from keptlog.storage.read_ahead import asked_at_once
-from keptlog.table.local_files import list_local, open_local
+from keptlog.table.local_files import folders_below, list_local, local_exists, open_local
 from keptlog.table.remote_files import (
     S3,
     client_properties,
@@ -272,14 +271,14 @@ class TableFiles:
     def make_deletions_durable(self, folder: str) -> None:
         """Wait until what was deleted below a folder stays gone in a power loss; a deletion alone may be taken back."""
         local = local_path(folder)
-        for parent, _, _ in os.walk(local) if local is not None else ():
+        for parent, _ in folders_below(local) if local is not None else ():
             with contextlib.suppress(FileNotFoundError):
                 self.make_durable(Path(parent))
 
     def exists(self, path: str) -> bool:
-        """Whether a file is there now."""
+        """Whether a file is there now; OSError if that can't be told."""
         local = local_path(path)
-        return remote_exists(self.properties, path) if local is None else Path(local).exists()
+        return remote_exists(self.properties, path) if local is None else local_exists(local)
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Which of these files are not there now, in their order; an object store is asked side by side."""
@@ -289,7 +288,7 @@ class TableFiles:
             return [path for path, is_there in zip(paths, pool.map(self.exists, paths), strict=True) if not is_there]
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """All files below a folder; nothing if the folder does not exist."""
+        """All files below a folder, none if it does not exist; OSError if it, or one below it, can't be listed."""
         folder = folder.rstrip("/")
         local = local_path(folder)
         yield from list_remote(self.properties, folder) if local is None else list_local(folder, local)

@@ -1,4 +1,8 @@
-"""Files of a disk of this machine, by the operating system's paths."""
+"""Files of a disk of this machine, by the operating system's paths.
+
+What can't be looked at is not taken for what is not there: a folder that can't be listed, or a file that can't be asked
+for, is an error, as it is of an object store. Who deletes, or says that something is gone, relies on it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,9 @@ from keptlog.storage.files import StoredFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NOT_THERE = (FileNotFoundError, NotADirectoryError)
+"""All that says for sure that nothing is there."""
+
 
 def open_local(local: str, mode: str) -> pa.OSFile:
     """Open a file, as Arrow takes it."""
@@ -21,11 +28,44 @@ def open_local(local: str, mode: str) -> pa.OSFile:
     return pa.OSFile(local, mode)
 
 
+def local_exists(local: str) -> bool:
+    """Whether a file is there now.
+
+    Raises:
+        OSError: that can't be told.
+    """
+    try:
+        os.stat(local)  # noqa: PTH116  # a Path takes some errors for no
+    except _NOT_THERE:
+        return False
+    return True
+
+
 def list_local(folder: str, local: str) -> Iterator[StoredFile]:
-    """All files below a folder, which is called so on the disk."""
-    for parent, _, names in os.walk(local):
+    """All files below a folder, which is called so on the disk.
+
+    Raises:
+        OSError: a folder below it can't be listed, or a file can't be asked for.
+    """
+    for parent, names in folders_below(local):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
                 status = Path(parent, name).stat()
                 path = f"{folder}{parent.removeprefix(local)}/{name}"
                 yield StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def folders_below(local: str) -> Iterator[tuple[str, list[str]]]:
+    """A folder and all below it, each with the names of its files; one that vanishes meanwhile has none.
+
+    Raises:
+        OSError: one can't be listed.
+    """
+    for parent, _, names in os.walk(local, onerror=_require_gone):
+        yield parent, names
+
+
+def _require_gone(error: OSError) -> None:
+    # Unless it is told so, a walk leaves out whatever it can't list.
+    if not isinstance(error, _NOT_THERE):
+        raise error

@@ -12,6 +12,7 @@ from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.passes.stored_files import room_text
 from tests.cli.conftest import Run
+from tests.storage_errors import unlisted
 
 OLD_MS = 1_700_000_000_000
 
@@ -49,6 +50,21 @@ def test_a_broken_file_is_named_by_every_command_that_needs_it(
     assert list(keptlog("status", "--json").json["damaged"]) == ["users-0"]
     assert keptlog("explain", "users", "1").code == 0
     assert keptlog("status", "users-1").code == 0
+
+
+def test_files_in_a_folder_that_can_not_be_listed_are_not_looked_at(
+    keptlog: Run, due: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlisted(monkeypatch, due.parent.name)
+    explained = keptlog("explain", "users", "0")
+    assert "is missing from storage" not in explained.out + explained.err
+    assert "files of the log were not looked at: " in explained.out
+    document = keptlog("explain", "users", "0", "--json").json
+    assert document["obstacles"] == []
+    assert str(due.parent) in document["files_not_looked_at"][0]
+    checked = keptlog("verify", "users-0", "--json")
+    results = {row["check"]: row["result"] for row in checked.json["checks"]}
+    assert (checked.code, results["G8"]) == (1, "not looked at")
 
 
 def test_what_could_not_be_read_is_not_ok(keptlog: Run, due: Path) -> None:

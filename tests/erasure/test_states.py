@@ -11,6 +11,7 @@ from keptlog.log.uncleanable import Backoff
 from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.table.mark import Failure
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
+from tests.storage_errors import unlisted
 from tests.table.foreign import table_of
 
 
@@ -177,6 +178,49 @@ def test_a_young_orphan_keeps_a_request_from_deleted_and_is_named(world: World) 
     assert row.erasure.state == "unreferenced"
     assert orphan in row.blocked[0]
     world.purge()
+    assert world.row().erasure.state == "deleted"
+
+
+def test_a_folder_that_can_not_be_listed_keeps_a_request_where_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    live = Path(world.store.logs("users")[0].segments[0].path.removeprefix("file://"))
+    content = live.read_bytes()
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    orphan = live.with_name("orphan.parquet")
+    orphan.write_bytes(content)
+    with monkeypatch.context() as patch:
+        unlisted(patch, live.parent.name)
+        found = world.eraser.verify(topics=["users"], now_ms=world.now_ms)
+        assert live.parent.name in str(found.failed["users"])
+        assert [row.erasure.state for row in found.rows] == ["deleted"]
+    assert world.receipts == []
+    orphan.unlink()
+    assert world.verified().erasure.state == "verified"
+
+
+def test_an_erasure_is_not_deleted_before_every_folder_was_listed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    live = Path(world.store.logs("users")[0].segments[0].path.removeprefix("file://"))
+    world.ask()
+    for _ in range(3):
+        world.later(2 * HOUR_MS)
+        world.clean()
+        world.purge()
+    world.later(SECOND_MS)
+    world.purge()
+    with monkeypatch.context() as patch:
+        unlisted(patch, live.parent.name)
+        found = world.eraser.list(["users"], now_ms=world.now_ms)
+        assert live.parent.name in str(found.failed["users"])
+        assert found.rows[0].erasure.is_open
+        assert found.rows[0].erasure.state != "deleted"
     assert world.row().erasure.state == "deleted"
 
 

@@ -12,6 +12,7 @@ from keptlog.passes.check import Outcome
 from keptlog.passes.holders import check_gone, look_for_holders
 from keptlog.table.store import LogStore
 from tests.passes.conftest import DAY_MS
+from tests.storage_errors import unlisted
 from tests.table.foreign import table_of
 from tests.table.purges import clock_ms
 
@@ -51,6 +52,11 @@ def test_a_snapshot_that_cannot_be_read_is_not_looked_at_and_what_is_late_is_bro
     assert first.manifest_list in found.description
     store.files.write_bytes(f"{store.data_location('a')}/partition=0/left.parquet", b"value")
     assert check_gone(store, "a", [0], clock_ms() + 3 * DAY_MS)[0].outcome is Outcome.BROKEN
+
+
+def test_a_folder_that_can_not_be_listed_is_not_looked_at(pair: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    unlisted(monkeypatch, "partition=0")
+    assert set(outcomes(pair, clock_ms() + 3 * DAY_MS)) == {Outcome.NOT_LOOKED_AT}
 
 
 def test_the_interval_of_the_broker_settings_counts(pair: LogStore, tmp_path: Path) -> None:

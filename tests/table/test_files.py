@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.table.files import TableFiles
+from tests.storage_errors import unlisted
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_records
 
 
@@ -105,6 +107,43 @@ def test_a_listing_gives_the_paths_by_which_files_were_written(tmp_path: Path) -
     assert {file.size_bytes for file in listed} == {5}
     assert all(file.modified_ms > 1_600_000_000_000 for file in listed)
     assert list(files.list(f"file://{tmp_path}/nothing")) == []
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE, errno.ELOOP])
+def test_a_folder_that_can_not_be_listed_is_not_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    files = TableFiles()
+    for name in ("a/1", "b/2"):
+        files.write_bytes(f"file://{tmp_path}/t/{name}", b"")
+    unlisted(monkeypatch, "/b", number)
+    with pytest.raises(OSError, match="/t/b"):
+        list(files.list(f"file://{tmp_path}/t"))
+    with pytest.raises(OSError, match="/t/b"):
+        files.make_deletions_durable(f"file://{tmp_path}/t")
+
+
+def test_a_folder_that_vanishes_while_it_is_listed_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, path = TableFiles(), f"file://{tmp_path}/t/a/1"
+    files.write_bytes(path, b"")
+    files.write_bytes(f"file://{tmp_path}/t/b/2", b"")
+    unlisted(monkeypatch, "/b", errno.ENOENT)
+    assert [file.path for file in files.list(f"file://{tmp_path}/t")] == [path]
+    files.make_deletions_durable(f"file://{tmp_path}/t")
+
+
+def test_a_file_that_can_not_be_asked_for_is_not_one_that_is_gone(tmp_path: Path) -> None:
+    files = TableFiles()
+    files.write_bytes(f"file://{tmp_path}/whole", b"")
+    (tmp_path / "turning").symlink_to("turning")
+    assert files.exists(f"file://{tmp_path}/whole")
+    assert not files.exists(f"file://{tmp_path}/nothing")
+    assert not files.exists(f"file://{tmp_path}/whole/below-a-file")
+    for path in ("turning", "turning/below"):
+        with pytest.raises(OSError, match="symbolic links"):
+            files.exists(f"file://{tmp_path}/{path}")
+        with pytest.raises(OSError, match="symbolic links"):
+            files.still_there([f"file://{tmp_path}/{path}"])
 
 
 def test_deleting_twice_is_no_error_and_reading_what_is_gone_is(tmp_path: Path) -> None:

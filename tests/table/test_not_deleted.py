@@ -13,6 +13,7 @@ from keptlog.passes.purge import Purger
 from keptlog.table.catalog import open_catalog
 from keptlog.table.files import TableFiles
 from keptlog.table.store import LogStore
+from tests.storage_errors import unlisted
 from tests.table.killed import sealing_store
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, files_sealed, live_paths, paths_of_values, sealed
 from tests.table.stores import NOW_MS, TOPIC, append_each, create
@@ -192,6 +193,35 @@ def test_a_topic_of_which_a_file_can_not_be_deleted_is_gone_for_all_and_its_dele
     sealed_files = files_sealed(tmp_path / "chain", "topic-delete")
     assert stuck in sealed_files
     assert len(sealed_files) == len(set(sealed_files)) == before - 1  # the last metadata goes behind the receipt
+
+
+def test_a_topic_with_a_folder_that_can_not_be_listed_is_not_deleted(
+    tmp_path: Path, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(path for path in (tmp_path / "warehouse").rglob("*") if path.is_file())
+    with monkeypatch.context() as patch:
+        unlisted(patch, "partition=0")
+        with pytest.raises(StorageUnavailable, match="partition=0"):
+            store.delete_topic(TOPIC, NOW_MS)
+    assert (store.topics(), store.being_deleted(), sealed(tmp_path / "chain")) == ([TOPIC], [], [])
+    assert sorted(path for path in (tmp_path / "warehouse").rglob("*") if path.is_file()) == before
+
+
+def test_a_folder_that_can_not_be_listed_any_more_keeps_a_deletion_unfinished(
+    tmp_path: Path, store: LogStore, immutable: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = min(live_paths(store))
+    immutable(stuck)
+    assert store.delete_topic(TOPIC, NOW_MS).unfinished
+    told = files_sealed(tmp_path / "chain", "topic-delete")
+    with monkeypatch.context() as patch:
+        unlisted(patch, "partition=0")
+        with pytest.raises(StorageUnavailable, match="partition=0"):
+            store.delete_topic(TOPIC, NOW_MS)
+    assert store.being_deleted() == [TOPIC]
+    assert files_sealed(tmp_path / "chain", "topic-delete") == told
+    mutable(stuck)
+    assert store.delete_topic(TOPIC, NOW_MS).unfinished is None
 
 
 def test_tags_do_not_keep_a_topic_from_being_deleted(tmp_path: Path) -> None:
