@@ -148,7 +148,7 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
     except OSError as error:
         # A disk that is full, or stdout on such a disk; whatever could be told better has been.
-        _drop_stdout()
+        _drop_stdout_if_broken()
         _fail(_told(error), EXIT_FAILED, error)
 
 
@@ -171,6 +171,13 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _drop_stdout_if_broken() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_stdout()
+
+
 def _told(error: OSError) -> str:
     try:
         Path.cwd()
@@ -184,5 +191,8 @@ def _fail(message: str, code: int, error: BaseException, action: Action = Action
     tell_wrong(message)
     # It may be the command line itself that can't be understood.
     if "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv):
-        print_json_errors(error_row(type(error).__name__, message, action))
+        try:
+            print_json_errors(error_row(type(error).__name__, message, action))
+        except OSError:  # stderr has it
+            _drop_stdout()
     sys.exit(code)

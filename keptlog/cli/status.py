@@ -34,6 +34,7 @@ from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.counted import counted
 from keptlog.log.standing import LogStanding
+from keptlog.log.stored_files import WrongFile
 from keptlog.log.units import duration, glance, size
 from keptlog.notify.checks import broken_checks, checks_file
 from keptlog.passes.names import refuse_unknown
@@ -57,8 +58,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.
 
     It ends in exit code 1 if something is wrong, and names it. That may be superseded bytes that are held past their
-    deadline, as far as tables tell. It may be a file on a disk that is missing or has another size than its table says.
-    Or it may be what verify has found broken, and has not seen whole since. It does not look at
+    deadline, as far as tables tell. It may be a file on a disk that is missing, has another size than its table says,
+    or can't be asked for. Or it may be what verify has found broken, and has not seen whole since. It does not look at
     files in an object store; explain and verify do.
     """
     store = unopened_store()
@@ -76,7 +77,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
             _status_row(each, seen.now_ms) | {"metrics": seen.metrics_of_log(each).to_dict()} for each in seen.all()
         ]
         state = {"holders": holders_json(all_holders(seen)), "read_only": store.read_only}
-        off = {"cleaner_disabled": off_reason, "damaged": {name: str(error) for name, error in damaged.items()}}
+        off = {"cleaner_disabled": off_reason, **_files_json(damaged)}
         checks = {"broken": {each.subject: each.text for each in broken}}
         print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed | unknown)
     else:
@@ -137,19 +138,31 @@ def _tell_broken(broken: Sequence[Condition]) -> None:
         tell_wrong(each.text)
 
 
-def _damaged(seen: Standings, store: UnopenedStore) -> dict[str, LogCorrupt]:
-    """Topic-partition to what is wrong with its files, where they lie on a disk."""
+def _damaged(seen: Standings, store: UnopenedStore) -> dict[str, KeptlogError]:
+    """Topic-partition to what is wrong with its files where they lie on a disk, or why they can't be looked at."""
     found = wrong_files_on_disk(seen, store, unopened_store())
-    more = {name: f"; and {len(files) - 1} more" if len(files) > 1 else "" for name, files in found.items()}
-    return {name: LogCorrupt(f"{files[0]}{more[name]}") for name, files in found.items()}
+    return {name: each if isinstance(each, KeptlogError) else _corrupt(each) for name, each in found.items()}
 
 
-def _first(damaged: Mapping[str, LogCorrupt]) -> dict[str, LogCorrupt]:
+def _files_json(damaged: Mapping[str, KeptlogError]) -> dict[str, object]:
+    told = {name: str(error) for name, error in damaged.items()}
+    seen = {name: text for name, text in told.items() if isinstance(damaged[name], LogCorrupt)}
+    unseen = {name: text for name, text in told.items() if name not in seen}
+    return {"damaged": seen, "files_not_looked_at": unseen}
+
+
+def _corrupt(files: Sequence[WrongFile]) -> LogCorrupt:
+    more = f"; and {len(files) - 1} more" if len(files) > 1 else ""
+    return LogCorrupt(f"{files[0]}{more}")
+
+
+def _first(damaged: Mapping[str, KeptlogError]) -> dict[str, KeptlogError]:
     """A few of them, and how many more there are: a volume that is not mounted damages every log."""
     told = dict(list(damaged.items())[:MOST_DAMAGED])
-    more = counted(len(damaged) - len(told), "more log")
-    rest = LogCorrupt("files are missing or damaged; status --json and verify name them all")
-    return told if len(told) == len(damaged) else {**told, more: rest}
+    left = list(damaged.values())[MOST_DAMAGED:]
+    what = "missing or damaged" if all(isinstance(each, LogCorrupt) for each in left) else "missing, damaged or unseen"
+    rest = LogCorrupt(f"files are {what}; status --json and verify name them all")
+    return {**told, counted(len(left), "more log"): rest} if left else told
 
 
 def _shown(standing: LogStanding, now_ms: int) -> dict[str, object]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, assess
 from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import CleanerMetrics, added_up, metrics_of
@@ -116,8 +116,10 @@ def look_at_standings(store: UnopenedStore, names: Iterable[str] = (), *, now_ms
     return Standings(now_ms, {name: each for name, each in sorted(topics.items()) if each}, gone, judged)
 
 
-def wrong_files_on_disk(seen: Standings, store: UnopenedStore, again: UnopenedStore) -> dict[str, list[WrongFile]]:
-    """Topic-partition to what is wrong with its files, where they lie on a disk.
+def wrong_files_on_disk(
+    seen: Standings, store: UnopenedStore, again: UnopenedStore
+) -> dict[str, list[WrongFile] | StorageUnavailable]:
+    """Topic-partition to what is wrong with its files, where they lie on a disk, or why they can't be looked at.
 
     Logs that are not known are had from ``store``. ``again`` is asked for topics that seem damaged: whoever replaced
     and purged a file meanwhile has done no harm.
@@ -129,8 +131,12 @@ def wrong_files_on_disk(seen: Standings, store: UnopenedStore, again: UnopenedSt
     wrong = wrong_on_disk(log for topic in sorted(suspected) for log in seen.judged.get(topic) or logs[topic])
     later = side_by_side(lambda topic: _logs(again, topic), sorted({name.topic for name in wrong}))
     now = {log.topic_partition: log for of_topic in later.values() for log in of_topic}
-    left = {str(name): still_wrong(files, now[name]) for name, files in wrong.items() if name in now}
-    return {name: files for name, files in left.items() if files}
+    left = {str(name): _still_wrong(found, now[name]) for name, found in wrong.items() if name in now}
+    return {name: found for name, found in left.items() if found}
+
+
+def _still_wrong(found: list[WrongFile] | StorageUnavailable, now: Log) -> list[WrongFile] | StorageUnavailable:
+    return found if isinstance(found, StorageUnavailable) else still_wrong(found, now)
 
 
 def _is_whole(standing: TopicStanding) -> bool:

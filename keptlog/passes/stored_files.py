@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keptlog.errors import StorageUnavailable
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.stored_files import FilesOnDisk, WrongFile, live_paths, wrong_files
@@ -41,11 +42,23 @@ def wrong_in_storage(store: LogStore | UnopenedStore, log: Log) -> list[WrongFil
     return still_wrong(wrong, store.observe(topic).logs[partition])
 
 
-def wrong_on_disk(logs: Iterable[Log]) -> dict[TopicPartition, list[WrongFile]]:
-    """Topic-partition to what is wrong with its files, of logs that lie on a disk of this machine."""
+def wrong_on_disk(logs: Iterable[Log]) -> dict[TopicPartition, list[WrongFile] | StorageUnavailable]:
+    """Topic-partition to what is wrong with its files, or why they can't be looked at.
+
+    Only of logs that lie on a disk of this machine. What can't be looked at is neither missing nor fine.
+    """
     here = (log for log in logs if log.segments and _on_disk(log.segments[0].path))
-    found = {log.topic_partition: wrong_files(log, _size_on_disk) for log in here}
+    found = {log.topic_partition: _wrong_on_disk(log) for log in here}
     return {name: wrong for name, wrong in found.items() if wrong}
+
+
+def _wrong_on_disk(log: Log) -> list[WrongFile] | StorageUnavailable:
+    try:
+        return wrong_files(log, _size_on_disk)
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        todo = "check that its disk can be read, and look again"
+        return StorageUnavailable(f"{log.topic_partition}: its files could not be looked at: {why}; {todo}")
 
 
 def files_on_disk(logs: Iterable[Log]) -> FilesOnDisk | None:
@@ -120,6 +133,7 @@ def _plain(path: str) -> str:
 
 
 def _size_on_disk(path: str) -> int | None:
+    """Null if it is gone; OSError if that can't be told."""
     try:
         return os.stat(_plain(path)).st_size  # noqa: PTH116  # a Path would take longer than the disk
     except (FileNotFoundError, NotADirectoryError):

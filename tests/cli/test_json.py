@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +112,22 @@ def test_the_commands_of_a_home_answer_in_their_form(keptlog: Run, users: Path) 
         assert each.json.keys() > {"schema_version", "errors"}
 
 
+def test_what_a_disk_refuses_unexpectedly_is_told_in_the_document_too(
+    keptlog: Run, users: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error", "/disk/file")
+
+    monkeypatch.setattr("keptlog.cli.status.look_at_standings", fails)
+    answer = keptlog("status", "--json")
+    [error] = answer.json["errors"]
+    assert (answer.code, error["kind"], error["message"].partition(";")[0]) == (
+        1,
+        "OSError",
+        "/disk/file: Input/output error",
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "code", "kind"),
     [
@@ -131,6 +149,15 @@ def test_an_error_is_a_document_too(keptlog: Run, users: Path, line: str, code: 
     assert error.keys() == typing.get_type_hints(ErrorForm).keys()
     assert refused.json.keys() == {"schema_version", "errors"}
     assert keptlog(*line.split()).out == ""
+
+
+@pytest.mark.parametrize(("line", "code"), [("explain nobody 0", 2), ("topic list", 1)])
+def test_where_stdout_takes_nothing_one_line_on_stderr_says_what_was_wrong(users: Path, line: str, code: int) -> None:
+    command = [sys.executable, "-m", "keptlog", *line.split(), "--json"]
+    with Path("/dev/full").open("wb") as full:  # always there, always full
+        told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert told.returncode == code
+    assert len([line for line in told.stderr.splitlines() if "KEPTLOG_NOW_MS" not in line]) == 1, told.stderr
 
 
 def test_what_can_not_be_read_is_told_beside_the_answer(keptlog: Run, users: Path) -> None:

@@ -198,6 +198,37 @@ def test_a_folder_that_is_gone_is_told_and_one_that_may_not_be_listed_is_not(
         folder.chmod(0o755)
 
 
+@pytest.mark.parametrize("remembered", [False, True])
+def test_a_file_that_can_not_be_asked_for_costs_its_log_alone(keptlog: Run, topics: Path, *, remembered: bool) -> None:
+    if remembered:
+        remember(keptlog)
+    segment = segments(topics, "users")[0]
+    folder = segment.parent
+    folder.rename(folder.with_name("aside"))
+    folder.symlink_to(folder.name)  # whoever follows it never comes to an end: root is no exception
+    segments(topics, "users")[-1].unlink()
+    for _ in range(2):
+        text, document = told(keptlog)
+        assert (text.code, document.code) == (1, 1)
+        assert "orders-0" in text.out
+        assert [each["topic_partition"] for each in document.json["logs"]] == [
+            "orders-0",
+            "users-0",
+            "users-1",
+            "users-2",
+        ]
+        assert list(document.json["damaged"]) == ["users-1"]
+        assert list(document.json["files_not_looked_at"]) == ["users-0"]
+        [unseen, missing] = text.err.splitlines()
+        assert unseen.startswith("keptlog: users-0: its files could not be looked at: ")
+        assert str(segment) in unseen
+        assert "missing" not in unseen
+        assert "users-1" in missing
+    folder.unlink()
+    folder.with_name("aside").rename(folder)
+    assert keptlog("status", "--json").json["files_not_looked_at"] == {}
+
+
 def test_a_topic_that_is_called_like_a_log_of_another_one_is_looked_for_too(keptlog: Run, topics: Path) -> None:
     open_home().store.create_topic("users-2", 1, SETTINGS)
     append("users-2")

@@ -142,6 +142,8 @@ class StatusForm(TypedDict):
     cleaner_disabled: str | None
     damaged: dict[str, str]
     """What is wrong with files on the disk, by topic-partition."""
+    files_not_looked_at: dict[str, str]
+    """Why files on the disk can't be asked for, by topic-partition: they are neither missing nor fine."""
     broken: dict[str, str]
     """What verify has found broken and not seen whole since, by topic-partition or topic; empty too if `errors` says
     that nobody knows."""
