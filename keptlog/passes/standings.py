@@ -4,7 +4,8 @@
     the table is known, the numbers are not    its logs are judged, and the numbers remembered for the next time
     a commit came since the last look          the table is read, as by any look (``keptlog.passes.observer``)
 
-Whether files are there is never remembered: it is asked of the disk each time.
+Whether files are there is never remembered: it is asked of the disk each time, of those that say what the table holds
+too.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _looked_at(store: UnopenedStore, topic: str, location: str, now_ms: int) -> 
     of_topic = observed.location, observed.holdings, observed.erasures
     standing = topic_standing(judged, observed.last_passes, of_topic, files_on_disk(observed.logs), now_ms)
     if observed.is_remembered:
-        store.standings.put(topic, standing)
+        store.standings.put(topic, standing, observed.metadata_files)
     return standing, observed.logs
 
 

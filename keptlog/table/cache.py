@@ -2,7 +2,8 @@
 
 A command has no memory, and a sensor's process forgets when it is restarted; reading a thousand tables again takes
 seconds. So what a table said is kept in one small file a topic, under the metadata location at which it said so. Every
-commit moves that location, so an entry that is found is right, and one that is not is read from the table.
+commit moves that location, so an entry that is found is right, and one that is not is read from the table. So it is
+where the files that said it are lost or cut off (``metadata_files``), and whoever reads them says so.
 
 It is never the truth. Whoever changes a log reads the table itself. The folder may be deleted at any time; a file that
 is damaged, or of another version, counts as none; of two processes that write one, the last one wins.
@@ -30,6 +31,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.logs import StoredTopic
+from keptlog.table.metadata_files import are_whole
 from keptlog.table.state import COMMENT, CONFIG_PREFIX, OWNERS, STATE_PREFIX
 
 _logger = logging.getLogger(__name__)
@@ -60,7 +62,11 @@ class TopicCache:
     is_made: bool = False
 
     def get(self, topic: str, location: str) -> StoredTopic | None:
-        """What the topic's table says at a metadata location, if it is known."""
+        """What the topic's table says at a metadata location, if it is known and the files that say it are there."""
+        stored = self._known(topic, location)
+        return stored if stored and are_whole(stored.metadata_files) else None
+
+    def _known(self, topic: str, location: str) -> StoredTopic | None:
         try:
             if (text := self.read(topic, ENTRY)) is None:
                 return None
@@ -111,7 +117,7 @@ class TopicCache:
 
     def outdated(self, locations: Mapping[str, str]) -> list[Held]:
         """Files of the folder that are not of a topic as it is now: ``locations`` says where each is."""
-        topics = [topic for topic, location in locations.items() if self.get(topic, location)]
+        topics = [topic for topic, location in locations.items() if self._known(topic, location)]
         current = {self._path(topic, ending) for topic in topics for ending in (ENTRY, STANDING)}
         held = []
         with contextlib.suppress(OSError):
@@ -162,6 +168,7 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
         "prefix": prefix,
         "paths": [segment.path[len(prefix) :] for segment in segments],
         "held": held_as_lists(stored.held),
+        "metadata_files": stored.metadata_files,
         "numbers": [[getattr(segment, column) for segment in segments] for column in _COLUMNS[1:]],
     }
 
@@ -175,7 +182,8 @@ def _stored(topic: str, entry: dict[str, Any]) -> StoredTopic:
         start += count
     if start != len(segments):
         raise ValueError("other segments than were counted")
-    return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held_of_lists(entry["held"]))
+    held, said_by = held_of_lists(entry["held"]), tuple((path, size) for path, size in entry["metadata_files"])
+    return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held, said_by)
 
 
 def held_as_lists(held: Iterable[Held]) -> list[list[Any]]:

@@ -52,6 +52,10 @@ class LiveManifests(Generic[Kept]):
             self._parsed[topic] = parsed
         return parsed.values()
 
+    def paths_of(self, topic: str) -> tuple[str, ...]:
+        """The manifests of the newest snapshot of a topic that was read."""
+        return tuple(self._parsed.get(topic, ()))
+
 
 class LiveSegments:
     """Reads current snapshots, and remembers their segments."""
@@ -73,6 +77,10 @@ class LiveSegments:
             partition: tuple(sorted(segments, key=lambda segment: segment.base_offset))
             for partition, segments in by_partition.items()
         }
+
+    def manifests_of(self, topic: str) -> tuple[str, ...]:
+        """Paths of the manifests that the segments of a topic were read from."""
+        return self._manifests.paths_of(topic)
 
 
 def _entries(topic: str, table: Table, manifest: ManifestFile) -> Iterable[ManifestEntry]:

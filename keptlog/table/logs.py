@@ -21,6 +21,7 @@ from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.format import format_of
+from keptlog.table.metadata_files import MetadataFiles
 from keptlog.table.state import (
     CONFIG_PREFIX,
     DEFAULT_PREFIX,
@@ -47,6 +48,8 @@ class StoredTopic:
     """By partition, in offset order."""
     held: tuple[Held, ...] = ()
     """What the table alone tells of bytes that are not live (``superseded``)."""
+    metadata_files: MetadataFiles = ()
+    """Those that say all this."""
 
     @property
     def has_readers(self) -> bool:
@@ -73,6 +76,7 @@ class StoredTopic:
             self.properties.get(SOURCE),
             read_about(self.properties),
             read_positions(self.topic, self.properties) if SOURCE in self.properties else (),
+            self.metadata_files,
         )
 
 
@@ -95,6 +99,8 @@ class ObservedTopic:
     about: About = field(default_factory=About)
     positions: tuple[int | None, ...] = ()
     """Of an ingested topic, by partition; null where nothing was ever read."""
+    metadata_files: MetadataFiles = ()
+    """Those that say all this."""
     is_remembered: bool = False
     """Whether no table was asked: all of it follows from the metadata location and the broker settings."""
 

@@ -9,8 +9,8 @@ numbers are kept in a file, in three lines, of which mostly the first and the la
 
 They are good at the metadata location and under the broker settings for which they were made, from the time at which
 they were until their term ends, and for the very code that made them: another keptlog may judge otherwise. Else they
-count as none, as what is damaged does. Topics with registered readers are not among them, because readers move without
-a commit.
+count as none, as what is damaged does. So they do where a file that says what the table holds is lost or cut off
+(``metadata_files``). Topics with registered readers are not among them, because readers move without a commit.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from keptlog.log.topic_standing import TopicStanding
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.resident.likeness import code_likeness
 from keptlog.table.cache import STANDING, TopicCache, held_as_lists, held_of_lists
+from keptlog.table.metadata_files import MetadataFiles, are_whole
 from keptlog.table.stored_json import from_json
 
 
@@ -54,14 +55,16 @@ class StandingCache:
             term = Term(*known["term"])
             if [known["made_by"], known["location"]] != [self._made_by, location] or not term.has(now_ms):
                 return None
+            if not are_whole(known["metadata_files"]):
+                return None
             return _standing(topic, known, term, (rows, files))
         except (OSError, ValueError, LookupError, TypeError, KeptlogError):
             return None
 
-    def put(self, topic: str, standing: TopicStanding) -> None:
-        """Remember it, instead of what was known of the topic. What can't be written is not remembered."""
+    def put(self, topic: str, standing: TopicStanding, said_by: MetadataFiles) -> None:
+        """Remember it, and what says it, instead of what was known of the topic. If it can't be written, it is not."""
         if self._made_by is not None:
-            lines = [json.dumps(each, separators=(",", ":")) for each in _lines(self._made_by, standing)]
+            lines = [json.dumps(each, separators=(",", ":")) for each in _lines(self._made_by, standing, said_by)]
             self.cache.write(topic, STANDING, "\n".join(lines).encode())
 
     @cached_property
@@ -74,11 +77,12 @@ class StandingCache:
         return sha256(json.dumps(decides).encode()).hexdigest()
 
 
-def _lines(made_by: str, standing: TopicStanding) -> list[Any]:
+def _lines(made_by: str, standing: TopicStanding, said_by: MetadataFiles) -> list[Any]:
     holdings, files = standing.holdings, standing.files()
     head = {
         "made_by": made_by,
         "location": standing.location,
+        "metadata_files": said_by,
         "term": [standing.term.from_ms, standing.term.until_ms],
         "logs": standing.logs,
         "worst": standing.worst and _row(standing.worst),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from keptlog.table.lineage import require_own
 from keptlog.table.live_segments import LiveSegments
 from keptlog.table.logs import StoredTopic
+from keptlog.table.metadata_files import metadata_files
 from keptlog.table.superseded import SupersededFiles
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class TableLook:
             LogCorrupt: it can't be read, or its snapshot is not the one that its state belongs to.
         """
         require_own(table)
+        topic, snapshot = table.name()[-1], table.current_snapshot()
         segments = self.live_segments.of(table)
         held = self.superseded_files.of(table)
-        return StoredTopic(table.name()[-1], table.metadata_location, table.properties, segments, held)
+        lists = [snapshot.manifest_list] if snapshot else []
+        said_by = metadata_files([table.metadata_location, *lists, *self.live_segments.manifests_of(topic)])
+        return StoredTopic(topic, table.metadata_location, table.properties, segments, held, said_by)

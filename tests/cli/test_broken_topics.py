@@ -18,13 +18,16 @@ READ_BY_NAMES_ALONE = {"a manifest is cut off", "a manifest is gone", "a damaged
 """What ``topic list`` shows of a topic needs no segment."""
 
 
+@pytest.mark.parametrize("looks_before", [0, 2], ids=["never looked", "looked before"])
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.id)
 def test_status_list_and_describe_name_the_broken_topic_and_show_the_others(
-    keptlog: Run, home: Path, lines: Callable[..., str], breakage: Breakage
+    keptlog: Run, home: Path, lines: Callable[..., str], breakage: Breakage, looks_before: int
 ) -> None:
     for topic in ("odd", "users"):
         assert keptlog("topic", "create", topic, "--config", "cleanup.policy=compact").code == 0
         assert keptlog("append", topic, "--file", lines({"key": "a", "value": "1"})).code == 0
+    for _ in range(looks_before):  # the second one remembers how logs stand, too
+        assert keptlog("status").code == 0
     breakage(open_home(home).store, "odd")
 
     for _ in range(2):
@@ -39,3 +42,6 @@ def test_status_list_and_describe_name_the_broken_topic_and_show_the_others(
     assert described.code != 0
     assert breakage.said in described.err
     assert keptlog("topic", "describe", "users").code == 0
+    planned = keptlog("plan", "--json")
+    assert breakage.said in {each["subject"]: each["message"] for each in planned.json["errors"]}["odd"]
+    assert planned.code == 1
