@@ -39,6 +39,8 @@ PID, EXIT, SIGNAL = "pid", "exit", "signal"
 STREAMS = (0, 1, 2)
 _LASTING = {"spark-server", "spark-archive", "metrics", "resident"}
 """Commands that may run for months, as services of their own, and one that starts a Spark of its own and ends it."""
+_LASTING_UNLESS = {"notify": {"--once", "--dry-run", "--test"}}
+"""Commands that may run for months too, but for those with one of these words."""
 _WITHOUT_SPARK = {
     *("topic", "append", "read", "reader", "files", "plan", "explain", "history", "status", "verify", "retain"),
     *("delete-records", "truncate", "purge", "receipt", "repair", "notify", "doctor", "erasure list", "erasure show"),
@@ -75,7 +77,7 @@ def hand_over(argv: Sequence[str], environment: Mapping[str, str] = os.environ) 
 
 def _socket_for(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
     """Where somebody may listen who would do this command: beside a warm Spark, or for commands that need none."""
-    if is_off(environment) or not _LASTING.isdisjoint(argv):
+    if is_off(environment) or _may_last(argv):
         return None
     file = address_file(environment)
     if file and is_own_socket(socket_beside(file)):
@@ -84,6 +86,11 @@ def _socket_for(argv: Sequence[str], environment: Mapping[str, str]) -> str | No
     if folder is None or not _needs_no_spark(argv[1:]) or not is_own_folder(folder):
         return None
     return socket_in(folder) if is_own_socket(socket_in(folder)) else None
+
+
+def _may_last(argv: Sequence[str]) -> bool:
+    lasting = (name for name, ends in _LASTING_UNLESS.items() if name in argv and ends.isdisjoint(argv))
+    return not _LASTING.isdisjoint(argv) or any(lasting)
 
 
 def _needs_no_spark(words: Sequence[str]) -> bool:

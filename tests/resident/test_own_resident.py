@@ -30,7 +30,8 @@ class Own:
     def code_of(self, *words: str, **variables: str) -> int:
         """How a client ends that can do nothing itself."""
         environment = {**self.variables, **variables}
-        return subprocess.run(client(*words), env=environment, capture_output=True, check=False).returncode
+        done = subprocess.run(client(*words), env=environment, capture_output=True, check=False, timeout=_SECONDS)
+        return done.returncode
 
 
 def started(runtime: Path) -> Own:
@@ -79,6 +80,14 @@ def test_commands_find_it_and_answer_as_they_would_without_it(own: Own, tmp_path
 )
 def test_what_may_need_a_spark_or_lasts_is_not_handed_over(own: Own, words: str) -> None:
     assert own.code_of(*words.split()) == REFUSED
+
+
+def test_of_notify_only_what_looks_once_is_handed_over(own: Own) -> None:
+    for words in ("notify", "notify --every 5", "notify --json"):
+        assert own.code_of(*words.split(), KEPTLOG_NOTIFY_LOG="true") == REFUSED
+    for words in ("notify --once", "notify --test --json"):
+        assert own.code_of(*words.split(), KEPTLOG_NOTIFY_LOG="true") == 0
+    assert own.code_of("notify", "--dry-run", KEPTLOG_NOTIFY_LOG="true") in {0, 1}
 
 
 def test_a_variable_turns_it_off(own: Own) -> None:

@@ -67,7 +67,10 @@ def test_who_would_import_something_else_does_it_himself(resident: Resident, var
     assert code_of(resident, "--version", **variables) == REFUSED
 
 
-@pytest.mark.parametrize("words", [["spark-server"], ["metrics", "serve"], ["append", "users", "--file", "/dev/fd/63"]])
+@pytest.mark.parametrize(
+    "words",
+    [["spark-server"], ["metrics", "serve"], ["notify", "--every", "1"], ["append", "users", "--file", "/dev/fd/63"]],
+)
 def test_what_lasts_or_needs_other_files_of_its_client_is_not_handed_over(resident: Resident, words: list[str]) -> None:
     assert code_of(resident, *words) == REFUSED
 
