@@ -15,8 +15,9 @@ Lateness goes before dirtiness. Kafka takes the highest ratio whatever is late, 
 (``LogCleanerManager.grabFilthiestCompactedLog``).
 
 Whatever is not due now becomes due by new data or by the clock. ``due_ms`` is the first time at which the clock alone
-could change the answer, so that a sensor need not look at an unchanged log before. ``good_until_ms`` is the same for
-all that a judgement says, also of a log that is due. Only by how much it is late grows with the clock until then.
+could make it due: of one that waits after a failed clean, the next try. ``good_until_ms`` is the same for all that a
+judgement says, also of a log that is due or waits, so that who looks again and again need not judge it before. Only by
+how much it is late grows with the clock until then.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A topic is observed from its table, and what the table said is remembered on this machine's disk under the metadata
 location at which it said so (``keptlog.table.cache``). A log's judgement then changes by a commit, which moves that
-location, or by the clock, which says so in advance (``Assessment.due_ms``). There are two ways to look:
+location, or by the clock, which says so in advance (``Assessment.good_until_ms``). There are two ways to look:
 
     once               ``observe``     a command, a check: the named logs, or all
     again and again    ``Observer``    a sensor's process: asks for all locations, reads the topics whose location is
@@ -25,6 +25,7 @@ imported here that takes long, so that ``keptlog status`` starts quickly.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -197,6 +198,18 @@ class _Topic:
     holdings: Holdings | None = None
     source_json: str | None = None
     about: About = field(default_factory=About)
+    _again_ms: list[float] = field(init=False)
+    """Log by log, when it is to be judged again: asked of a hundred thousand at each look, so it is kept."""
+
+    def __post_init__(self) -> None:
+        self._again_ms = [_again_ms(each) for each in self.assessments]
+
+    def judge_again(self, now_ms: int) -> None:
+        """Judge the logs anew for which the clock has reached something, or was set back."""
+        for number, again_ms in enumerate(self._again_ms):
+            if again_ms <= now_ms or now_ms < self.assessments[number].now_ms:
+                self.assessments[number] = assess(self.assessments[number].log, now_ms)
+                self._again_ms[number] = _again_ms(self.assessments[number])
 
     def is_held(self, now_ms: int) -> bool:
         """Whether readers decide now over tombstones that could go by the clock."""
@@ -233,7 +246,7 @@ class Observer:
             self._seen = {topic: seen for topic, seen in self._seen.items() if topic in locations}
             self._reported = {log: told for log, told in self._reported.items() if log.topic in locations}
             for seen in self._seen.values():
-                seen.assessments = [_up_to_date(each, now_ms) for each in seen.assessments]
+                seen.judge_again(now_ms)
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]
             # Who mends a file need not move the location: what could not be read is tried anew, longest ago first.
             unreadable = [topic for topic, seen in self._seen.items() if seen.unreadable and topic not in changed]
@@ -301,6 +314,7 @@ class Observer:
         )
 
 
-def _up_to_date(assessment: Assessment, now_ms: int) -> Assessment:
-    is_reached = assessment.due_ms is not None and assessment.due_ms <= now_ms
-    return assess(assessment.log, now_ms) if is_reached or now_ms < assessment.now_ms else assessment
+def _again_ms(assessment: Assessment) -> float:
+    """When the clock first changes something: at once for one that is due; while one waits, not its next try alone."""
+    moments = (assessment.due_ms, assessment.good_until_ms)
+    return min((ms for ms in moments if ms is not None), default=math.inf)

@@ -12,20 +12,26 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 
-from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.errors import Action, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.home import open_home
+from keptlog.log.metrics import cleaner_metrics
 from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.observer import READING_MS, Observer, Overview, observe
 from keptlog.table import live_segments
 from keptlog.table.logs import ObservedTopic, StoredTopic
+from keptlog.table.mark import Failure
 from keptlog.table.metadata_reading import entries_of
 from keptlog.table.store import LogStore
 from keptlog.table.table_look import TableLook
 from keptlog.table.unopened import UnopenedStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
-from tests.passes.conftest import NOW_MS, make_topic
+from tests.passes.conftest import DAY_MS, NOW_MS, make_topic
+
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 
 
 def names(seen: Overview) -> list[str]:
@@ -101,6 +107,45 @@ def test_an_observer_reads_a_topic_again_only_when_it_has_changed(store: LogStor
     assert names(second) == ["a-0", "b-0"]
     assert second.locations["b"] != first.locations["b"]
     assert looked_at == ["a", "b", "c", "b"]
+
+
+def test_a_log_that_waits_after_a_failure_becomes_late_when_it_does(store: LogStore) -> None:
+    store.alter_topic("a", {"max.compaction.lag.ms": str(8 * DAY_MS + MINUTE_MS)})
+    failure = Failure(TopicPartition("a", 0), "segment 7 is gone", None, Action.FIX_DATA)
+    store.mark_uncleanable("a", [failure], NOW_MS, Backoff(HOUR_MS, HOUR_MS))
+    observer = Observer(store, lambda: 0)
+    delays = []
+    for later_ms in (0, MINUTE_MS, MINUTE_MS + 1, HOUR_MS - 1, HOUR_MS):
+        now_ms = NOW_MS + later_ms
+        seen, anew = observer.look(now_ms), observe(store, now_ms=now_ms)
+        told = cleaner_metrics(seen.assessments, {}, {}, now_ms)
+        assert told == cleaner_metrics(anew.assessments, {}, {}, now_ms)
+        assert [each.trigger for each in seen.assessments] == [each.trigger for each in anew.assessments]
+        delays.append(told.max_compaction_delay_secs)
+    assert delays[-1] == (HOUR_MS - MINUTE_MS) // 1000
+
+
+def test_a_segment_that_the_clock_closes_in_a_log_that_waits_is_seen_to_be_closed(store: LogStore) -> None:
+    store.alter_topic("a", {"segment.ms": str(8 * DAY_MS + MINUTE_MS)})
+    failure = Failure(TopicPartition("a", 0), "segment 7 is gone", None, Action.FIX_DATA)
+    store.mark_uncleanable("a", [failure], NOW_MS, Backoff(HOUR_MS, HOUR_MS))
+    observer = Observer(store, lambda: 0)
+    for later_ms in (0, HOUR_MS - 1):
+        now_ms = NOW_MS + later_ms
+        told = [
+            cleaner_metrics(seen.assessments, {}, {}, now_ms)
+            for seen in (observer.look(now_ms), observe(store, now_ms=now_ms))
+        ]
+        assert told[0] == told[1]
+
+
+def test_a_log_in_which_the_clock_changes_nothing_is_not_judged_again(store: LogStore) -> None:
+    store.alter_topic("a", {"segment.ms": str(9 * DAY_MS)})
+    observer = Observer(store, lambda: 0)
+    first = observer.look(NOW_MS).assessments[0]
+    assert observer.look(NOW_MS + DAY_MS).assessments[0] is first
+    assert observer.look(NOW_MS + DAY_MS + 1).assessments[0] is not first
+    assert observer.look(NOW_MS - 1).assessments[0].now_ms == NOW_MS - 1
 
 
 def test_of_a_topic_that_is_gone_nothing_was_told_when_its_name_comes_back(store: LogStore) -> None:
