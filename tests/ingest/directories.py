@@ -34,6 +34,11 @@ def some_batch(first_offset: int, count: int = 10, options: BatchOptions = PLAIN
     return batch(some_records(first_offset, count), options)
 
 
+def flipped(data: bytes) -> bytes:
+    """A batch with one wrong bit in it."""
+    return data[:-3] + bytes([data[-3] ^ 1]) + data[-2:]
+
+
 def write_log(directory: Path, name: str, batches: Sequence[bytes], base_offset: int = 0) -> Path:
     """A segment of a log; gives its file."""
     return write_segment(directory / name, base_offset, batches)
@@ -42,6 +47,12 @@ def write_log(directory: Path, name: str, batches: Sequence[bytes], base_offset:
 def write_id(directory: Path, name: str, topic_id: str) -> None:
     (directory / name).mkdir(parents=True, exist_ok=True)
     (directory / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+
+
+def write_log_starts(directory: Path, **log_starts: int) -> None:
+    """Of partition 0 of each topic."""
+    entries = "".join(f"{topic} 0 {offset}\n" for topic, offset in log_starts.items())
+    (directory / "log-start-offset-checkpoint").write_text(f"0\n{len(log_starts)}\n{entries}")
 
 
 def write_high_watermarks(directory: Path, **high_watermarks: int) -> None:

@@ -29,6 +29,7 @@ from tests.in_process import in_process_engine
 from tests.ingest.directories import (
     COMPACT,
     FIRST_MS,
+    flipped,
     records_of,
     run_import,
     some_batch,
@@ -184,10 +185,6 @@ def test_an_open_transaction_is_told_and_comes_in_when_it_has_ended(store: LogSt
     assert store.source_of("t").positions == (31,)
 
 
-def flipped(data: bytes) -> bytes:
-    return data[:-3] + bytes([data[-3] ^ 1]) + data[-2:]
-
-
 def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(store: LogStore, there: Path) -> None:
     file = write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
     write_log(there, "t-1", [some_batch(0)])
@@ -211,6 +208,14 @@ def test_what_is_corrupt_may_be_skipped_and_is_counted(store: LogStore, there: P
     write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20), some_batch(30)])
     [more] = run_import(store, there, "2", skip_corrupt=True).committed
     assert (more.skipped, more.records) == ((), 10)
+
+
+def test_a_damage_is_told_where_it_begins_in_a_gap_before_the_position(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0)])
+    run_import(store, there, "1")
+    write_log(there, "t-0", [some_batch(0, 5), flipped(some_batch(10)), some_batch(20)])
+    [more] = run_import(store, there, "2", skip_corrupt=True).committed
+    assert ["from offset 5 on" in line for line in more.skipped] == [True]
 
 
 def undecodable(offset: int) -> bytes:

@@ -140,6 +140,8 @@ class Damage:
     next_offset: int
     """The first offset that can't be had; those before it are fine."""
     reason: str
+    end_offset: int = NO_END
+    """The first good offset behind it, as far as that is known: those before it may have been in it."""
     is_torn: bool = False
     """It is no whole batch, and nothing good follows in this file: so a crash leaves it, at the end of a log."""
 
@@ -192,7 +194,8 @@ def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
     """
     try:
         with segment.path.open("rb") as file:
-            yield from _in_order(segment, _walk(_OpenFile(file, file.seek(0, 2)), str(segment.path)))
+            whole = _walk(_OpenFile(file, file.seek(0, 2)), str(segment.path))
+            yield from _with_ends(segment, _in_order(segment, whole))
     except OSError as error:
         raise StorageUnavailable(
             f"{segment.path} can't be read: {error.strerror or error}; a running broker may have removed it, try again"
@@ -240,6 +243,19 @@ def _in_order(segment: LogSegment, found: Iterator[Batch | Damage]) -> Iterator[
         yield Damage(str(segment.path), batch.position, size_bytes, next_offset, f"{why}; {_UNCHECKED}")
         if len(wrong) > 1:
             ahead.popleft()
+
+
+def _with_ends(segment: LogSegment, found: Iterator[Batch | Damage]) -> Iterator[Batch | Damage]:
+    """The same, once it is known of a damage where the next good batch begins."""
+    waiting: list[Damage] = []
+    for each in found:
+        if isinstance(each, Damage):
+            waiting.append(each)
+            continue
+        yield from (replace(damage, end_offset=_first_offset(each)) for damage in waiting)
+        waiting.clear()
+        yield each
+    yield from (replace(damage, end_offset=segment.end_offset) for damage in waiting)
 
 
 def _why_impossible(batch: Batch, next_offset: int, end_offset: int) -> str:

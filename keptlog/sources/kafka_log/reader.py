@@ -135,4 +135,5 @@ class _Reading:
         return table
 
     def _damage(self, batch: Batch, reason: str) -> Damage:
-        return Damage(str(self.segment.path), batch.position, batch.size_bytes, batch.base_offset, reason)
+        path, end_offset = str(self.segment.path), batch.last_offset + 1
+        return Damage(path, batch.position, batch.size_bytes, batch.base_offset, reason, end_offset)

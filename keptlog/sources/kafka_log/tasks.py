@@ -90,8 +90,8 @@ class LogPart:
         """
 
         def skipped(damage: Damage) -> None:
-            # What is broken before the part was told when that was read.
-            if damage.next_offset >= self.from_offset:
+            # What is broken before the part was told when that was read. But where it ends is not always known exactly.
+            if max(damage.end_offset, damage.next_offset + 1) > self.from_offset:
                 skip(str(damage))
 
         for segment in self.segments:
