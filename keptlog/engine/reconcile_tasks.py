@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.ingest_tasks import Part
+from keptlog.errors import LogCorrupt
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import TopicPartition
@@ -39,11 +40,27 @@ class PresentTask:
     part: Part
 
     def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
-        """Look. What is broken there and left out is not there."""
+        """Look.
+
+        Raises:
+            KeptlogError: it can't be read, or something in it is broken: whatever else is missing may be in there.
+        """
         is_there = np.zeros(self.part.end_offset - self.part.from_offset, np.bool_)
-        for table in self.part.read(lambda _line: None):
+        for table in self.part.read(_refuse):
             is_there[table["offset"].to_numpy() - self.part.from_offset] = True
         return {"present": base64.b64encode(zlib.compress(np.packbits(is_there).tobytes(), 1)).decode()}
+
+
+def hidden_by(left_out: str) -> LogCorrupt:
+    """Why a log can't be compared of which something is broken and left out."""
+    return LogCorrupt(
+        f"{left_out}; what seems to be gone may be in there, or newer records of it, so nothing is deleted here: "
+        "restore the file, or go on without (--skip-lost)"
+    )
+
+
+def _refuse(left_out: str) -> None:
+    raise hidden_by(left_out)
 
 
 def present_in(result: dict[str, Any], offsets: int) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,9 @@ the highest are taken, so that little of what was staged is written once more.
 All of it is read before what is new: what vanishes between the two is then among what is new. What the source removed
 from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
 
+Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
+record of it: then the topic-partition fails alone, with what is damaged.
+
     read the source's old offsets --> which of our latest records are not among them
     read what is new              --> without those keys that come again
                                   --> tombstones at free offsets, staged with what is new, one commit
@@ -34,7 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.engine.jobs import Jobs, run_each
-from keptlog.engine.reconcile_tasks import InsertTask, PresentTask, free_offsets, present_in
+from keptlog.engine.reconcile_tasks import InsertTask, PresentTask, free_offsets, hidden_by, present_in
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest.result import Intake
 from keptlog.log.counted import counted
@@ -88,6 +91,7 @@ class Reconciliation:
 
         Raises:
             InvalidConfig: no offset is free for them.
+            LogCorrupt: something that was left out may hold newer records of these keys.
             KeptlogError: the log could not be compared, or what was staged can't be read or written.
         """
         if error := self.failed.get(intake.topic_partition):
@@ -95,6 +99,8 @@ class Reconciliation:
         gone = self._without_new(self.gone.get(intake.topic_partition, {}), intake.segments)
         if not gone:
             return intake
+        if intake.skipped:
+            raise hidden_by(intake.skipped[0])
         read = intake.range
         offsets = free_offsets(self.store.files, intake.segments, read.end_offset, read.from_offset, len(gone))
         if len(offsets) < len(gone):

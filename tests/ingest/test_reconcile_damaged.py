@@ -1,0 +1,94 @@
+"""What is damaged at the source may hold anything: no key is deleted here because of it, and it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import LogCorrupt
+from keptlog.ingest.result import IngestResult
+from keptlog.log.record import Record
+from keptlog.table.store import LogStore
+from tests.ingest.directories import FIRST_MS, flipped, records_of, run_import, write_log, write_log_starts
+from tests.sources.kafka_log.encoder import batch, whole_batch
+
+
+def put(offset: int, **values: str) -> bytes:
+    """A batch of these keys, from this offset on."""
+    pairs = enumerate(values.items(), start=offset)
+    return batch([Record(at, key.encode(), value.encode(), FIRST_MS) for at, (key, value) in pairs])
+
+
+FIRST = [put(0, ada="1", bob="1"), put(2, cat="1", dan="1"), put(4, eve="1")]
+
+
+def state(store: LogStore) -> dict[str, str]:
+    values = {record.key: record.value for record in records_of(store, "t") if record.key}
+    return {key.decode(): value.decode() for key, value in values.items() if value}
+
+
+def reconciled(store: LogStore, there: Path) -> IngestResult:
+    return run_import(store, there, "2", skip_corrupt=True, reconcile=True)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [flipped(put(2, cat="1", dan="1")), whole_batch(b"no record", (2, 3), (FIRST_MS, FIRST_MS), 2)],
+    ids=["a flipped bit", "no records under a right checksum"],
+)
+def test_keys_that_lie_in_a_damage_are_not_gone(store: LogStore, there: Path, damaged: bytes) -> None:
+    write_log(there, "t-0", FIRST)
+    write_log(there, "u-0", FIRST)
+    run_import(store, there, "1")
+    file = write_log(there, "t-0", [FIRST[0], damaged, put(5, eve="2"), put(9, fay="1")])
+    write_log(there, "u-0", [FIRST[0], put(5, eve="2"), put(9, fay="1")])
+    result = reconciled(store, there)
+    assert state(store) == {"ada": "1", "bob": "1", "cat": "1", "dan": "1", "eve": "1"}
+    [(name, error)] = result.failed.items()
+    assert (name, type(error)) == ("t-0", LogCorrupt)
+    assert str(error).startswith(f"{file}: {len(damaged)} bytes at position {len(FIRST[0])}, from offset 2 on: ")
+    assert str(error).endswith("nothing is deleted here: restore the file, or go on without (--skip-lost)")
+    assert [(str(each.topic_partition), each.reconciled) for each in result.committed] == [("u-0", 2)]
+    assert not run_import(store, there, "3", skip_corrupt=True, skip_lost=True).failed
+    assert state(store) == {"ada": "1", "bob": "1", "cat": "1", "dan": "1", "eve": "2", "fay": "1"}
+
+
+def test_a_key_whose_newer_record_may_lie_in_a_damage_behind_the_position_is_not_gone(
+    store: LogStore, there: Path
+) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    before = store.metadata_locations()
+    write_log(there, "t-0", [put(1, bob="1"), *FIRST[1:], flipped(put(5, ada="2")), put(9, fay="1")])
+    [error] = reconciled(store, there).failed.values()
+    assert "from offset 5 on: its checksum is" in str(error)
+    assert store.metadata_locations() == before
+
+
+def test_a_damage_behind_the_position_stops_nothing_where_nothing_is_gone(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    write_log(there, "t-0", [*FIRST, put(5, gus="1"), flipped(put(6, ada="2")), put(9, fay="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    [intake] = result.committed
+    assert (intake.records, intake.reconciled, len(intake.skipped)) == (2, 0, 1)
+
+
+def test_a_damage_that_reaches_over_the_log_start_hides_what_lies_behind_it(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    write_log(there, "t-0", [flipped(put(0, ada="1", bob="1", cat="1", dan="1")), FIRST[2], put(9, fay="1")])
+    write_log_starts(there, t=2)
+    assert "from offset 0 on: " in str(reconciled(store, there).failed["t-0"])
+    assert state(store) == {"ada": "1", "bob": "1", "cat": "1", "dan": "1", "eve": "1"}
+
+
+def test_a_damage_below_the_log_start_hides_nothing(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    write_log(there, "t-0", [flipped(FIRST[0]), *FIRST[1:], put(9, fay="1")])
+    write_log_starts(there, t=2)
+    assert not reconciled(store, there).failed
+    assert state(store) == {"ada": "1", "bob": "1", "cat": "1", "dan": "1", "eve": "1", "fay": "1"}
