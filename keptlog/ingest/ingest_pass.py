@@ -330,7 +330,7 @@ def _read_of(
             if part.from_offset == planned.from_offset:
                 return None, outcome
             before = cut_short(planned, part.from_offset)
-            return Intake(name, before, tuple(segments), tuple(skipped)), outcome
+            return Intake(name, before, tuple(segments), tuple(skipped), cut_short_by=outcome), outcome
         segments += [Segment(**segment) for segment in outcome["segments"]]
         skipped += outcome["skipped"]
     return Intake(name, planned, tuple(segments), tuple(skipped)), None

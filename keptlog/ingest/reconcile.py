@@ -17,7 +17,8 @@ All of it is read before what is new: what vanishes between the two is then amon
 from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
-record of it: then the topic-partition fails alone, with what is damaged.
+record of it, and so may a part that can't be read and what lies behind it. Then nothing of the topic-partition lands,
+unless nothing seems to be gone: what lies before the part has the offsets that tombstones may need later.
 
     read the source's old offsets --> which of our latest records are not among them
     read what is new              --> without those keys that come again
@@ -92,13 +93,16 @@ class Reconciliation:
         Raises:
             InvalidConfig: no offset is free for them.
             LogCorrupt: something that was left out may hold newer records of these keys.
-            KeptlogError: the log could not be compared, or what was staged can't be read or written.
+            KeptlogError: the log could not be compared or not be read to its end, or what was staged can't be read or
+                written.
         """
         if error := self.failed.get(intake.topic_partition):
             raise error
         gone = self._without_new(self.gone.get(intake.topic_partition, {}), intake.segments)
         if not gone:
             return intake
+        if intake.cut_short_by:
+            raise intake.cut_short_by
         if intake.skipped:
             raise hidden_by(intake.skipped[0])
         read = intake.range

@@ -21,6 +21,8 @@ class Intake:
     """What was broken at the source and is left out, a line each."""
     reconciled: int = 0
     """Of the tombstones, those of keys that are gone at the source without one."""
+    cut_short_by: KeptlogError | None = None
+    """Why ``range`` ends before what was planned; null if it does not."""
 
     @property
     def records(self) -> int:

@@ -195,6 +195,35 @@ def test_a_source_that_can_not_be_read_from_its_beginning_brings_nothing(scene: 
     assert scene.state() == {"ada": "1", "bob": "2", "cat": "1"}
 
 
+def test_a_key_whose_newer_record_lies_behind_a_part_that_can_not_be_read_is_not_gone(scene: Scene) -> None:
+    source = CompactedTopic()
+    source.put(ada="1", bob="1", cat="1", dan="1")
+    scene.bring(source)
+    source.put(eve="1", fay="1", gus="1", hal="1")
+    source.put(hal="2", ida="1", ada="2")
+    source.clean(drop_tombstones=False)
+    source.broken = [8]
+    result = scene.bring(source, reconcile=True)
+    assert scene.state()["ada"] == "1"
+    assert not [record for record in scene.records() if record.value is None]
+    assert [type(error) for error in result.failed.values()] == [LogCorrupt]
+    source.broken = []
+    assert not scene.bring(source, reconcile=True).failed
+    assert scene.state() == source.state()
+
+
+def test_what_lies_before_a_part_that_can_not_be_read_lands_where_nothing_is_gone(scene: Scene) -> None:
+    source = CompactedTopic()
+    source.put(ada="1", bob="1", cat="1", dan="1")
+    scene.bring(source)
+    source.put(eve="1", fay="1", ada="2", gus="1", hal="1")
+    source.clean(drop_tombstones=False)
+    source.broken = [8]
+    result = scene.bring(source, reconcile=True)
+    assert [(each.range.end_offset, each.reconciled) for each in result.committed] == [(8, 0)]
+    assert scene.state()["ada"] == "2"
+
+
 def test_both_choices_at_once_are_refused(scene: Scene) -> None:
     with pytest.raises(InvalidConfig, match="give one of the two"):
         scene.bring(CompactedTopic(), skip_lost=True, reconcile=True)
@@ -207,14 +236,32 @@ def test_after_any_history_the_state_is_that_of_the_source(
     chance = dice(seed)
     source = CompactedTopic(part_offsets=chance.randint(1, 7))
     for _ in range(4):
+        position = source.end
         for _ in range(chance.randint(1, 12)):
             source.put(**{chance.choice("abcdefgh"): chance.choice([None, str(source.end)])})
         if chance.random() < 0.7:
             source.clean(drop_tombstones=chance.random() < 0.8)
         # Something new is behind what is gone, or its offset would have been no one's.
         source.put(end=str(source.end))
+        if chance.random() < 0.5:
+            _bring_with_broken_parts(scene, source, chance.randint(position, source.end))
         assert not scene.bring(source, reconcile=True).failed
         assert scene.state() == source.state()
         assert [log.log_end_offset for log in scene.store.logs("t")] == [source.end]
         offsets = [record.offset for record in scene.records()]
         assert offsets == sorted(set(offsets))
+
+
+def _bring_with_broken_parts(scene: Scene, source: CompactedTopic, from_offset: int) -> None:
+    """Nothing is deleted then that is alive there; what lies before them may land."""
+    before = _own_tombstones(scene)
+    source.broken = range(from_offset, source.end)
+    scene.bring(source, reconcile=True)
+    source.broken = []
+    deleted = {record.key.decode() for record in _own_tombstones(scene) - before if record.key}
+    assert not deleted & source.state().keys()
+
+
+def _own_tombstones(scene: Scene) -> set[Record]:
+    """Those that the source never had: they are younger than all of its records."""
+    return {record for record in scene.records() if record.timestamp_ms > NOW_MS} if scene.store.topics() else set()
