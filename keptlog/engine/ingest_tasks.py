@@ -46,7 +46,9 @@ class Part(Protocol):
         ...
 
     def read(self, skip: Skip) -> Iterator[pa.Table]:
-        """Tables of ``SCHEMA`` with the partition here and rising offsets; ``skip`` is told of what is left out.
+        """Tables of ``SCHEMA`` with the partition here and rising offsets in [from, end).
+
+        ``skip`` is told of what is left out.
 
         Raises:
             KeptlogError: it can't be read; names the topic-partition and the place. It stops this one alone; whatever

@@ -104,11 +104,14 @@ def test_a_second_import_finds_nothing_new_and_one_of_a_newer_copy_goes_on(store
     assert records_of(store, "t", 1) == some_records(0, 3)
 
 
-def test_a_copy_goes_on_inside_of_a_batch_that_a_broker_has_cleaned_together(store: LogStore, there: Path) -> None:
+@pytest.mark.parametrize("reconcile", [False, True])
+def test_a_copy_goes_on_inside_of_a_batch_that_a_broker_has_cleaned_together(
+    store: LogStore, there: Path, reconcile: bool
+) -> None:
     write_log(there, "t-0", [some_batch(0, 12)])
     run_import(store, there, "1")
     write_log(there, "t-0", [some_batch(5, 20)])
-    run_import(store, there, "2")
+    assert not run_import(store, there, "2", reconcile=reconcile).failed
     assert records_of(store, "t") == some_records(0, 25)
 
 

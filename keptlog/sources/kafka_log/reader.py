@@ -3,7 +3,7 @@
     batches -> leave out what does not count -> decompress -> some MiB together -> decode -> table
 
 What does not count: control batches, the batches of aborted transactions, what lies before the log start or at and
-behind the last stable offset. Offsets stay as they are, gaps and all.
+behind the last stable offset. A batch may lie on both sides of these. Offsets stay as they are, gaps and all.
 
 A batch whose checksum is right may still not hold what it promises. It is as corrupt as one with a wrong checksum, and
 is treated alike: the reader stops, or skips it and tells.
@@ -130,8 +130,9 @@ class _Reading:
                 except BrokenRecords as broken:
                     raise BrokenRecords(index, str(broken)) from None
             raise
-        if waiting[0].base_offset < self.scan.log_start_offset:
-            table = table.filter(pc.field("offset") >= self.scan.log_start_offset)
+        start, end = self.scan.log_start_offset, self.scan.last_stable_offset
+        if waiting[0].base_offset < start or waiting[-1].last_offset >= end:
+            table = table.filter((pc.field("offset") >= start) & (pc.field("offset") < end))
         return table
 
     def _damage(self, batch: Batch, reason: str) -> Damage:
