@@ -37,6 +37,7 @@ from tests.ingest.directories import (
     write_high_watermarks,
     write_id,
     write_log,
+    write_log_starts,
 )
 from tests.logs import carry_out
 from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, read_log, whole_batch
@@ -132,6 +133,23 @@ def test_what_retention_took_meanwhile_stops_unless_it_may_be_lost(store: LogSto
     assert "10 to 29" in str(run_import(store, there, "2").failed["t-0"])
     assert not run_import(store, there, "3", skip_lost=True).failed
     assert records_of(store, "t") == some_records(0, 10) + some_records(30, 10)
+
+
+def test_an_open_transaction_below_the_log_start_holds_back_its_topic_partition_alone(
+    store: LogStore, there: Path
+) -> None:
+    of_producer = BatchOptions(producer_id=7, is_transactional=True)
+    write_log(there, "t-0", [some_batch(0, 5), some_batch(5, 3, of_producer), some_batch(8, 8)])
+    write_log(there, "u-0", [some_batch(0)])
+    write_log_starts(there, t=10)
+    result = run_import(store, there, "1")
+    assert not result.failed
+    [warning] = result.warnings
+    assert warning.startswith("t-0: a transaction is open from offset 10 on; offsets up to 15 stay out")
+    assert (records_of(store, "t"), records_of(store, "u")) == ([], some_records(0, 10))
+    write_log(there, "t-0", [some_batch(5, 3, of_producer), some_batch(8, 8), marker(16, 7, 1)])
+    assert not run_import(store, there, "2").failed
+    assert records_of(store, "t") == some_records(10, 6)
 
 
 def test_partitions_of_one_topic_come_from_several_brokers_directories(store: LogStore, tmp_path: Path) -> None:

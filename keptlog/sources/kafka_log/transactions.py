@@ -14,8 +14,9 @@ transaction to the marker. The **last stable offset** is the first offset of the
 else the log's end: nothing from there on enters, not even what others wrote, or a later marker would put records in
 before those that are there.
 
-A transaction whose first records are gone by retention is known from the rest of them; one whose records a clean has
-removed may have left a marker, which then ends nothing.
+A transaction whose first records are gone by retention is known from the rest of them; if it is open, nothing from the
+log start on is stable (Kafka: ``maybeIncrementFirstUnstableOffset``). One whose records a clean has removed may have
+left a marker, which then ends nothing.
 
 Above the **high watermark** not all replicas have the records, no consumer sees them, and another leader may take them
 back. So where it is known, a batch that reaches beyond it is not there yet, and a marker there decides nothing:
@@ -155,7 +156,7 @@ def scan_log(
             else:
                 raise each.as_error()
     committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
-    last_stable = min(producers.first_offset.values(), default=committed_end)
+    last_stable = max(start, min(producers.first_offset.values(), default=committed_end))
     return LogScan(start, last_stable, end, tuple(producers.aborted), torn, tuple(corrupt), uncommitted_from)
 
 

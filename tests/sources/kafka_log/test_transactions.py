@@ -119,5 +119,12 @@ def test_a_log_begins_at_its_first_segment_or_where_the_broker_noted(tmp_path: P
     assert read_log(tmp_path, 20).offsets == []
 
 
+def test_a_transaction_that_is_open_below_the_log_start_leaves_nothing_stable(tmp_path: Path) -> None:
+    write_log(tmp_path, [data(0, count=5), data(5, 7, 3), data(8, count=8)])
+    read = read_log(tmp_path, 10)
+    assert (read.scan.log_start_offset, read.scan.last_stable_offset, read.scan.log_end_offset) == (10, 10, 16)
+    assert not read.records
+
+
 def test_a_folder_without_segments_is_an_empty_log(tmp_path: Path) -> None:
     assert scan(tmp_path) == LogScan(0, 0, 0, (), None, ())
