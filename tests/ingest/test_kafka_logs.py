@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig
 from keptlog.home import wall_clock_ms
 from keptlog.ingest import kafka_logs as module
 from keptlog.ingest.ingest_pass import Ingest
@@ -29,7 +29,6 @@ from tests.in_process import in_process_engine
 from tests.ingest.directories import (
     COMPACT,
     FIRST_MS,
-    flipped,
     records_of,
     run_import,
     some_batch,
@@ -40,7 +39,7 @@ from tests.ingest.directories import (
     write_log_starts,
 )
 from tests.logs import carry_out
-from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, read_log, whole_batch
+from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, read_log
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -204,68 +203,6 @@ def test_an_open_transaction_is_told_and_comes_in_when_it_has_ended(store: LogSt
     assert run_import(store, there, "2").warnings == ()
     assert records_of(store, "t") == some_records(0, 30)
     assert store.source_of("t").positions == (31,)
-
-
-def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(store: LogStore, there: Path) -> None:
-    file = write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
-    write_log(there, "t-1", [some_batch(0)])
-    write_log(there, "u-0", [flipped(some_batch(0)), some_batch(10)])
-    result = run_import(store, there, "1")
-    message = str(result.failed["t-0"])
-    assert isinstance(result.failed["t-0"], LogCorrupt)
-    assert f"{file}: " in message
-    assert f"position {len(some_batch(0))}, from offset 10 on: its checksum is" in message
-    assert store.source_of("t").positions == (None, 10)
-    assert "u-0" in result.failed
-    assert store.topics() == ["t"]
-
-
-def test_what_is_corrupt_may_be_skipped_and_is_counted(store: LogStore, there: Path) -> None:
-    write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
-    [ingested] = run_import(store, there, "1", skip_corrupt=True).committed
-    assert len(ingested.skipped) == 1
-    assert "from offset 10 on" in ingested.skipped[0]
-    assert records_of(store, "t") == some_records(0, 10) + some_records(20, 10)
-    write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20), some_batch(30)])
-    [more] = run_import(store, there, "2", skip_corrupt=True).committed
-    assert (more.skipped, more.records) == ((), 10)
-
-
-def test_a_damage_is_told_where_it_begins_in_a_gap_before_the_position(store: LogStore, there: Path) -> None:
-    write_log(there, "t-0", [some_batch(0)])
-    run_import(store, there, "1")
-    write_log(there, "t-0", [some_batch(0, 5), flipped(some_batch(10)), some_batch(20)])
-    [more] = run_import(store, there, "2", skip_corrupt=True).committed
-    assert ["from offset 5 on" in line for line in more.skipped] == [True]
-
-
-def undecodable(offset: int) -> bytes:
-    """A batch with the right checksum that does not hold what it promises."""
-    return whole_batch(b"no record", (offset, offset), (FIRST_MS, FIRST_MS), 1)
-
-
-def test_segments_before_one_that_cannot_be_decoded_land(
-    store: LogStore, there: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LEAST_PART_BYTES", 1)
-    monkeypatch.setattr(module, "_MOST_PART_BYTES", 1)
-    write_log(there, "t-0", [some_batch(0)])
-    write_log(there, "t-0", [some_batch(10)], base_offset=10)
-    write_log(there, "t-0", [undecodable(20), some_batch(21)], base_offset=20)
-    result = run_import(store, there, "1")
-    assert "from offset 20 on" in str(result.failed["t-0"])
-    assert records_of(store, "t") == some_records(0, 20)
-    assert store.source_of("t").positions == (20,)
-    [rest] = run_import(store, there, "2", skip_corrupt=True).committed
-    assert (rest.records, len(rest.skipped)) == (10, 1)
-
-
-def test_a_timestamp_that_microseconds_cannot_hold_stops_at_its_offset(store: LogStore, there: Path) -> None:
-    nanoseconds = [replace(record, timestamp_ms=FIRST_MS * 10**6) for record in some_records(10, 1)]
-    write_log(there, "t-0", [some_batch(0), batch(nanoseconds)])
-    message = str(run_import(store, there, "1").failed["t-0"])
-    assert "t-0" in message
-    assert "from offset 10 on: a timestamp is beyond" in message
 
 
 def test_what_a_broker_has_cleaned_is_dirty_here_and_keeps_every_guarantee(store: LogStore) -> None:
