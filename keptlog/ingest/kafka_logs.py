@@ -94,9 +94,9 @@ class KafkaLogs:
                 identities[topic] = _identity_of(self.logs[topic])
             except InvalidConfig as error:
                 failed[topic] = error
-        if not identities:
-            return Survey((), failed)
         tasks, unlisted = self._scan_tasks({topic: stored[topic] for topic in identities})
+        if not tasks:
+            return Survey((), failed | unlisted)
         # They read the source alone, for which no catalog vends anything.
         scanned, unread = _scans(self.start_jobs().within(()), tasks)
         self._scanned |= {log.name: log for log in scanned}
@@ -145,12 +145,15 @@ class KafkaLogs:
     def _scan_tasks(
         self, topics: Mapping[str, StoredSource | None]
     ) -> tuple[dict[TopicPartition, ScanTask], dict[str, KeptlogError]]:
-        """A task for each log of these topics, and the logs whose folder can't be listed."""
+        """A task for each log of these topics, and the logs whose folder, or a note in it, can't be read."""
         tasks: dict[TopicPartition, ScanTask] = {}
         failed: dict[str, KeptlogError] = {}
         for topic, stored in topics.items():
             for log in self.logs[topic]:
                 name = TopicPartition(topic, log.topic_partition.partition)
+                if log.unreadable:
+                    failed[str(name)] = log.unreadable
+                    continue
                 try:
                     segments = tuple(segments_to_read(log.folder))
                     noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)

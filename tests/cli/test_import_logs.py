@@ -141,3 +141,17 @@ def test_a_checkpoint_that_cannot_be_read_is_named(keptlog: Run, tmp_path: Path)
     done = keptlog("import", "kafka-logs", str(tmp_path / "there"))
     assert done.code == 1
     assert "log-start-offset-checkpoint does not begin with" in done.err
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_note_of_one_log_that_cannot_be_read_stops_that_log_alone(keptlog: Run, there: Path) -> None:
+    note = there / "users-0" / "leader-epoch-checkpoint"
+    note.write_bytes(bytes(20))
+    assert keptlog("import", "kafka-logs", str(there), "--topic", "orders").code == 0
+    done = keptlog("import", "kafka-logs", str(there), "--topic", "users", "--quiet")
+    assert done.code == 1
+    assert [line.split()[:2] for line in done.out.splitlines()[-1:]] == [["users-1", "14"]]
+    assert done.err.startswith(f"keptlog: users-0: {note} does not begin with version 0")
+    note.unlink()
+    assert keptlog("import", "kafka-logs", str(there), "--topic", "users").code == 0
+    assert len(keptlog("read", "users").json_lines) == 24

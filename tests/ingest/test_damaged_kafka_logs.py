@@ -28,6 +28,18 @@ def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(sto
     assert store.topics() == ["t"]
 
 
+@pytest.mark.parametrize("note", ["partition.metadata", "leader-epoch-checkpoint"])
+def test_a_damaged_note_of_one_log_stops_its_topic_partition_alone(store: LogStore, there: Path, note: str) -> None:
+    for name in ("t-0", "t-1", "u-0"):
+        write_log(there, name, [some_batch(0)])
+    (there / "t-0" / note).write_bytes(bytes(20))
+    result = run_import(store, there, "1")
+    assert list(result.failed) == ["t-0"]
+    assert str(result.failed["t-0"]).startswith(str(there / "t-0" / note))
+    assert store.source_of("t").positions == (None, 10)
+    assert records_of(store, "u") == some_records(0, 10)
+
+
 def test_what_is_corrupt_may_be_skipped_and_is_counted(store: LogStore, there: Path) -> None:
     write_log(there, "t-0", [some_batch(0), flipped(some_batch(10)), some_batch(20)])
     [ingested] = run_import(store, there, "1", skip_corrupt=True).committed

@@ -11,15 +11,18 @@
 
 A folder is a log if its name is a topic-partition. Others are a log's that is no more, ``…-delete``, or not yet,
 ``…-future``, or that this broker should not have, ``…-stray``: a broker serves none of them, so they are overlooked.
+
+A checkpoint of all logs that can't be read fails them all. What can't be read in a log's own folder fails that log
+alone: whoever wants others never asks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.topic_partition import TopicPartition
 
 _CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
@@ -46,6 +49,8 @@ class LogDirectory:
     """Below it all replicas have the records; what lies above may still be taken back."""
     epoch_starts: tuple[tuple[int, int], ...] = ()
     """Leader epochs and where they begin, both rising."""
+    unreadable: KeptlogError | None = None
+    """Why what is noted in its own folder can't be told: then nothing of the log may be read."""
 
 
 def log_directories(path: Path) -> list[LogDirectory]:
@@ -53,15 +58,13 @@ def log_directories(path: Path) -> list[LogDirectory]:
 
     Raises:
         InvalidConfig: there is no log in this directory.
-        LogCorrupt: a checkpoint or a topic's id is none.
-        StorageUnavailable: something in it can't be read.
+        LogCorrupt: a checkpoint of all logs is none.
+        StorageUnavailable: it, or such a checkpoint, can't be read.
     """
     try:
         return _log_directories(path)
     except OSError as error:
-        raise StorageUnavailable(
-            f"{error.filename or path} can't be read: {error.strerror or error}; let this user read it, and try again"
-        ) from error
+        raise _unavailable(path, error) from error
 
 
 def _log_directories(path: Path) -> list[LogDirectory]:
@@ -71,14 +74,8 @@ def _log_directories(path: Path) -> list[LogDirectory]:
     first_dirty = _checkpoint(path / _CLEANER_CHECKPOINT)
     committed = _checkpoint(path / _HIGH_WATERMARK_CHECKPOINT)
     found = [
-        LogDirectory(
-            topic_partition=name,
-            folder=folder,
-            topic_id=_topic_id(folder),
-            log_start_offset=log_starts.get(name),
-            first_dirty_offset=first_dirty.get(name),
-            high_watermark=committed.get(name),
-            epoch_starts=_epoch_starts(folder / _EPOCH_CHECKPOINT),
+        _with_own_notes(
+            LogDirectory(name, folder, None, log_starts.get(name), first_dirty.get(name), committed.get(name))
         )
         for folder in path.iterdir()
         if (name := _log_in(folder)) is not None
@@ -87,6 +84,21 @@ def _log_directories(path: Path) -> list[LogDirectory]:
         hint = "it is a log's own folder: name the one above it" if _log_in(path) else "name one of a broker's log.dirs"
         raise InvalidConfig(f"{path} holds no folder <topic>-<partition>; {hint}")
     return sorted(found, key=lambda log: log.topic_partition)
+
+
+def _with_own_notes(log: LogDirectory) -> LogDirectory:
+    """A log with what is noted in its own folder, or why that can't be told."""
+    try:
+        return replace(log, topic_id=_topic_id(log.folder), epoch_starts=_epoch_starts(log.folder / _EPOCH_CHECKPOINT))
+    except KeptlogError as error:
+        return replace(log, unreadable=error)
+    except OSError as error:
+        return replace(log, unreadable=_unavailable(log.folder, error))
+
+
+def _unavailable(path: Path, error: OSError) -> StorageUnavailable:
+    what = f"{error.filename or path} can't be read: {error.strerror or error}"
+    return StorageUnavailable(f"{what}; let this user read it, and try again")
 
 
 def _log_in(folder: Path) -> TopicPartition | None:

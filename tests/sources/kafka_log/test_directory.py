@@ -67,16 +67,32 @@ def test_a_checkpoint_that_cannot_be_read_is_an_error(tmp_path: Path, content: b
 
 
 @pytest.mark.parametrize("content", [b"topic_id", b"\xff: \xfe"])
-def test_a_topic_id_that_cannot_be_read_is_an_error(tmp_path: Path, content: bytes) -> None:
-    make(tmp_path, "a-0")
+def test_a_topic_id_that_cannot_be_read_is_an_error_of_its_log_alone(tmp_path: Path, content: bytes) -> None:
+    make(tmp_path, "a-0", "a-1")
     (tmp_path / "a-0" / "partition.metadata").write_bytes(content)
-    with pytest.raises(LogCorrupt, match=r"partition\.metadata"):
-        log_directories(tmp_path)
+    broken, whole = log_directories(tmp_path)
+    assert isinstance(broken.unreadable, LogCorrupt)
+    assert str(broken.unreadable).startswith(str(tmp_path / "a-0" / "partition.metadata"))
+    assert whole.unreadable is None
+
+
+@pytest.mark.parametrize("content", [bytes(20), b"0\n1\n4\n", b"0\n2\n4 0\n", b"\xff\xfe"])
+def test_leader_epochs_that_cannot_be_read_are_an_error_of_their_log_alone(tmp_path: Path, content: bytes) -> None:
+    make(tmp_path, "a-0", "a-1")
+    (tmp_path / "a-0" / "leader-epoch-checkpoint").write_bytes(content)
+    broken, whole = log_directories(tmp_path)
+    assert isinstance(broken.unreadable, LogCorrupt)
+    assert str(broken.unreadable).startswith(str(tmp_path / "a-0" / "leader-epoch-checkpoint"))
+    assert whole.unreadable is None
 
 
 def test_what_this_user_may_not_read_is_named(tmp_path: Path) -> None:
     make(tmp_path, "a-0", "a-0/partition.metadata")
-    with pytest.raises(StorageUnavailable, match=r"partition\.metadata can't be read: Is a directory"):
+    [log] = log_directories(tmp_path)
+    assert isinstance(log.unreadable, StorageUnavailable)
+    assert "partition.metadata can't be read: Is a directory" in str(log.unreadable)
+    make(tmp_path, "cleaner-offset-checkpoint")
+    with pytest.raises(StorageUnavailable, match=r"cleaner-offset-checkpoint can't be read: Is a directory"):
         log_directories(tmp_path)
 
 
