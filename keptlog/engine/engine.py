@@ -40,7 +40,6 @@ from keptlog.engine.tasks import (
     rewrite_tasks,
 )
 from keptlog.engine.watermark_tasks import stored_watermarks
-from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
 from keptlog.log.drop import DropResult
 from keptlog.log.result import RewriteResult
@@ -87,11 +86,7 @@ class Engine:
             tasks = rewrite_tasks(parts, whole, jobs.cores, self.sizes)
             rewritten = jobs.run(tasks, f"rewriting {counted(len(steps), 'log')}")
             results = [run for task in rewritten for run in task["runs"]]
-            watermarks = stored_watermarks(jobs, parts, results, self.sizes)
-        except OSError as error:
-            raise StorageUnavailable(
-                f"storing watermarks: {first_line(error)}; nothing was committed, try again"
-            ) from error
+            watermarks = stored_watermarks(jobs, parts, results, self.sizes, "nothing was committed")
         finally:
             self._empty_staging({run.location for run in cut}, run_id)
         of_step = by_step(results)

@@ -22,7 +22,6 @@ from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.shuffle import judged_by_shuffle
 from keptlog.engine.tasks import Sizes, cut_into_runs, is_shuffled, rewrite_tasks
 from keptlog.engine.watermark_tasks import stored_watermarks
-from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.result import Leg, RewriteResult
 from keptlog.log.steps import Compact
 
@@ -42,11 +41,8 @@ def legs_of(jobs: Jobs, whole: SegmentRun, step: Compact, sizes: Sizes) -> Itera
         results = [run for task in jobs.run(rewrite_tasks(runs, [], jobs.cores, sizes), doing) for run in task["runs"]]
         watermarks_path = step.watermarks_path
         if number == len(legs):
-            try:
-                watermarks_path = stored_watermarks(jobs, runs, results, sizes).get(whole.step_index)
-            except OSError as error:
-                text = f"storing watermarks: {first_line(error)}; the checkpoint has not moved, try again"
-                raise StorageUnavailable(text) from error
+            stored = stored_watermarks(jobs, runs, results, sizes, "the checkpoint has not moved")
+            watermarks_path = stored.get(whole.step_index)
         outcome = outcome_of(standing, results, watermarks_path)
         if len(legs) > 1:
             leg = Leg(number, len(legs), inputs_of_legs[number - 1], outcome.map_keys)

@@ -23,6 +23,7 @@ from keptlog.engine.jobs import Jobs, Result
 from keptlog.engine.latest import BeatenSource
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes
+from keptlog.errors import StorageUnavailable, first_line
 from keptlog.kernels.watermarks import NO_KEYS, no_watermarks, read_watermarks, store_watermarks
 from keptlog.log.counted import counted
 from keptlog.log.steps import CleanStep
@@ -60,20 +61,25 @@ class WatermarksTask:
 
 
 def stored_watermarks(
-    jobs: Jobs, parts: Sequence[SegmentRun], results: Sequence[Result], sizes: Sizes
+    jobs: Jobs, parts: Sequence[SegmentRun], results: Sequence[Result], sizes: Sizes, left: str
 ) -> dict[int, str | None]:
     """Step index to the file of its log's watermarks after the pass; steps that have none at all may be missing.
 
-    ``parts`` are the segment runs of the logs that were cut, ``results`` those of all segment runs.
+    ``parts`` are the segment runs of the logs that were cut, ``results`` those of all segment runs. ``left`` says to
+    people how things are if they can't be stored.
 
     Raises:
-        OSError, StorageUnavailable: they can't be stored.
+        StorageUnavailable: they can't be stored, or whoever runs the tasks fails.
     """
     tasks = _tasks(parts, results)
-    few = [task for task in tasks if task.input_bytes(jobs.files) <= sizes.watermarks_without_job_bytes]
-    many = [task for task in tasks if task not in few]
     free_paths = {run["step_index"]: run["free_watermarks_path"] for run in results if "free_watermarks_path" in run}
-    stored = [task.store(jobs.files, free_paths[task.step_index]) for task in few]
+    # Not around the job: what that ends with is no failure to store.
+    try:
+        few = [task for task in tasks if task.input_bytes(jobs.files) <= sizes.watermarks_without_job_bytes]
+        stored = [task.store(jobs.files, free_paths[task.step_index]) for task in few]
+    except OSError as error:
+        raise StorageUnavailable(f"storing watermarks: {first_line(error)}; {left}, try again") from error
+    many = [task for task in tasks if task not in few]
     stored += jobs.run(many, f"storing the watermarks of {counted(len(many), 'log')}")
     with_path = (result for result in [*results, *stored] if "watermarks_path" in result)
     return {result["step_index"]: result["watermarks_path"] for result in with_path}
