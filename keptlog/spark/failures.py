@@ -3,6 +3,7 @@
     a task's own error (worker.py)                        as the task raised it
     a module that workers lack, another Python            InvalidConfig: every task of every log would fail so
     an executor, worker, master, server, shuffled keys    SparkUnavailable: they are lost; nobody's fault, try again
+    this machine's disk refuses what Java is to read      StorageUnavailable: which disk, and why
     whatever else                                         StorageUnavailable: Spark failed, who knows why
 
 Spark says it in prose, so it is known by its words. Words that are not known make no difference but to the last line: a
@@ -12,10 +13,12 @@ log that is tried alone and fails so again and again may be at fault, as one who
 from __future__ import annotations
 
 import re
+import tempfile
 
 from keptlog.engine.jobs import error_named
 from keptlog.errors import InvalidConfig, KeptlogError, SparkUnavailable, StorageUnavailable, first_line
 from keptlog.spark.worker import FAILED
+from keptlog.storage.disk import refusal_of, refusal_text
 
 _TASK_FAILED = re.compile(f"{FAILED}(.*)")
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception): .*)", re.MULTILINE)
@@ -40,10 +43,18 @@ _DETAILS = re.compile(r'details = "(.*)"')
 _CONFIG = "nothing was committed, and no log is held to be at fault"
 
 
-def as_keptlog_error(error: BaseException, doing: str) -> KeptlogError:
-    """One line for what Spark raised; ``doing`` says to people what it did."""
+def as_keptlog_error(error: BaseException, doing: str, folder: str | None = None) -> KeptlogError:
+    """One line for what Spark raised; ``doing`` says to people what it did.
+
+    ``folder`` is where this process writes what Java is to read, if not where any program has its temporary files.
+    An error of writing knows no path.
+    """
     if isinstance(error, KeptlogError):
         return error
+    refused = refusal_of(error)
+    if refused:
+        path = getattr(error, "filename", None) or folder or tempfile.gettempdir()
+        return StorageUnavailable(refusal_text(doing, path, refused))
     text = str(error)
     task_failed = _TASK_FAILED.search(text)
     set_up = None if task_failed and not _NO_MODULE.search(task_failed.group(1)) else _wrong_setup(text)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import pyarrow as pa
-from pyspark import RDD, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from keptlog.engine.amount import Amount, amount_of
@@ -57,7 +57,11 @@ class SparkJobs:
 
     @cached_property
     def cores(self) -> int:
-        """How many tasks run at once."""
+        """How many tasks run at once.
+
+        Raises:
+            StorageUnavailable: Spark is gone.
+        """
         return parallelism(self.spark)
 
     def within(self, paths: Iterable[str]) -> SparkJobs:
@@ -69,18 +73,11 @@ class SparkJobs:
         if not tasks:
             return []
         self.progress(f"{doing} in {counted(len(tasks), 'task')}")
-        attempt_of = self._attempts(len(tasks))
         descriptions = [pickle.dumps(task) for task in tasks]
-
-        def answer(task_id: int, description: bytes) -> str:
-            attempt = attempt_of(task_id)
-            with in_a_task(), attempt.files.durable_at_end() as files:
-                task: Task = pickle.loads(description)  # noqa: S301  # made above
-                result = result_of(partial(task.run, replace(attempt, files=files)))
-            return json.dumps(result)
-
         amounts = [amount for task in tasks if (amount := amount_of(task))]
-        results = [json.loads(each) for each in self._answers(answer, descriptions, (doing, amounts))]
+        with _told(self.spark, doing):
+            answers = self._answers(descriptions, doing, amounts)
+        results = [json.loads(each) for each in answers]
         for result in results:
             if error := error_in(result):
                 raise error
@@ -89,25 +86,35 @@ class SparkJobs:
     def shuffle(self, shuffle: KeyShuffle, doing: str) -> list[Result]:
         """As ``Jobs`` says."""
         self.progress(f"{doing} in {counted(shuffle.settled_parts, 'part')}")
-        reading, writing = self._attempts(len(shuffle.emits)), self._attempts(shuffle.list_writers)
-        frame = shuffled(shuffle, self._numbers(len(shuffle.emits)), reading, writing)
-        return [json.loads(row.result) for row in self._collect(frame, doing)]
+        with _told(self.spark, doing):
+            reading, writing = self._attempts(len(shuffle.emits)), self._attempts(shuffle.list_writers)
+            frame = shuffled(shuffle, self._numbers(len(shuffle.emits)), reading, writing)
+            return [json.loads(row.result) for row in collected(self.spark, frame, doing, self.progress)]
 
-    def _answers(
-        self, answer: Callable[[int, bytes], str], descriptions: list[bytes], told: tuple[str, Sequence[Amount]]
-    ) -> list[str]:
-        """What each task answers, in their order; each is a Spark task of its own. ``told`` is for ``_collect``."""
+    def _answers(self, descriptions: list[bytes], doing: str, amounts: Sequence[Amount]) -> list[str]:
+        """What each task answers, in their order; each is a Spark task of its own."""
+        attempt_of = self._attempts(len(descriptions))
+
+        def answer(task_id: int, description: bytes) -> str:
+            attempt = attempt_of(task_id)
+            with in_a_task(), attempt.files.durable_at_end() as files:
+                task: Task = pickle.loads(description)  # noqa: S301  # made above
+                result = result_of(partial(task.run, replace(attempt, files=files)))
+            return json.dumps(result)
+
         context = local_context(self.spark)
         if context:
             numbered = context.parallelize(list(enumerate(descriptions)), len(descriptions))
-            return self._collect(numbered.map(lambda task: answer(*task)), *told)
+            job = numbered.map(lambda task: answer(*task))
+            return collected(self.spark, job, doing, self.progress, amounts)
 
         def work(batches: Batches) -> Batches:
             # Every Spark task gets all descriptions; each is to build only its own.
             for task_id in numbers_in(batches):
                 yield pa.record_batch([[task_id], [answer(task_id, descriptions[task_id])]], schema=_RESULT_SCHEMA)
 
-        rows = self._collect(self._numbers(len(descriptions)).mapInArrow(work, _RESULT_TYPE), *told)
+        frame = self._numbers(len(descriptions)).mapInArrow(work, _RESULT_TYPE)
+        rows = collected(self.spark, frame, doing, self.progress, amounts)
         return [row.result for row in sorted(rows, key=lambda row: row.task_id)]
 
     def _numbers(self, tasks: int) -> DataFrame:
@@ -131,15 +138,6 @@ class SparkJobs:
 
         return attempt_of
 
-    def _collect(self, job: DataFrame | RDD[Any], doing: str, amounts: Sequence[Amount] = ()) -> list[Any]:
-        try:
-            return collected(self.spark, job, doing, self.progress, amounts)
-        except Exception as error:
-            told = as_keptlog_error(error, doing)
-            if isinstance(told, SparkUnavailable) and is_connect(self.spark):
-                set_patience(session_on(self.spark), retries=0)
-            raise told from error
-
 
 def spark_jobs(spark: Callable[[], Spark], files: Files, throttle: Throttle | None = None) -> StartJobs:
     """Starts jobs on what ``spark`` brings; it is asked for at each call, never kept."""
@@ -161,15 +159,38 @@ def spark_engine(
 
 
 def parallelism(spark: Spark) -> int:
-    """How many tasks run at once."""
-    context = context_of(spark)
-    if context:
-        return int(context.defaultParallelism)
-    from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415  # a Connect server alone is asked so
+    """How many tasks run at once.
 
-    # It cuts a range into as many parts as its default parallelism.
-    parts = session_on(spark).range(_PROBED_TASKS).select(spark_partition_id())
-    return len(set(collected(spark, parts, "counting its cores")))
+    Raises:
+        StorageUnavailable: Spark is gone.
+    """
+    doing = "counting its cores"
+    with _told(spark, doing):
+        context = context_of(spark)
+        if context:
+            return int(context.defaultParallelism)
+        from pyspark.sql.functions import spark_partition_id  # noqa: PLC0415  # a Connect server alone is asked so
+
+        # It cuts a range into as many parts as its default parallelism.
+        parts = session_on(spark).range(_PROBED_TASKS).select(spark_partition_id())
+        return len(set(collected(spark, parts, doing)))
+
+
+@contextmanager
+def _told(spark: Spark, doing: str) -> Iterator[None]:
+    """Around all that Spark is asked for: any call, not the job's alone, may be the one that finds it gone.
+
+    Raises:
+        KeptlogError: whatever Spark raised, in one line.
+    """
+    try:
+        yield
+    except Exception as error:
+        context = context_of(spark)
+        told = as_keptlog_error(error, doing, context._temp_dir if context else None)  # noqa: SLF001  # no other way
+        if isinstance(told, SparkUnavailable) and is_connect(spark):
+            set_patience(session_on(spark), retries=0)
+        raise told from error
 
 
 def _application(spark: Spark) -> str:

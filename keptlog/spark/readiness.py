@@ -51,23 +51,26 @@ def make_ready(spark: Spark, modules: Iterable[str] = ()) -> None:
     """
     if local_context(spark):
         return
-    session = session_on(spark)
     needed = sorted({*MODULES, *modules})
     wanted = " ".join([fingerprint(), *needed])
     try:
+        session = session_on(spark)
         if session.conf.get(_READY, "") == wanted:
             return
         # The workers of ``keptlog spark-server`` have imported the server's keptlog already.
         if session.conf.get("spark.python.daemon.module", "") != _OWN_DAEMON:
             session.addArtifacts(_archive(), pyfile=True)
-        seen = _seen_by_workers(session, needed)
+        _require_fit(_seen_by_workers(session, needed), needed)
+        session.conf.set(_READY, wanted)
     except Exception as error:
         raise as_keptlog_error(error, _DOING) from error
+
+
+def _require_fit(seen: Iterable[Mapping[str, Any]], needed: Sequence[str]) -> None:
     for worker in seen:
         why = why_unfit(worker, needed)
         if why:
             raise InvalidConfig(f"{why}; nothing was changed, and no log is held to be at fault")
-    session.conf.set(_READY, wanted)
 
 
 def why_unfit(worker: Mapping[str, Any], needed: Sequence[str]) -> str | None:

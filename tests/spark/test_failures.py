@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
+
 import pytest
 
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError, SparkUnavailable, StorageUnavailable
@@ -75,6 +78,15 @@ def test_each_failure_has_its_kind_and_one_line(text: str, kind: type[KeptlogErr
 def test_a_java_that_is_gone_is_nobodys_fault() -> None:
     error = as_keptlog_error(ConnectionRefusedError(111, "Connection refused"), "rewriting 3 logs")
     assert type(error) is SparkUnavailable
+
+
+def test_a_disk_that_refuses_what_java_is_to_read_is_told_by_its_path() -> None:
+    refused = OSError(errno.EROFS, "Read-only file system", "/scratch/pyspark-1")
+    assert str(as_keptlog_error(refused, "rewriting 3 logs", "/elsewhere")).startswith(
+        "rewriting 3 logs: the disk of /scratch/pyspark-1 can't be written to; nothing landed"
+    )
+    unnamed = OSError(errno.ENOSPC, "No space left on device")
+    assert f"the disk of {tempfile.gettempdir()} is full" in str(as_keptlog_error(unnamed, "rewriting 3 logs"))
 
 
 def test_what_java_said_is_told_and_not_that_it_was_called() -> None:
