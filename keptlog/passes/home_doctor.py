@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic, first_line
-from keptlog.log.broker import BrokerConfig, purge_interval_ms
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.conditions import Sighting
 from keptlog.log.examination import (
     DiskSeen,
@@ -344,10 +344,8 @@ def _conditions(patient: Patient) -> Iterator[Problem]:
 def _cleaner(patient: Patient) -> Iterator[Problem]:
     broker = BrokerConfig.of(patient.store.clock_guard.broker_settings)
     if not broker.log_cleaner_enable:
-        what = "log.cleaner.enable=false: no log is cleaned unless it is named"
-        yield Problem(
-            "log.cleaner.enable", what, "somebody has switched it off", "take it out to switch it on", is_hint=True
-        )
+        cause, todo = "somebody has switched it off", "take it out to switch it on"
+        yield Problem("log.cleaner.enable", CLEANER_DISABLED, cause, todo, is_hint=True)
 
 
 def _spark(patient: Patient) -> Iterator[Problem]:
