@@ -189,7 +189,8 @@ def _report(result: Pass, *, as_json: bool, show_left_alone: bool) -> None:
         answer = {"run_id": result.run_id, "committed": committed, "left_alone": result.plan.left_alone}
         print_json(answer, result.failed)
     else:
-        print_table([_shown(each) for each in result.committed], empty="nothing to do")
+        empty = "nothing was cleaned" if result.failed else "nothing to do"
+        print_table([_shown(each) for each in result.committed], empty=empty)
         for name, reason in result.plan.left_alone.items() if show_left_alone else ():
             click.echo(f"{name}: left alone, {reason}")
     exit_if_failed(result.failed)

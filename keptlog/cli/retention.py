@@ -158,7 +158,8 @@ def _previewed(preview: Mapping[str, object]) -> str:
 
 def _print(result: RetentionResult, *, show_left_alone: bool) -> None:
     rows = [_row(step) for step in result.committed]
-    print_table([as_columns(row | {"bytes": size(int(str(row["bytes"])))}) for row in rows], empty="nothing is old")
+    empty = "nothing was removed" if result.failed else "nothing is old"
+    print_table([as_columns(row | {"bytes": size(int(str(row["bytes"])))}) for row in rows], empty=empty)
     for name, reason in result.plan.left_alone.items() if show_left_alone else ():
         click.echo(f"{name}: left alone, {reason}")
 

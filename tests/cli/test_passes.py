@@ -111,7 +111,8 @@ def test_a_log_that_fails_is_uncleanable_until_it_heals_and_stops_no_other(
         assert "uncleanable since" in keptlog(*command).out
     assert keptlog("clean", "--json").json["errors"] == []
 
-    assert keptlog("clean", "users", "--quiet").code == 1
+    again = keptlog("clean", "users", "--quiet")
+    assert (again.code, again.out) == (1, "nothing was cleaned\n")
     (marked,) = keptlog("status", users, "--json").json["logs"]
     assert marked["uncleanable"]["attempts"] == 2
 
@@ -156,6 +157,16 @@ def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_shown(keptlog: 
         assert shown.code == 1
         assert "users-0" in shown.out
         assert "odd: topic odd: property log.p0.log-end-offset='many'" in shown.err
+
+
+@pytest.mark.parametrize("command", ["clean", "expire"])
+def test_where_all_failed_it_is_not_said_that_there_is_nothing_to_do(keptlog: Run, home: Path, command: str) -> None:
+    keptlog("topic", "create", "odd", "--config", "cleanup.policy=compact")
+    table = open_catalog(home).load_table(("keptlog", "odd"))
+    table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    failed = keptlog(command)
+    assert (failed.code, failed.out) == (1, "nothing was cleaned\n")
+    assert "odd: topic odd: property log.p0.log-end-offset='many'" in failed.err
 
 
 def test_a_topic_that_cannot_be_purged_is_named_and_the_others_are_purged(keptlog: Run, home: Path, users: str) -> None:

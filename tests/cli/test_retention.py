@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from keptlog.table.catalog import open_catalog
 from tests.cli.conftest import Run
 
 NOW_MS = time.time_ns() // 1_000_000
@@ -39,6 +41,14 @@ def test_old_segments_are_announced_explained_and_removed(keptlog: Run, events: 
     assert keptlog("status", "--json").json["logs"][0]["log_start_offset"] == 1
     assert "left alone, no segment is old" in keptlog("retain", "events-0").out
     assert "nothing is old" in keptlog("retain").out
+
+
+def test_where_all_failed_it_is_not_said_that_nothing_is_old(keptlog: Run, home: Path, events: str) -> None:
+    table = open_catalog(home).load_table(("keptlog", events))
+    table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    failed = keptlog("retain")
+    assert (failed.code, failed.out) == (1, "nothing was removed\n")
+    assert "events: topic events: property log.p0.log-end-offset='many'" in failed.err
 
 
 def test_records_are_deleted_before_an_offset_and_stay_deleted(keptlog: Run, events: str) -> None:
