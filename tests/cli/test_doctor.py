@@ -1,4 +1,4 @@
-"""``keptlog doctor --catalog``: what it says, and its exit codes."""
+"""``keptlog doctor``: its exit codes, what it says of a catalog, and that the docs say the same."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import pytest
 
 from keptlog.passes.home_doctor import CHECKS
 from tests.cli.conftest import Run
+from tests.readme.page import ROOT
+
+DOCS = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 
 
 def test_a_home_that_is_not_there_is_not_made(keptlog: Run, home: Path) -> None:
@@ -47,7 +50,25 @@ def test_a_catalog_that_loses_updates_is_refused_with_what_was_seen_and_what_fol
     assert (told["swept"], told["left"], told["hints"]) == ([], [], [])
 
 
+@pytest.mark.parametrize(
+    ("named", "documented"),
+    [
+        ("s3://lake", (2, "`KEPTLOG_HOME` is no path of this machine, such as `s3://lake`")),
+        ("a-file", (1, "A home that is a file, or is not there, is a problem")),
+        ("not-there", (1, "A home that is a file, or is not there, is a problem")),
+    ],
+)
+def test_a_path_is_looked_at_whatever_is_there_and_the_docs_say_with_which_exit_code(
+    keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, documented: tuple[int, str]
+) -> None:
+    code, words = documented
+    (tmp_path / "a-file").touch()
+    monkeypatch.setenv("KEPTLOG_HOME", named)
+    assert keptlog("doctor", "--quiet").code == code
+    [row] = [line for line in DOCS.splitlines() if line.startswith(f"| {code} |")]
+    assert words in row
+
+
 def test_every_check_is_in_the_docs_in_the_same_words() -> None:
-    docs = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
     for check in CHECKS:
-        assert f"| `{check.name}` | {check.asks.replace('keptlog notify', '`keptlog notify`')} |" in docs
+        assert f"| `{check.name}` | {check.asks.replace('keptlog notify', '`keptlog notify`')} |" in DOCS
