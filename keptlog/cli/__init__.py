@@ -1,8 +1,8 @@
 """The ``keptlog`` command: topics, records and cleaning passes from a terminal or a script.
 
 Every command takes ``--json``. Exit codes: 0 fine; 1 something was found or failed; 2 the input can't be accepted, and
-nothing was changed. An error is one line on stderr that says what to do; progress goes to stderr too, so that stdout is
-only ever the answer.
+nothing was changed; 130 somebody stopped it. An error is one line on stderr that says what to do; progress goes to
+stderr too, so that stdout is only ever the answer.
 
 Commands are imported when they are called: ``keptlog --help`` starts no Spark.
 """
@@ -108,7 +108,7 @@ def cli(context: click.Context, log_level: str) -> None:
     KEPTLOG_LOG_LEVEL       as --log-level
 
     \b
-    Exit code 0: fine. 1: something was found or failed. 2: bad input, nothing changed.
+    Exit code 0: fine. 1: something was found or failed. 2: bad input, nothing changed. 130: stopped.
     """
     context.with_resource(log_lines_to_stderr(log_level))
 

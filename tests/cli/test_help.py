@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,10 +13,13 @@ import pytest
 
 from keptlog.cli import _ELSEWHERE, cli
 from keptlog.cli.completion import SHELLS
+from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED
 from keptlog.home import open_home
+from keptlog.interrupted import EXIT_STOPPED
 from keptlog.log.record import NewRecord
 from keptlog.passes.observer import observe
 from tests.cli.conftest import Run
+from tests.readme.page import ROOT
 
 Complete = Callable[..., list[str]]
 
@@ -28,6 +32,16 @@ def topics(home: Path) -> Path:
         store.create_topic(name, partitions, {"cleanup.policy": "compact"})
     store.append("users", [NewRecord(b"a", b"%d" % p, 1_700_000_000_000, p) for p in (0, 1)], "r", 1_700_000_000_000)
     return home
+
+
+@pytest.mark.parametrize("place", ["docs/commands.md", "docs/json.md", "keptlog --help"])
+def test_wherever_the_exit_codes_are_listed_all_of_them_are(keptlog: Run, place: str) -> None:
+    told = keptlog("--help").out if place == "keptlog --help" else (ROOT / place).read_text(encoding="utf-8")
+    [listed] = [
+        " ".join(each.split()) for each in told.split("\n\n") if re.search("[Ee]xit codes? .*0", each, re.DOTALL)
+    ]
+    codes = (0, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_STOPPED)
+    assert [code for code in codes if not re.search(rf"\b{code}\b", listed)] == []
 
 
 @pytest.mark.parametrize("group", [[], ["topic"], ["reader"], ["receipt"], ["erasure"], ["ingest"], ["import"]])
