@@ -65,7 +65,7 @@ from keptlog.table.journal import (
     write_journal,
 )
 from keptlog.table.live_there import require_live_files
-from keptlog.table.manifests import commit_without_snapshot
+from keptlog.table.manifests import commit_without_snapshot, require_same_refs
 from keptlog.table.named_files import NamedFiles
 from keptlog.table.own_folder import require_own_folder
 from keptlog.table.purge_receipt import Account, PurgeReceipt
@@ -249,10 +249,16 @@ class Purge:
         return path, journal
 
     def _land(self, table: Table, expiry: Expiry) -> None:
-        """Commit on exactly the snapshot that was looked at: a rollback meanwhile could have revived an expired one."""
+        """Commit on exactly the snapshot that was looked at: a rollback meanwhile could have revived an expired one.
+
+        So could a branch or a tag, and the commit would remove it. A server compares none of those, and all that came
+        before took a while, so it is looked again; only what comes between that look and the commit is not seen.
+        """
         removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(expiry.snapshot_ids)})
+        updates = (removal, *self._fence.lifted(table))
+        require_same_refs(table.metadata, self._table().metadata)
         try:
-            commit_without_snapshot(self.committer.catalog, table, removal, *self._fence.lifted(table))
+            commit_without_snapshot(self.committer.catalog, table, *updates)
         except ValueError as error:
             raise CommitFailedException("another purge has expired the same snapshots") from error
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.manifest import DataFile, ManifestEntryStatus, ManifestFile
-from pyiceberg.table import Table
+from pyiceberg.table import CommitTableRequest, CommitTableResponse, Table
 
 import keptlog.table.manifests as manifests_module
 from keptlog.log.segment import Segment
@@ -18,7 +21,7 @@ from keptlog.table.catalog import open_catalog
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange
+from keptlog.table.manifests import FileChange, commit_without_snapshot
 from keptlog.table.topics import TopicCreation, load_topic_table
 
 TOPIC = "users"
@@ -174,3 +177,22 @@ def test_whatever_is_added_and_removed_readers_find_exactly_the_live_files(catal
     assert snapshot
     assert snapshot.summary
     assert snapshot.summary["total-data-files"] == str(len(expected))
+
+
+def test_a_server_is_sent_the_requirements_that_it_knows(catalog: Catalog) -> None:
+    add(catalog, file(0, 0))
+    table = load_topic_table(catalog, TOPIC)
+    sent: list[str] = []
+
+    class Server(NoopCatalog):
+        def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
+            name = {"namespace": ["keptlog"], "name": table.name()[-1]}
+            asked = {"identifier": name, "requirements": requirements, "updates": updates}
+            sent.append(CommitTableRequest.model_validate(asked).model_dump_json())
+            return CommitTableResponse.model_construct()
+
+    commit_without_snapshot(Server("server"), table)
+    assert json.loads(sent[0])["requirements"] == [
+        {"type": "assert-table-uuid", "uuid": str(table.metadata.table_uuid)},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": table.metadata.current_snapshot_id},
+    ]

@@ -157,7 +157,7 @@ def test_what_another_attempt_expires_besides_is_in_the_same_receipt(tmp_path: P
     assert len(values(store)) == 4
 
 
-@pytest.mark.parametrize("look", range(1, 6))
+@pytest.mark.parametrize("look", range(1, 7))
 def test_what_a_faster_purge_has_deleted_under_a_slower_one_is_no_damage(tmp_path: Path, look: int) -> None:
     store = create(tmp_path, config={"file.delete.delay.ms": "0"})
     append_each(store, [("a", "1")], [("a", "2")], [("b", "1")])
