@@ -14,8 +14,8 @@ looks there first (``condemned_paths``). Why, is told in ``keptlog.table.sweep``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
@@ -70,6 +70,10 @@ class Journal:
         """The same journal with some of its files; without its snapshots if none is left."""
         segments, metadata = (tuple(filter(is_meant, files)) for files in (self.segments, self.metadata))
         return Journal(self.snapshots if segments or metadata else (), segments, metadata, self.kind)
+
+    def without_snapshots(self, there: Collection[int]) -> Journal:
+        """The same journal without snapshots that are still there: the commit that was to expire them never landed."""
+        return replace(self, snapshots=tuple(each for each in self.snapshots if each not in there))
 
     def and_of(self, other: Journal) -> Journal:
         """Both in one, each file once."""

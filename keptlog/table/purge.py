@@ -340,6 +340,8 @@ class Purge:
             self.files.make_deletions_durable(self.topic.location)
         table = self._table()
         held = self._held(table)
+        there = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+        doomed = {path: journal.without_snapshots(there) for path, journal in doomed.items()}
 
         def leave_receipt(path: str, gone: Journal) -> None:
             if has_receipt(gone):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from keptlog.table.expiry import expiry_of
 from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
-from tests.table.purges import MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values
+from tests.table.purges import MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, proved, receipts
 from tests.table.rest_server import rest_server
-from tests.table.stores import TOPIC, FaultyCatalog, store_over, values
+from tests.table.stores import TOPIC, FaultyCatalog, append_each, new_id, store_over, values
 
 LATER_MS = 60 * MINUTE_MS
 """Later than what is written while a purge goes on."""
@@ -92,3 +92,49 @@ def test_a_tag_made_after_the_last_look_is_seen_by_the_commit_itself(store: LogS
     receipt = store_over(between).purge(TOPIC, clock_ms() + LATER_MS)
     assert len(receipt.deleted_files) == 2
     require_kept(store, tmp_path, *tagged)
+
+
+def require_true(store: LogStore, home: Path, told: Sequence[int]) -> None:
+    """A snapshot that a receipt or the purge itself says went is there no more, and one went."""
+    there = {each.snapshot_id for each in table_of(home).metadata.snapshots}
+    assert there.isdisjoint(told)
+    [proof] = receipts(home)
+    assert there.isdisjoint(proof["expired_snapshots"])
+    assert sorted(proof["expired_snapshots"]) == sorted(told) != []
+    assert live_paths(store).isdisjoint(proved(home))
+
+
+def test_a_receipt_does_not_name_the_snapshot_that_an_attempt_before_was_about_to_expire(
+    store: LogStore, tmp_path: Path
+) -> None:
+    tagged: list[int] = []
+
+    def behind_a_tag(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        tagged.append(tag_oldest(tmp_path))
+        append_each(store, [("c", "5")])
+        return commit()
+
+    between = FaultyCatalog(open_catalog(tmp_path))
+    between.faults = [behind_a_tag]
+    receipt = store_over(between).purge(TOPIC, clock_ms() + LATER_MS)
+    require_kept(store, tmp_path, *tagged)
+    require_true(store, tmp_path, receipt.expired_snapshots)
+
+
+def test_nor_does_one_that_is_left_by_the_journal_of_a_killed_purge(store: LogStore, tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(_: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        raise Killed
+
+    between = FaultyCatalog(open_catalog(tmp_path))
+    between.faults = [killed]
+    # A file belongs to the last journal that names it: to this one.
+    last = LogStore(between, {}, lambda _: None, lambda: f"z-{new_id()}")
+    with pytest.raises(Killed):
+        last.purge(TOPIC, clock_ms() + LATER_MS)
+    tagged = tag_oldest(tmp_path)
+    receipt = store.purge(TOPIC, clock_ms() + LATER_MS)
+    require_kept(store, tmp_path, tagged)
+    require_true(store, tmp_path, receipt.expired_snapshots)
