@@ -150,8 +150,7 @@ def show(erasure_id: str, *, as_json: bool) -> None:
     now_ms = clock_ms()
     require_topics_here()
     found = _known((), now_ms)
-    if not found.failed:
-        refuse_unknown_ids([erasure_id], found)
+    refuse_unknown_ids([erasure_id], found)
     rows = [row for row in found.rows if row.id == erasure_id]
     if as_json:
         print_json({"erasures": [_row(row, now_ms) | _details(row) for row in rows]}, found.failed)

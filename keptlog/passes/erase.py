@@ -125,7 +125,7 @@ class Eraser:
         """Look through every file of the topics whose erasures are ``deleted``, and end those of which nothing is left.
 
         Raises:
-            InvalidConfig: no such request; the home is a copy, or was moved.
+            InvalidConfig: no such request, where all topics can be read; the home is a copy, or was moved.
         """
         self.store.require_writable()
         ids = list(ids)

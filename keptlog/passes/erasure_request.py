@@ -136,11 +136,13 @@ class ErasureProof:
 
 
 def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
-    """Refuse an id that no topic knows.
+    """Refuse an id that no topic knows; none while a topic can't be read, for it may be the one that does.
 
     Raises:
         InvalidConfig: the first such id.
     """
+    if found.failed:
+        return
     known = {row.id for row in found.rows}
     for each in ids:
         if each not in known:

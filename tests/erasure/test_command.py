@@ -155,6 +155,18 @@ def test_where_nothing_was_asked_for_nothing_is_said_of_how_far_it_is(users: Run
     assert (asked.code, "tells how far it is" in asked.out) == (1, False)
 
 
+@pytest.mark.parametrize("asked", ["show", "verify"])
+def test_while_a_topic_can_t_be_read_nobody_says_that_there_is_no_such_erasure(
+    users: Run, home: Path, asked: str
+) -> None:
+    users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1")
+    for path in home.rglob("metadata/receipts/erasures/*"):
+        path.unlink()
+    told = users("erasure", asked, "r1")
+    assert (told.code, "users" in told.err, "are gone" in told.err) == (1, True, True)
+    assert "no erasure" not in told.err
+
+
 def test_times_are_dates_or_durations(users: Run) -> None:
     now_ms = World(Path()).now_ms
     for by, expected_ms in (("30d", now_ms + 30 * DAY_MS), ("12h", now_ms + 12 * HOUR_MS)):

@@ -245,6 +245,24 @@ def test_a_register_that_is_damaged_or_gone_is_told_and_nothing_is_built_on_it(w
     assert world.row().id == "r1"
 
 
+def test_a_register_that_is_gone_keeps_no_other_topic_from_being_verified(world: World) -> None:
+    for topic in ("users", "orders"):
+        world.create(topic)
+        world.append((KEY, VALUE), topic=topic)
+    world.ask(topics=("orders",), id="r1")
+    world.ask(id="r2")
+    world.to_deleted("orders")
+    for path in world.register_files:
+        if "/users/" in str(path):
+            path.unlink()
+    found = world.eraser.verify(["r2", "r1"], now_ms=world.now_ms)
+    assert [(row.id, row.topic, row.erasure.state) for row in found.rows] == [("r1", "orders", "verified")]
+    assert list(found.failed) == ["users"]
+    assert "are gone" in str(found.failed["users"])
+    with pytest.raises(InvalidConfig, match="no erasure 'r3'"):
+        world.eraser.verify(["r3"], ["orders"], now_ms=world.now_ms)
+
+
 def test_the_register_survives_clean_purge_alter_and_repair(world: World) -> None:
     world.create()
     world.append((KEY, VALUE))
