@@ -48,6 +48,7 @@ from keptlog.log.steps import CleanStep, Compact, Drop
 from keptlog.progress import Progress, silent
 from keptlog.storage.files import Files
 from keptlog.storage.key_hash import KeyHasher
+from keptlog.storage.leftover import discard_below
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,7 @@ class Engine:
 
     def _empty_staging(self, locations: Iterable[str], run_id: str) -> None:
         for location in locations:
-            for file in self.files.list(staging_folder(location, run_id)):
-                self.files.delete(file.path)
+            discard_below(self.files, staging_folder(location, run_id))
 
     def _parts(self, jobs: Jobs, cut: Sequence[SegmentRun]) -> list[SegmentRun]:
         """The segment runs of the logs that are cut, each with the place where it stands which records are the latest.

@@ -49,7 +49,8 @@ from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
-from keptlog.table.staged import discard, discarded_if_refused
+from keptlog.storage.leftover import discard
+from keptlog.table.staged import discarded_if_refused
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine

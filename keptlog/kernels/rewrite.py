@@ -13,7 +13,6 @@ each of them that changes has an output of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from keptlog.log.result import Counts, Overrun
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.files import Files
+from keptlog.storage.leftover import discard
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.storage.segment_reader import SegmentFile
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, SegmentWriter
@@ -102,9 +102,7 @@ def _rewritten(
             added += writer.finish()
         except BaseException:
             writer.abandon()
-            for segment in added:
-                with suppress(OSError):
-                    files.delete(segment.path)
+            discard(files, [segment.path for segment in added])
             raise
         removed += [segments[index] for index in group]
     counts = judged.counts + Counts(kept=-stamped, stamped=stamped)

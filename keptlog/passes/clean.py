@@ -53,6 +53,7 @@ from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.passes.apart import Apart
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
+from keptlog.storage.leftover import discard
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -158,8 +159,6 @@ class Cleaner:
             StalePlan: a topic was deleted meanwhile, or an input is gone.
             InvariantViolated: an outcome would break a guarantee.
         """
-        from keptlog.table.staged import discard  # noqa: PLC0415
-
         if not steps:
             return []
         locations = {topic: self._location(topic) for topic in {step.topic_partition.topic for step in steps}}
@@ -242,8 +241,6 @@ class Cleaner:
         return done
 
     def _landed(self, staged: Pass) -> Pass:
-        from keptlog.table.staged import discard  # noqa: PLC0415
-
         by_topic: dict[str, list[RewriteResult]] = defaultdict(list)
         for outcome in staged.outcomes:
             if outcome.is_empty:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.drop import DropResult, drop_step, verify_drop
 from keptlog.progress import Progress, silent
-from keptlog.table.staged import discard
+from keptlog.storage.leftover import discard
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine

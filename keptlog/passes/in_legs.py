@@ -20,7 +20,7 @@ from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress
-from keptlog.table.staged import discard
+from keptlog.storage.leftover import discard
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine

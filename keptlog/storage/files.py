@@ -71,7 +71,13 @@ class Files(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file; one that is already gone is no error."""
+        """Delete a file; one that is already gone is no error.
+
+        Who deletes what nobody refers to does it through ``leftover``, which fails nobody.
+
+        Raises:
+            OSError: it may not be deleted, or the storage does not answer.
+        """
         ...
 
     def list(self, folder: str) -> Iterator[StoredFile]:

@@ -25,6 +25,7 @@ from keptlog.errors import InvariantViolated
 from keptlog.log.segment import Segment
 from keptlog.storage.checksums import METADATA, ChecksumSink
 from keptlog.storage.files import Files
+from keptlog.storage.leftover import discard
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.value_views import VIEWED_SCHEMA, bytes_of, with_views
 
@@ -173,9 +174,7 @@ class SegmentWriter:
                 self._open.sink.close()
             self._open = None
         self._finished = []
-        for path in paths:
-            with suppress(OSError):
-                self.files.delete(path)
+        discard(self.files, paths)
 
     def _check_offsets(self, offsets: pa.ChunkedArray) -> None:
         """``offsets`` is int64 without nulls, of at least one record."""

@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
 from keptlog.log.run_id import valid_run_id
+from keptlog.storage.leftover import discard
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import data_file_of
@@ -29,7 +30,7 @@ from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.reaching import reaching
 from keptlog.table.runs import APPENDED, LandedChange
-from keptlog.table.staged import discard, discarded_if_refused
+from keptlog.table.staged import discarded_if_refused
 from keptlog.table.staging import StagedPartition, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
 from keptlog.table.stored_json import from_json

@@ -21,6 +21,7 @@ from keptlog.log.erasure import Erasure, ErasureBound, bound, further
 from keptlog.log.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
 from keptlog.storage.files import StoredFile
+from keptlog.storage.leftover import discard
 from keptlog.table.append import Append, AppendedPartition, log_end_offsets
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
@@ -30,7 +31,7 @@ from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
-from keptlog.table.staged import discard, discarded_if_refused
+from keptlog.table.staged import discarded_if_refused
 from keptlog.table.state import ERASURES, OPEN_ERASURES, read_open_erasures
 from keptlog.table.stored_json import to_json
 from keptlog.table.topics import Topic, load_topic_table

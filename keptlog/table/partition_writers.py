@@ -13,7 +13,6 @@ read here, where both meet: it is ``StorageUnavailable``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,11 +25,10 @@ from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.files import Files
+from keptlog.storage.leftover import discard
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
-
-_logger = logging.getLogger(__name__)
 
 HELD_BYTES = 128 * 2**20
 CLOSING_THREADS = 8
@@ -131,11 +129,7 @@ class PartitionWriters:
         """Delete everything that was staged."""
         for each in self._writers.values():
             each.writer.abandon()
-        for path in self._written_paths:
-            try:
-                self.files.delete(path)
-            except OSError as error:  # the one that led here is the one to be raised
-                _logger.info("staged file %s is left for a purge: %s", path, first_line(error))
+        discard(self.files, self._written_paths)
 
     def _writer(self, partition: int) -> _PartitionWriter:
         writer = self._writers.get(partition)

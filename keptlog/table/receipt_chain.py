@@ -32,6 +32,7 @@ from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.receipts.chain import sealed, signed_head
 from keptlog.receipts.receipt import Draft, Receipt
 from keptlog.receipts.signing import SigningKey
+from keptlog.storage.leftover import discard
 from keptlog.table.change import OPERATION, Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.embedded import RECEIPTS
@@ -54,7 +55,7 @@ from keptlog.table.receipt_files import (
 from keptlog.table.references import comparable
 from keptlog.table.schema import GENERAL_PROPERTIES
 from keptlog.table.sealed_receipts import CHAIN, SealedReceipts
-from keptlog.table.staged import discard, discarded_if_refused
+from keptlog.table.staged import discarded_if_refused
 from keptlog.table.topics import load_topic_table
 
 _logger = logging.getLogger(__name__)

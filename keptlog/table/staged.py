@@ -12,15 +12,11 @@ Dagster hands from op to op, they may be about to commit.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterable, Iterator
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, LogCorrupt, UnsupportedFormat
 from keptlog.storage.files import Files
-from keptlog.table.reach import OUT_OF_REACH
-from keptlog.table.reaching import one_line
-
-_logger = logging.getLogger(__name__)
+from keptlog.storage.leftover import discard
 
 
 @contextlib.contextmanager
@@ -33,12 +29,3 @@ def discarded_if_refused(files: Files, paths: Callable[[], Iterable[str]]) -> It
     except KeptlogError:
         discard(files, paths())
         raise
-
-
-def discard(files: Files, paths: Iterable[str]) -> None:
-    """Delete files that nobody refers to; one that can't be deleted now is left for a purge."""
-    for path in paths:
-        try:
-            files.delete(path)
-        except OUT_OF_REACH as error:
-            _logger.info("staged file %s is left for a purge: %s", path, one_line(error))

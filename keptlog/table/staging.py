@@ -20,6 +20,7 @@ from keptlog.log.partitioner import partition_for_key
 from keptlog.log.record import LARGEST_TIMESTAMP_MS, NewRecord, Record, TimestampType
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.storage.files import Files
+from keptlog.storage.leftover import discard
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.segment_writer import SegmentWriter
@@ -145,7 +146,7 @@ def shifted(
 ) -> StagedPartition:
     """Staged segments written again so that they begin at ``base_offset``; the old files are deleted.
 
-    If it fails, the old ones are still there, and nothing else.
+    If it fails, the old ones are still there, and nothing else. An old one that can't be deleted is left for a purge.
     """
     shift = pa.scalar(base_offset - staged.base_offset, pa.int64())
     position = SCHEMA.get_field_index("offset")
@@ -159,6 +160,5 @@ def shifted(
     except BaseException:
         writer.abandon()
         raise
-    for segment in staged.segments:
-        files.delete(segment.path)
+    discard(files, [segment.path for segment in staged.segments])
     return again

@@ -43,6 +43,7 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.log.steps import Compact, Drop
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.storage.leftover import discard
 from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_of
 from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, data_file_of
@@ -57,7 +58,6 @@ from keptlog.table.reach import OUT_OF_REACH
 from keptlog.table.reaching import one_line
 from keptlog.table.readers import told_of_overruns, with_holds
 from keptlog.table.references import all_references, comparable
-from keptlog.table.staged import discard
 from keptlog.table.state import cleaning_to, first_dirty_offset, last_pass, uncleanable, watermarks
 from keptlog.table.stored_json import to_json
 from keptlog.table.topics import load_topic_table, topic_of

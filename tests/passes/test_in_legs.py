@@ -21,6 +21,7 @@ from keptlog.log.steps import Compact, Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.verify import verify_log
+from keptlog.table.files import TableFiles
 from tests.in_process import InProcessJobs, in_process_engine
 from tests.logs import open_store
 
@@ -255,6 +256,25 @@ def test_a_job_that_is_lost_is_done_once_more_on_what_stands(scene: Scene) -> No
         "leg 3 of 3",
     ]
     assert (scene.records, scene.checkpoint) == (LEFT, 5)
+
+
+def test_a_map_that_can_not_be_deleted_takes_no_clean_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever cleans needs no permission to delete (docs/lake.md)."""
+    really, refused = TableFiles.delete, list[str]()
+
+    def delete(files: TableFiles, path: str) -> None:
+        if "/staging/" in path:
+            refused.append(path)
+            raise PermissionError(13, "Permission denied", path)
+        really(files, path)
+
+    monkeypatch.setattr(TableFiles, "delete", delete)
+    assert not scene.clean().failed
+    assert (scene.records, scene.checkpoint, scene.commits) == (LEFT, 5, 3)
+    assert refused
+    monkeypatch.undo()
+    scene.store.purge(TOPIC, scene.now_ms + 100 * 365 * 24 * HOUR_MS, 0)
+    assert not [path for path in refused if Path(path.removeprefix("file://")).exists()]
 
 
 def test_other_logs_of_the_pass_do_not_wait_for_a_large_one(scene: Scene) -> None:

@@ -14,6 +14,7 @@ from keptlog.errors import InvalidRecord, StorageUnavailable
 from keptlog.log.partitioner import partition_for_key
 from keptlog.log.record import NewRecord, TimestampType
 from keptlog.table import partition_writers
+from keptlog.table.files import TableFiles
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -199,6 +200,28 @@ def test_the_loser_of_a_race_takes_the_next_offsets(tmp_path: Path) -> None:
     assert [(each.partition, each.base_offset) for each in result.partitions] == [(0, 2), (1, 0)]
     assert values(store) == [(0, 0, b"early"), (0, 1, b"early"), (0, 2, b"late"), (1, 0, b"late")]
     assert len(files_below(tmp_path)) == 3, "the segment with the old offsets is deleted"
+
+
+def test_the_loser_of_a_race_lands_although_it_may_not_delete_what_it_had_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever appends needs no permission to delete (docs/lake.md)."""
+    store = create(tmp_path, partitions=2)
+
+    def refuse(files: TableFiles, path: str) -> None:  # as that of TableFiles
+        raise PermissionError(13, "Permission denied", path)
+
+    def overtaken() -> Iterator[NewRecord]:
+        yield from new_records(("a", "late"), ("b", "late"), partition=0)
+        append_each(store_at(tmp_path), [("x", "early")])
+        monkeypatch.setattr(TableFiles, "delete", refuse)
+
+    assert store.append(TOPIC, overtaken(), "run", NOW_MS).partitions[0].base_offset == 1
+    assert values(store) == [(0, 0, b"early"), (0, 1, b"late"), (0, 2, b"late")]
+    assert len(files_below(tmp_path)) == 3, "the segment with the old offsets stays until a purge"
+    monkeypatch.undo()
+    store.purge(TOPIC, NOW_MS + 10**12, 0)
+    assert len(files_below(tmp_path)) == 2
 
 
 def _append_many(home: Path, writer: int, batches: int) -> None:
