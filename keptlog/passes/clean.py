@@ -51,6 +51,7 @@ from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.passes.apart import Apart
+from keptlog.passes.landing import OUTAGES_BORNE, Landing
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
@@ -62,9 +63,6 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 _logger = logging.getLogger(__name__)
-
-_OUTAGES_BORNE = 2
-"""So many topics may be out of reach before the others wait: each takes half a minute to be given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,26 +245,21 @@ class Cleaner:
                 discard(self.store.files, outcome.staged_paths)
             else:
                 by_topic[outcome.step.topic_partition.topic].append(outcome)
-        committed: list[RewriteResult] = list(staged.committed)
-        failed: dict[str, KeptlogError] = {}
-        out_of_reach: set[str] = set()
-        for topic, changed in sorted(by_topic.items()):
-            last_passes = {each.step.topic_partition: self._last_pass(each, staged) for each in changed}
-            try:
-                self.store.swap(topic, changed, staged.run_id, last_passes)
-                committed += [outcome.whole for outcome in changed]
-            except KeptlogError as error:
-                names = [str(outcome.step.topic_partition) for outcome in changed]
-                failed |= dict.fromkeys(names, error)
-                out_of_reach.update(names if isinstance(error, StorageUnavailable) else ())
-        # Where others have landed, catalog and storage are up, and it is something about the topic.
-        is_outage = bool(out_of_reach) and not committed
+
+        def swap(topic: str) -> None:
+            last_passes = {each.step.topic_partition: self._last_pass(each, staged) for each in by_topic[topic]}
+            self.store.swap(topic, by_topic[topic], staged.run_id, last_passes)
+
+        landing = Landing(swap, staged.run_id)
+        landing.land_all(sorted(by_topic))
+        names = {topic: [str(each.step.topic_partition) for each in theirs] for topic, theirs in by_topic.items()}
+        failed = {name: error for topic, error in landing.failed.items() for name in names[topic]}
         return replace(
             staged,
-            committed=tuple(committed),
+            committed=staged.committed + tuple(each.whole for topic in landing.landed for each in by_topic[topic]),
             failed=staged.failed | failed,
-            blameless=staged.blameless | (out_of_reach if is_outage else frozenset()),
-            outage=staged.outage or (failed[min(out_of_reach)] if is_outage else None),
+            blameless=staged.blameless.union(*(names[topic] for topic in landing.blameless)),
+            outage=staged.outage or landing.outage,
         )
 
     def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> Marked:
@@ -287,12 +280,18 @@ class Cleaner:
             if assess(log, now_ms).trigger and not is_marked:
                 failure = Failure(log.topic_partition, reason, log.checkpoint, topic_id=log.topic_id)
                 by_topic[log.topic_partition.topic].append(failure)
+        done = self._marked(by_topic, now_ms)
+        return replace(done, failed=unmarked | dict(done.failed))
+
+    def _marked(self, by_topic: Mapping[str, Sequence[Failure]], now_ms: int) -> Marked:
+        """Mark logs, topic by topic, as long as not too much is out of reach."""
         marked: list[str] = []
+        unmarked: dict[str, KeptlogError] = {}
         untried: list[str] = []
         outages = 0
         for topic, failures in by_topic.items():
             theirs = [str(failure.topic_partition) for failure in failures]
-            if outages == _OUTAGES_BORNE:
+            if outages == OUTAGES_BORNE:
                 untried += theirs
             elif error := self._why_unmarked(topic, failures, now_ms):
                 unmarked |= dict.fromkeys(theirs, error)
@@ -353,11 +352,15 @@ class Cleaner:
                 reason, action = first_line(error), what_helps(error)
                 failure = Failure(step.topic_partition, reason, step.checkpoint, action, step.topic_id)
                 by_topic[step.topic_partition.topic].append(failure)
+        result = self._marked(by_topic, done.plan.now_ms + done.duration_ms)
+        # The failures themselves are reported, whether or not they can be remembered.
         for topic, failures in by_topic.items():
-            if error := self._why_unmarked(topic, failures, done.plan.now_ms + done.duration_ms):
-                # The failures themselves are reported, whether or not they can be remembered.
+            if error := result.failed.get(str(failures[0].topic_partition)):
                 text = "topic %s: %s can't be marked as uncleanable, the next pass tries again at once: %s"
                 _logger.warning(text, topic, counted(len(failures), "log"), first_line(error))
+        if result.untried:
+            text = "%s not tried to be marked as uncleanable, for too much is out of reach"
+            _logger.warning(text, counted(len(result.untried), "log"))
 
 
 def backoff_of(broker: BrokerConfig) -> Backoff:

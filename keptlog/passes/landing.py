@@ -1,0 +1,74 @@
+"""Commits what a pass has staged, topic by topic, and finds out who is at fault where that fails: a topic, or nobody.
+
+``StorageUnavailable`` is the error of catalog or storage that are down, and of those that don't take this topic alone.
+What comes after it tells which of them it was:
+
+    another topic lands       both are up. It is tried once more, for an outage may just have ended; if it is not taken
+                              then, it is something about the topic
+    no other topic lands      nobody can tell, so it is no log's fault
+    nor does the next one     an outage for all: the others are not tried, each would take half a minute to be given up
+
+What has landed before tells nothing: an outage may begin at any time. All other errors are the topic's own, and tell
+nothing of others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from keptlog.errors import KeptlogError, StorageUnavailable, first_line
+from keptlog.log.counted import counted
+
+_logger = logging.getLogger(__name__)
+
+OUTAGES_BORNE = 2
+"""So many topics may be out of reach before the others wait: each takes half a minute to be given up."""
+
+
+@dataclass
+class Landing:
+    """The commits of one pass on their way. ``swap`` commits a topic."""
+
+    swap: Callable[[str], None]
+    run_id: str
+    landed: list[str] = field(default_factory=list)
+    failed: dict[str, KeptlogError] = field(default_factory=dict)
+    """Topic to the error."""
+    blameless: set[str] = field(default_factory=set)
+    """Those of ``failed`` that were out of reach, or not tried, since a topic has landed."""
+    outage: KeptlogError | None = None
+    """What is down for all; null if nothing was seen to be. One topic that is not taken is no outage."""
+
+    def land_all(self, topics: Iterable[str]) -> None:
+        """Commit these topics, in their order; whatever one of them fails of, the others go on."""
+        waiting = list(topics)
+        while waiting and not self.outage:
+            self._land(waiting.pop(0))
+        if self.outage and waiting:
+            text = "run %s: %s not tried, for nothing can be committed now: %s"
+            _logger.warning(text, self.run_id, counted(len(waiting), "topic"), first_line(self.outage))
+            self.failed |= dict.fromkeys(waiting, self.outage)
+            self.blameless |= set(waiting)
+
+    def _land(self, topic: str) -> None:
+        error = self._why_not(topic)
+        if isinstance(error, StorageUnavailable):
+            self.blameless.add(topic)
+            self.outage = self.failed[min(self.blameless)] if len(self.blameless) == OUTAGES_BORNE else None
+        elif not error:
+            for overtaken in sorted(self.blameless):
+                self._why_not(overtaken)
+            self.blameless.clear()
+
+    def _why_not(self, topic: str) -> KeptlogError | None:
+        """Commit a topic; the error if that fails."""
+        self.failed.pop(topic, None)
+        try:
+            self.swap(topic)
+        except KeptlogError as error:
+            self.failed[topic] = error
+            return error
+        self.landed.append(topic)
+        return None

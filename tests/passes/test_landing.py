@@ -1,0 +1,138 @@
+"""An outage during the commits of a pass: it is no log's fault, and is waited for no longer than it takes to see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keptlog.errors import LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.home import new_id
+from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.names import named_logs
+from keptlog.table.store import LogStore
+from tests.in_process import in_process_engine
+from tests.passes.conftest import NOW_MS, make_topic
+
+
+class Commits:
+    """The commits of a store, of which a test says which are not taken."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tried: Counter[str] = Counter()
+        self.error: Callable[[str], Exception | None] = lambda topic: None  # noqa: ARG005  # all are taken
+        really = LogStore.swap
+
+        def swap(store: LogStore, topic: str, *arguments: Any) -> None:
+            self.tried[topic] += 1
+            if error := self.error(topic):
+                raise error
+            really(store, topic, *arguments)
+
+        monkeypatch.setattr(LogStore, "swap", swap)
+
+    def refuse(self, *topics: str, times: int = 1_000) -> None:
+        def error(topic: str) -> Exception | None:
+            return down(topic) if topic in topics and self.tried[topic] <= times else None
+
+        self.error = error
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> Commits:
+    return Commits(monkeypatch)
+
+
+def down(topic: str) -> StorageUnavailable:
+    return StorageUnavailable(f"topic {topic}: catalog or storage can't be reached; nothing landed, try again")
+
+
+def clean(store: LogStore) -> Pass:
+    cleaner = Cleaner(store, in_process_engine(store.files))
+    return cleaner.commit(cleaner.stage(cleaner.begin((), new_id(), now_ms=NOW_MS)))
+
+
+def landed(done: Pass) -> list[str]:
+    return sorted(str(outcome.step.topic_partition) for outcome in done.committed)
+
+
+def marked(store: LogStore) -> list[str]:
+    return [str(log.topic_partition) for log in named_logs(store).logs if log.uncleanable]
+
+
+def test_an_outage_that_begins_during_the_commits_marks_none(store: LogStore, commits: Commits) -> None:
+    commits.refuse("b", "c")
+    done = clean(store)
+    assert landed(done) == ["a-0"]
+    assert done.blameless == done.failed.keys() == {"b-0", "c-0"}
+    assert str(done.outage) == str(down("b"))
+    assert marked(store) == []
+
+
+def test_a_topic_after_which_none_lands_is_not_at_fault_and_is_no_outage_for_all(
+    store: LogStore, commits: Commits
+) -> None:
+    commits.refuse("c")
+    done = clean(store)
+    assert landed(done) == ["a-0", "b-0"]
+    assert done.blameless == done.failed.keys() == {"c-0"}
+    assert done.outage is None
+    assert marked(store) == []
+
+
+def test_after_two_topics_in_a_row_the_others_are_not_tried(store: LogStore, commits: Commits) -> None:
+    for number in range(5):
+        make_topic(store, f"d{number}")
+    commits.refuse("b", "c", *(f"d{number}" for number in range(5)))
+    done = clean(store)
+    assert commits.tried == {"a": 1, "b": 1, "c": 1}
+    assert done.blameless == done.failed.keys() == {"b-0", "c-0", *(f"d{number}-0" for number in range(5))}
+    assert {str(done.failed[f"d{number}-0"]) for number in range(5)} == {str(done.outage)}
+    assert marked(store) == []
+    commits.refuse()
+    assert landed(clean(store)) == sorted(done.failed)
+
+
+def test_a_topic_that_is_refused_before_and_after_another_lands_is_at_fault(store: LogStore, commits: Commits) -> None:
+    make_topic(store, "d")
+    commits.refuse("a", "c")
+    done = clean(store)
+    assert (landed(done), sorted(done.failed), done.blameless) == (["b-0", "d-0"], ["a-0", "c-0"], frozenset())
+    assert commits.tried == {"a": 2, "b": 1, "c": 2, "d": 1}
+    assert marked(store) == ["a-0", "c-0"]
+
+
+def test_an_outage_that_ends_during_the_commits_costs_nothing(store: LogStore, commits: Commits) -> None:
+    commits.refuse("b", times=1)
+    done = clean(store)
+    assert (landed(done), done.failed, done.blameless, done.outage) == (["a-0", "b-0", "c-0"], {}, frozenset(), None)
+
+
+def test_a_log_that_is_at_fault_otherwise_says_nothing_of_the_catalog(store: LogStore, commits: Commits) -> None:
+    """It is read, and nothing is committed: that others could be is not shown by it."""
+    make_topic(store, "d")
+    errors = {"b": down("b"), "c": StalePlan("others were faster"), "d": down("d")}
+    commits.error = errors.get
+    done = clean(store)
+    assert landed(done) == ["a-0"]
+    assert done.blameless == {"b-0", "d-0"}
+    assert marked(store) == []
+
+
+def test_an_outage_keeps_nobody_waiting_for_the_marks_of_many(
+    store: LogStore, commits: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        make_topic(store, f"d{number}")
+    commits.error = lambda topic: LogCorrupt(f"{topic} is damaged")
+    tried: list[str] = []
+
+    def mark(store: LogStore, topic: str, *_: object) -> None:  # as that of LogStore
+        tried.append(topic)
+        raise down(topic)
+
+    monkeypatch.setattr(LogStore, "mark_uncleanable", mark)
+    assert len(clean(store).failed) == 8
+    assert tried == ["a", "b"]
