@@ -2,13 +2,20 @@
 
 A step that is done in legs has an outcome for each, which is checked and committed by itself. The last one knows those
 before it: before the checkpoint moves all are checked together (``whole``), as if they had been one commit.
+
+A step that is tried again, because a job was lost, begins anew on the segments as they stand. So what its legs had left
+is judged a second time, and the second judgement counts: of the first try only what it has removed does.
+
+    first try    leg 1: 10 records, 4 go        leg 2: 10 records, 5 go        leg 3 is lost
+    second try   leg 1: 6 records, none goes    leg 2: 5 records, none goes    leg 3: 10 records, 2 go
+    whole        30 records: 4 and 5 that went in the first try, 21 that the second judged; 11 go
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from keptlog.errors import InvariantViolated
@@ -36,6 +43,16 @@ class Counts:
             self.expired + other.expired,
             self.unkeyed + other.unkeyed,
         )
+
+    def judged_again(self, again: Counts) -> Counts:
+        """These records, where those of them that were retained were judged once more, maybe among others.
+
+        What was stamped before is kept by then; it was this step that has stamped it. Where tombstones are due at once
+        (``delete.retention.ms=0``) it may be gone by then, so no more count as stamped than are kept.
+        """
+        stamped = min(self.stamped, again.kept)
+        of_both = replace(self, kept=0, stamped=0) + again
+        return replace(of_both, kept=of_both.kept - stamped, stamped=of_both.stamped + stamped)
 
     @property
     def retained(self) -> int:
@@ -65,7 +82,7 @@ class Leg:
     """Which leg of a step an outcome is of."""
 
     number: int
-    """From 1 on."""
+    """From 1 on, in each try of the step."""
     of: int
     inputs: tuple[Segment, ...]
     """Those of this leg."""
@@ -101,7 +118,7 @@ class RewriteResult:
     leg: Leg | None = None
     """Null where the whole step is one commit."""
     earlier: tuple[RewriteResult, ...] = ()
-    """Of a last leg: the legs before it, which are live."""
+    """Of what ends a step: the legs before it, of all tries, which are live."""
 
     @property
     def inputs(self) -> tuple[Segment, ...]:
@@ -115,28 +132,43 @@ class RewriteResult:
 
     @property
     def whole(self) -> RewriteResult:
-        """What a step did in all its legs; itself if there was but one commit."""
-        if self.leg is None:
+        """What a step did in all its legs, of all tries; itself if there was but one commit."""
+        if self.leg is None and not self.earlier:
             return self
-        legs = (*self.earlier, self)
-        return dataclasses.replace(
+        tries = self._tries
+        legs = [leg for each in tries for leg in each]
+        came = {segment for leg in legs for segment in leg.added}
+        went = {segment for leg in legs for segment in leg.removed}
+        counts = [sum((leg.counts for leg in each), Counts()) for each in tries]
+        return replace(
             self,
             step=legs[0].step,
-            removed=tuple(segment for leg in legs for segment in leg.removed),
-            added=tuple(segment for leg in legs for segment in leg.added),
-            counts=sum((leg.counts for leg in legs), Counts()),
-            map_keys=self.leg.map_keys,
-            winners_found=sum(leg.winners_found for leg in legs),
-            overrun=tuple(each for leg in legs for each in leg.overrun),
+            removed=_in_order(went - came),
+            added=_in_order(came - went),
+            counts=functools.reduce(Counts.judged_again, counts),
+            map_keys=self.leg.map_keys if self.leg else self.map_keys,
+            winners_found=sum(leg.winners_found for leg in tries[-1]),
+            malformed=legs[0].malformed,
+            overrun=tuple(sorted((each for leg in legs for each in leg.overrun), key=lambda each: each.first_offset)),
             leg=None,
             earlier=(),
         )
 
     @property
+    def _tries(self) -> list[list[RewriteResult]]:
+        """The legs of each try of the step, of which this is the last."""
+        tries: list[list[RewriteResult]] = []
+        for each in (*self.earlier, self):
+            if not tries or each.leg is None or each.leg.number == 1:
+                tries.append([])
+            tries[-1].append(each)
+        return tries
+
+    @property
     def segments_after(self) -> tuple[Segment, ...]:
         """The step's segments once this is committed."""
         kept = set(self.step.segments).difference(self.removed)
-        return tuple(sorted(kept.union(self.added), key=lambda segment: segment.base_offset))
+        return _in_order(kept.union(self.added))
 
     @property
     def is_empty(self) -> bool:
@@ -161,6 +193,10 @@ class RewriteResult:
     def bytes_rewritten(self) -> int:
         """Size of the files that were replaced."""
         return total_bytes(self.removed)
+
+
+def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    return tuple(sorted(segments, key=lambda segment: segment.base_offset))
 
 
 def verify(rewritten: RewriteResult) -> None:
@@ -188,8 +224,8 @@ def verify(rewritten: RewriteResult) -> None:
         f"{rewritten.winners_found} the latest record was met (G1)",
     )
     verify_order(step.topic_partition, rewritten.inputs, rewritten.removed, rewritten.added)
-    if rewritten.leg and rewritten.leg.is_last:
-        verify(rewritten.whole)
+    if rewritten.ends_step and (whole := rewritten.whole) is not rewritten:
+        verify(whole)
 
 
 def verify_order(

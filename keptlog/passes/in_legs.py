@@ -6,7 +6,8 @@
 
 A pass that ends between two legs, or is killed, leaves a log in which everything is right but not everything is done:
 the checkpoint stands where it stood. The next pass maps and judges again from the log start, and hardly rewrites what
-these legs have rewritten. So does a second attempt of this one, on the segments as they stand by then.
+these legs have rewritten. So does a second try of this one, on the segments as they stand by then; what the legs of the
+first have done is told with it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,21 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A step on its way, in whatever try of it."""
+
+    standing: Compact
+    """With its segments as they stand."""
+    live: tuple[RewriteResult, ...] = ()
+    """Its legs that are live, of all tries."""
+
+    def after(self, leg: RewriteResult) -> _Begun:
+        """The same once a leg is live."""
+        standing = replace(self.standing.ended_at(leg.step.end_offset), segments=leg.segments_after)
+        return _Begun(standing, (*self.live, leg))
+
+
 @dataclass
 class InLegs:
     """The large steps of one pass on their way."""
@@ -35,8 +51,8 @@ class InLegs:
     engine: Engine
     run_id: str
     progress: Progress
-    _standing: dict[TopicPartition, Compact] = field(default_factory=dict)
-    """The steps of which a leg is live, with their segments as they stand."""
+    _begun: dict[TopicPartition, _Begun] = field(default_factory=dict)
+    """The steps of which a leg is live."""
 
     def rewrite(self, step: Compact, location: str) -> RewriteResult:
         """Commit all legs but the last, and stage that one. ``location`` is where the topic's data lies.
@@ -47,16 +63,13 @@ class InLegs:
             KeptlogError: the storage fails, or whoever runs the tasks. The legs before are live.
         """
         name = step.topic_partition
-        standing = self._standing.get(name, step)
-        earlier: list[RewriteResult] = []
-        with closing(self.engine.rewrite_in_legs(standing, location, self.run_id, self.progress)) as legs:
+        begun = self._begun.get(name, _Begun(step))
+        with closing(self.engine.rewrite_in_legs(begun.standing, location, self.run_id, self.progress)) as legs:
             for outcome in legs:
                 if outcome.ends_step:
-                    return self._verified(replace(outcome, earlier=tuple(earlier)))
+                    return self._verified(replace(outcome, earlier=begun.live))
                 self._commit(self._verified(outcome))
-                earlier.append(outcome)
-                standing = replace(standing.ended_at(outcome.step.end_offset), segments=outcome.segments_after)
-                self._standing[name] = standing
+                begun = self._begun[name] = begun.after(outcome)
         raise InvariantViolated(f"{name}: a clean in legs has no last one; nothing is lost, please report this")
 
     def _verified(self, outcome: RewriteResult) -> RewriteResult:

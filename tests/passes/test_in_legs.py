@@ -232,30 +232,71 @@ def test_segments_that_became_small_in_a_leg_are_no_active_ones_later(tmp_path: 
     assert [offset for offset, _, _ in scene.records] == list(range(40, 81))
 
 
-def test_a_job_that_is_lost_is_done_once_more_on_what_stands(scene: Scene) -> None:
-    done_before: list[str] = []
+def losing(scene: Scene, leg: int, jobs_before: list[str], times: int = 1) -> Cleaner:
+    """A cleaner that loses the job of a leg, the first times that it comes to it."""
 
     @dataclass(frozen=True)
-    class LosesOne(InProcessJobs):
+    class Loses(InProcessJobs):
         def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
-            done_before.append(doing)
-            if sum("leg 2 of" in each for each in done_before) == 1 and "leg 2 of" in doing:
+            jobs_before.append(doing)
+            if f"leg {leg} of" in doing and sum(f"leg {leg} of" in each for each in jobs_before) <= times:
                 raise StorageUnavailable("a worker is gone")
             return super().run(tasks, doing)
 
     engine = replace(
         scene.cleaner.engine,
-        start_jobs=lambda run_id, progress: LosesOne(scene.store.files, run_id, progress, new_id()),
+        start_jobs=lambda run_id, progress: Loses(scene.store.files, run_id, progress, new_id()),
     )
-    assert not scene.clean(cleaner=replace(scene.cleaner, engine=engine)).failed
-    assert [doing.split(", ")[1] for doing in done_before if ", leg" in doing] == [
-        "leg 1 of 3",
-        "leg 2 of 3",
-        "leg 1 of 3",
-        "leg 2 of 3",
-        "leg 3 of 3",
-    ]
+    return replace(scene.cleaner, engine=engine)
+
+
+@pytest.mark.parametrize("leg", [2, 3])
+def test_a_job_that_is_lost_is_done_once_more_on_what_stands(scene: Scene, leg: int) -> None:
+    jobs: list[str] = []
+    done = scene.clean(cleaner=losing(scene, leg, jobs))
+    assert not done.failed
+    tried = [*range(1, leg + 1), 1, 2, 3]
+    assert [doing.split(", ")[1] for doing in jobs if ", leg" in doing] == [f"leg {each} of 3" for each in tried]
     assert (scene.records, scene.checkpoint) == (LEFT, 5)
+
+
+@pytest.mark.parametrize("leg", [2, 3])
+def test_what_is_told_of_a_clean_that_was_tried_again_is_the_whole_of_it(scene: Scene, leg: int) -> None:
+    before = scene.store.logs(TOPIC)[0].segments
+    [told] = scene.clean(cleaner=losing(scene, leg, [])).committed
+    assert (told.counts.total, told.counts.superseded, told.counts.kept) == (5, 2, 3)
+    assert told.removed == before
+    assert [segment.path for segment in told.added] == [each.path for each in scene.store.logs(TOPIC)[0].segments]
+    assert (told.map_keys, told.winners_found) == (3, 3)
+    last = scene.store.observe(TOPIC).last_passes[TopicPartition(TOPIC, 0)]
+    assert (last.map_keys, last.bytes_written) == (3, told.bytes_written)
+    assert last.bytes_read == sum(segment.size_bytes for segment in before)
+
+
+def test_tombstones_that_a_lost_try_has_stamped_are_told_as_stamped(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.append(("a", None)).append(("b", None)).append(("c", "1"))
+    [told] = scene.clean(cleaner=losing(scene, 3, [])).committed
+    assert (told.counts.stamped, told.counts.kept, told.counts.total) == (2, 1, 3)
+
+
+def test_legs_that_have_become_one_are_told_with_those_before_them(tmp_path: Path) -> None:
+    """What the first leg leaves of its segment fits into one commit with what is behind it."""
+    scene = Scene(tmp_path)
+    scene.append(*((f"k{n}", Random(n).randbytes(300).hex()) for n in range(40)))
+    scene.append(*((f"k{n}", "") for n in range(40)))
+    large, small = scene.store.logs(TOPIC)[0].segments
+    scene.commit_max_bytes = large.size_bytes
+    [step] = scene.cleaner.plan(now_ms=scene.now_ms + HOUR_MS, requested=True).steps
+    assert isinstance(step, Compact)
+    assert len(step.legs) == 2
+    jobs: list[str] = []
+    done = scene.clean(cleaner=losing(scene, 2, jobs))
+    assert not done.failed
+    assert f"rewriting {TOPIC}-0" in jobs
+    [told] = done.committed
+    assert (told.counts.total, told.counts.superseded) == (80, 40)
+    assert told.removed == (large, small)
 
 
 def test_a_map_that_can_not_be_deleted_takes_no_clean_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
