@@ -6,13 +6,19 @@ settings of topics; what needs these goes to ``tests.broker``.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+import confluent_kafka
 from confluent_kafka import Producer
 
 PARTITIONS = 4
+BROKER_ID = 1
+_NOBODY = -1
 _DEADLINE_SECONDS = 30
 
 
@@ -29,6 +35,43 @@ class MockBroker:
             self.producer.produce(topic, key=key, value=value, partition=partition, timestamp=timestamp_ms)
         waiting = self.producer.flush(_DEADLINE_SECONDS)
         assert not waiting, f"{waiting} records were not acknowledged"
+
+    def lose_leader(self, topic: str, partition: int) -> None:
+        """Leave a partition without a leader, as an outage of its only replica does."""
+        set_leader(self.producer, topic, partition, _NOBODY)
+
+    def elect_leader(self, topic: str, partition: int) -> None:
+        """Let it have one again."""
+        set_leader(self.producer, topic, partition, BROKER_ID)
+
+
+def set_leader(owner: Producer, topic: str, partition: int, broker_id: int) -> None:
+    """Make a broker of a mock cluster the leader of a partition; ``owner`` is the client that the cluster lives in.
+
+    Only librdkafka's own interface can do that, to which the client has no door: its handle is found where CPython
+    keeps the first field of an object.
+    """
+    handle = ctypes.c_void_p.from_address(id(owner) + 2 * ctypes.sizeof(ctypes.c_void_p)).value
+    cluster = _librdkafka().rd_kafka_handle_mock_cluster(handle)
+    assert cluster, "this client has no mock cluster"
+    refused = _librdkafka().rd_kafka_mock_partition_set_leader(cluster, topic.encode(), partition, broker_id)
+    assert not refused, f"there is no {topic}-{partition}"
+
+
+@cache
+def _librdkafka() -> ctypes.CDLL:
+    """The one that the client itself has loaded."""
+    [path] = Path(confluent_kafka.__file__).parent.with_name("confluent_kafka.libs").glob("librdkafka*")
+    library = ctypes.CDLL(str(path))
+    library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
+    library.rd_kafka_handle_mock_cluster.argtypes = [ctypes.c_void_p]
+    library.rd_kafka_mock_partition_set_leader.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_int32,
+        ctypes.c_int32,
+    ]
+    return library
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from keptlog.errors import KeptlogError, StalePlan, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import WAIT_SECONDS
 from keptlog.log.source import IngestPlan, StoredSource
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
     TopicSettings,
@@ -78,7 +79,7 @@ class KafkaBrokers:
     """So long each of the brokers' few answers is waited for."""
 
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
-        """As ``Source`` says; a cluster that does not answer fails its topics, and no others."""
+        """As ``Source`` says; a cluster that does not answer fails its topics, a partition without a leader itself."""
         topics: list[TopicSurvey] = []
         failed: dict[str, KeptlogError] = {}
         for bootstrap, names in self._by_cluster(stored).items():
@@ -93,6 +94,8 @@ class KafkaBrokers:
                 if name in found.missing:
                     failed[here] = found.missing[name]
                     continue
+                partitions = found.failed.get(name, {})
+                failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
                 topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
         return Survey(tuple(topics), failed)

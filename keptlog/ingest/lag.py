@@ -6,7 +6,7 @@
 What a topic remembers of its source changes only with its metadata location, so a scan reads the table of a topic only
 after a commit. Then all clusters are asked at once, each for all of its topics, and none is waited for longer than
 ``WAIT_SECONDS`` for an answer. A cluster that does not answer is told with its reason, and the others are judged; so is
-a topic about which nothing can be said.
+a topic about which nothing can be said, and a partition that has no leader.
 
 What scans have seen of a topic is kept with its id: a later topic of the same name begins anew.
 
@@ -19,7 +19,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,6 +71,8 @@ class TopicLag:
     """Since when it is seen to be behind at these positions."""
     seen_ms: Mapping[int, int] = field(default_factory=dict)
     """By partition, when it was last seen to lack nothing at its position."""
+    failed: Mapping[int, str] = field(default_factory=dict)
+    """By partition, why it can't be looked at there."""
 
     @cached_property
     def lag(self) -> int:
@@ -91,14 +93,20 @@ class TopicLag:
         """What must not be gone on with, and why."""
         return {TopicPartition(self.topic, number): reason for number, reason in self.plan.stopped.items()}
 
+    @property
+    def unseen(self) -> dict[TopicPartition, str]:
+        """Of what nothing is known now, and why."""
+        return {TopicPartition(self.topic, number): reason for number, reason in self.failed.items()}
+
     def lag_of(self, name: TopicPartition) -> LogLag:
         """Where a topic-partition stands."""
         return LogLag(self.stopped.get(name), self.position(name), self.logs.get(name.partition))
 
     @property
     def names(self) -> list[TopicPartition]:
-        """All topic-partitions, here or there."""
-        return [TopicPartition(self.topic, number) for number in range(self.plan.partitions)]
+        """All topic-partitions, here or there, of which something is known."""
+        numbers = [number for number in range(self.plan.partitions) if number not in self.failed]
+        return [TopicPartition(self.topic, number) for number in numbers]
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class LagScan:
     now_ms: int
     topics: tuple[TopicLag, ...]
     unanswered: tuple[str, ...]
-    """What is not known, and why: a line for each cluster that does not answer, and each topic without an answer."""
+    """What is not known, and why: a line for each cluster, topic and topic-partition without an answer."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """By address, why a cluster did not answer."""
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -136,6 +144,11 @@ class LagScan:
     def stopped(self) -> dict[TopicPartition, str]:
         """What must not be gone on with, and why, of all topics."""
         return {name: reason for each in self.topics for name, reason in each.stopped.items()}
+
+    @property
+    def unseen(self) -> dict[TopicPartition, str]:
+        """Of what nothing is known in topics that have answered, and why."""
+        return {name: reason for each in self.topics for name, reason in each.unseen.items()}
 
 
 @dataclass
@@ -200,10 +213,14 @@ class LagScanner:
                 missing[topic] = str(answer.missing[source.topic])
                 continue
             try:
-                topics.append(self._lag_of(topic, known, answer.topics[source.topic], now_ms))
+                lag = self._lag_of(topic, known, answer.topics[source.topic], now_ms)
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
                 missing[topic] = str(error) if isinstance(error, KeptlogError) else one_line(error)
-        unanswered = (*silent.values(), *(f"{topic}: {why}" for topic, why in missing.items()))
+                continue
+            failed = answer.failed.get(source.topic, {})
+            topics.append(replace(lag, failed={partition: str(error) for partition, error in failed.items()}))
+        unseen = {str(name): why for lag in topics for name, why in lag.unseen.items()}
+        unanswered = (*silent.values(), *(f"{name}: {why}" for name, why in (missing | unseen).items()))
         self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing)
         return self._last
 
@@ -243,6 +260,7 @@ class LagScanner:
         stored, seen = known.stored, known.seen
         plan = plan_ingest(topic, stored.source, stored.positions, there)
         behind = {each.partition for each in plan.ranges} | plan.stopped.keys()
+        current = {log.partition for log in there.logs} - behind
         with self._lock:
             positions, since_ms = seen.waiting or (None, now_ms)
             if positions != stored.positions or not plan.ranges or not is_past(since_ms, now_ms):
@@ -250,7 +268,7 @@ class LagScanner:
             seen.waiting = stored.positions, since_ms
             seen_ms: dict[int, int] = {}
             for partition, position in enumerate(stored.positions):
-                if position is not None and partition not in behind:
+                if position is not None and partition in current:
                     seen.current[partition] = position, now_ms
                 at_position, at_ms = seen.current.get(partition, (None, 0))
                 if at_position is not None and at_position == position and is_past(at_ms, now_ms):

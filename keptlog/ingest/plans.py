@@ -42,7 +42,7 @@ class IngestPlans:
 
     @property
     def lag(self) -> dict[TopicPartition, int]:
-        """How many offsets of each topic-partition are yet to be read, those that are stopped left out.
+        """How many offsets of each topic-partition are yet to be read, of those that can be.
 
         Some of them may hold no record.
         """
@@ -51,11 +51,14 @@ class IngestPlans:
             ranges = {each.partition: each.end_offset - each.from_offset for each in topic.plan.ranges}
             for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
                 lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
-        return dict(sorted(lag.items()))
+        return {name: offsets for name, offsets in sorted(lag.items()) if str(name) not in self.failed}
 
     def only(self, names: Collection[TopicPartition]) -> IngestPlans:
-        """What there is to do for some topic-partitions alone; the others keep their positions."""
-        return replace(self, topics=tuple(replace(each, plan=_only(each.plan, names)) for each in self.topics))
+        """What there is to do for some topic-partitions alone; the others keep their positions, and fail nothing."""
+        wanted = {*(name.topic for name in names), *(str(name) for name in names)}
+        failed = {name: error for name, error in self.failed.items() if name in wanted}
+        topics = tuple(replace(each, plan=_only(each.plan, names)) for each in self.topics)
+        return replace(self, topics=topics, failed=failed)
 
 
 def _only(plan: IngestPlan, names: Collection[TopicPartition]) -> IngestPlan:

@@ -303,6 +303,11 @@ def stopped_condition(name: str, topic: str, reason: str) -> Condition:
     return Condition(Matter.INGEST, name, _line(f"the ingest of {name} is stopped: {reason}"), topic)
 
 
+def unseen_condition(name: str, topic: str, reason: str) -> Condition:
+    """A topic-partition that an ingest can't read now, as while another broker becomes its leader."""
+    return replace(stopped_condition(name, topic, reason), is_sure=False)
+
+
 def silent_condition(address: str, reason: str) -> Condition:
     """A cluster that topics are ingested from does not answer."""
     return Condition(Matter.BROKER, address, _line(f"nothing can be ingested: {reason}"), is_sure=False)

@@ -30,6 +30,7 @@ from keptlog.log.conditions import (
     silent_condition,
     stopped_condition,
     unreadable_condition,
+    unseen_condition,
 )
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.adapters import Adapter, adapters_of
@@ -65,6 +66,10 @@ class BrokersAsked(Protocol):
     @property
     def missing(self) -> Mapping[str, str]:
         """By topic, why its source is not there."""
+
+    @property
+    def unseen(self) -> Mapping[TopicPartition, str]:
+        """What could not be looked at in topics that are there, and why."""
 
     @property
     def silent(self) -> Mapping[str, str]:
@@ -187,8 +192,9 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
     """What ingests leave alone, of the topics whose brokers have answered, and the brokers that have not."""
     stopped = [stopped_condition(str(name), name.topic, reason) for name, reason in scan.stopped.items()]
     missing = [stopped_condition(topic, topic, reason) for topic, reason in scan.missing.items()]
+    unseen = [unseen_condition(str(name), name.topic, reason) for name, reason in scan.unseen.items()]
     silent = [silent_condition(address, reason) for address, reason in scan.silent.items()]
-    return Evidence([*stopped, *missing, *silent], {Matter.INGEST: scan.asked, Matter.BROKER: {_NO_TOPIC}})
+    return Evidence([*stopped, *missing, *unseen, *silent], {Matter.INGEST: scan.asked, Matter.BROKER: {_NO_TOPIC}})
 
 
 def without_brokers(seen: Overview) -> Evidence | None:

@@ -171,6 +171,21 @@ def test_what_an_ingest_stopped_at_is_told(scene: Scene, posts: HttpInbox) -> No
         assert told(posts)[1:] == [("cleared", "stopped ingest", "users-0")]
 
 
+def test_a_partition_without_a_leader_is_told_if_that_lasts(scene: Scene, posts: HttpInbox) -> None:
+    with mock_broker() as broker:
+        broker.produce("users", ("a", "1"))
+        knows(scene, broker, 0)
+        broker.lose_leader("users", 1)
+        scene.notify()
+        assert not told(posts)
+        scene.notify()
+        assert told(posts) == [("began", "stopped ingest", "users-1")]
+        broker.elect_leader("users", 1)
+        scene.notify()
+        scene.notify()
+        assert told(posts)[1:] == [("cleared", "stopped ingest", "users-1")]
+
+
 def test_a_broker_that_does_not_answer_clears_nothing(scene: Scene, posts: HttpInbox) -> None:
     with mock_broker() as broker:
         cut_off(scene, broker)
@@ -186,9 +201,14 @@ def cut_off(scene: Scene, broker: MockBroker) -> None:
     """A topic here that has read ten offsets of a log that has one; a broker that is gone is not waited for long."""
     scene.environment.setattr("keptlog.ingest.lag.WAIT_SECONDS", 1)
     broker.produce("users", ("a", "1"))
+    knows(scene, broker, 10)
+
+
+def knows(scene: Scene, broker: MockBroker, position: int) -> None:
+    """A topic here that comes from the broker, and has read so far."""
     scene.store.create_topic("users", 4, SETTINGS)
     source = SourceIdentity("users", bootstrap=broker.bootstrap)
-    scene.store.ingest("users", [Arrival(OffsetRange(0, None, 0, 10), ())], source, 4, new_id())
+    scene.store.ingest("users", [Arrival(OffsetRange(0, None, 0, position), ())], source, 4, new_id())
 
 
 def test_a_broker_that_no_topic_has_any_more_is_not_missed(scene: Scene, posts: HttpInbox) -> None:

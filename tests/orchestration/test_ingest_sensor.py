@@ -232,6 +232,21 @@ def test_a_stopped_topic_partition_neither_holds_up_nor_fails_the_rest_of_its_to
     assert here.world.records("users", 1) == [(0, b"a", b"1"), (1, b"b", b"1")]
 
 
+def test_a_partition_without_a_leader_is_told_and_neither_holds_up_nor_fails_the_rest_of_its_topic(
+    here: IngestWorld,
+) -> None:
+    here.produce("users", ("a", "1"), partition=0)
+    here.knows("users", 0, 0, 0, 0)
+    here.broker.lose_leader("users", 1)
+
+    (request,) = here.world.requests(ingest_lag_sensor)
+
+    assert asked_by(request) == ["users-0"]
+    assert here.run(request).success
+    assert here.world.records("users", 0) == [(0, b"a", b"1")]
+    assert "users-1: topic users: its offsets can't be looked at" in here.skips()
+
+
 def test_a_clock_that_was_ahead_when_a_topic_fell_behind_lengthens_no_wait(
     here: IngestWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

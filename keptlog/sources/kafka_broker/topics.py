@@ -8,6 +8,9 @@ All topics are looked at with one connection and a handful of requests, however 
     list offsets     latest, read committed: the last stable offsets
 
 What is asked besides, once something depends on it, are topics' settings.
+
+Offsets are what the leader of each partition tells, so a partition without a leader fails alone, and the others of its
+topic are there.
 """
 
 from __future__ import annotations
@@ -47,10 +50,12 @@ _KNOWN_SETTINGS = {setting.name for setting in SETTINGS}
 
 @dataclass(frozen=True, slots=True)
 class BrokerTopics:
-    """What a broker says of the topics that it was asked for; each is in one of the two."""
+    """What a broker says of the topics that it was asked for; each is in one of the first two."""
 
     topics: dict[str, SourceTopic]
     missing: dict[str, KeptlogError]
+    failed: dict[str, dict[int, KeptlogError]] = field(default_factory=dict)
+    """By topic that is there, those of its partitions that could not be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +70,31 @@ class TopicSettings:
 
 @dataclass
 class _Answers:
-    """What is asked of one client, and what became of it, name by name."""
+    """What is asked of one client, and what could not be had: by topic, and by partition of one that is there."""
 
     admin: AdminClient
     trouble: Trouble
     settings: ClientSettings
     wait_seconds: float
     errors: dict[str, KeptlogError] = field(default_factory=dict)
+    failed: dict[tuple[str, int], KeptlogError] = field(default_factory=dict)
 
     def metadata(self) -> ClusterMetadata:
         return ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
 
     def of(
         self, futures: Mapping[Name, Future[Value]], topic_of: Callable[[Name], str], doing: str
-    ) -> dict[Name, Value]:
-        """The results, without those of topics of which one could not be had."""
+    ) -> tuple[dict[Name, Value], dict[Name, KeptlogError]]:
+        """The results that could be had, and why others could not."""
         results: dict[Name, Value] = {}
+        errors: dict[Name, KeptlogError] = {}
         for name, future in futures.items():
-            topic = topic_of(name)
             try:
                 results[name] = future.result()
             except KafkaException as error:
-                told = translated(error.args[0], self.settings, f"topic {topic}: {doing}", self.trouble)
-                self.errors.setdefault(topic, told)
-        return {name: result for name, result in results.items() if topic_of(name) not in self.errors}
+                where = f"topic {topic_of(name)}: {doing}"
+                errors[name] = translated(error.args[0], self.settings, where, self.trouble)
+        return results, errors
 
 
 def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS) -> BrokerTopics:
@@ -107,20 +113,22 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
         positions = [Position(name, number) for name, numbers in partitions.items() for number in numbers]
         starts = _offsets(answers, positions, OffsetSpec.earliest())
         ends = _offsets(answers, positions, OffsetSpec.latest())
-    found = {
-        name: SourceTopic(
-            SourceIdentity(name, ids.get(name), settings.bootstrap),
-            tuple(
-                SourceLog(
-                    number, starts[name, number].offset, ends[name, number].offset, ends[name, number].leader_epoch
-                )
-                for number in numbers
-            ),
+    found = BrokerTopics({}, answers.errors)
+    for name, numbers in partitions.items():
+        failed = {number: answers.failed[name, number] for number in numbers if (name, number) in answers.failed}
+        if name in found.missing:
+            continue
+        if failed and len(failed) == len(numbers):
+            found.missing[name] = failed[numbers[0]]
+            continue
+        logs = tuple(
+            _log(number, starts[name, number], ends[name, number]) for number in numbers if number not in failed
         )
-        for name, numbers in partitions.items()
-        if name not in answers.errors
-    }
-    return BrokerTopics(found, answers.errors)
+        identity = SourceIdentity(name, ids.get(name), settings.bootstrap)
+        found.topics[name] = SourceTopic(identity, logs, is_whole=not failed)
+        if failed:
+            found.failed[name] = failed
+    return found
 
 
 def topic_settings(
@@ -154,8 +162,8 @@ def _all_settings(settings: ClientSettings, topics: Sequence[str], wait_seconds:
         answers.metadata()  # tells early, and why, if nobody is there
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = admin.describe_configs(resources, request_timeout=wait_seconds)
-        found = answers.of(futures, lambda resource: str(resource.name), "its settings can't be looked at")
-    for error in answers.errors.values():
+        found, errors = answers.of(futures, lambda resource: str(resource.name), "its settings can't be looked at")
+    for error in errors.values():
         raise error
     return {str(resource.name): entries for resource, entries in found.items()}
 
@@ -198,7 +206,8 @@ def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[st
     if not topics or metadata.controller_id not in metadata.brokers:
         return {}  # only the controller knows, and this cluster has none: librdkafka's mock
     futures = answers.admin.describe_topics(TopicCollection(list(topics)), request_timeout=answers.wait_seconds)
-    described = answers.of(futures, str, "it can't be described")
+    described, errors = answers.of(futures, str, "it can't be described")
+    answers.errors |= errors
     ids = {name: topic_id_of(description.topic_id) for name, description in described.items()}
     return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
 
@@ -207,14 +216,23 @@ def _offsets(
     answers: _Answers, positions: Sequence[Position], which: OffsetSpec
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
     """An offset of each topic-partition, of committed records, and the leader epoch of then."""
-    wanted = {each: which for each in positions if each.topic not in answers.errors}
+    wanted = {
+        each: which
+        for each in positions
+        if each.topic not in answers.errors and (each.topic, each.partition) not in answers.failed
+    }
     if not wanted:
         return {}
     futures = answers.admin.list_offsets(
         wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=answers.wait_seconds
     )
-    found = answers.of(futures, lambda each: str(each.topic), "its offsets can't be looked at")
+    found, errors = answers.of(futures, lambda each: str(each.topic), "its offsets can't be looked at")
+    answers.failed |= {(each.topic, each.partition): error for each, error in errors.items()}
     return {(each.topic, each.partition): result for each, result in found.items()}
+
+
+def _log(number: int, start: ListOffsetsResultInfo, end: ListOffsetsResultInfo) -> SourceLog:
+    return SourceLog(number, start.offset, end.offset, end.leader_epoch)
 
 
 def _shown(topics: Sequence[str]) -> str:

@@ -9,7 +9,10 @@ from keptlog.errors import StorageUnavailable, UnknownTopic
 from keptlog.log.record import Record
 from keptlog.log.source import SourceIdentity, SourceLog
 from keptlog.sources.kafka_broker.topics import look_at_topics
+from tests.mock_broker import set_leader
 from tests.sources.kafka_broker.conftest import Mock
+
+NOBODY = -1
 
 
 def test_topics_are_found_with_where_they_begin_and_may_be_read_to(mock: Mock) -> None:
@@ -28,6 +31,30 @@ def test_a_topic_that_is_not_there_is_named_with_those_that_are_like_it(mock: Mo
     assert isinstance(found.missing["ordres"], UnknownTopic)
     assert "did you mean orders" in str(found.missing["ordres"])
     assert "it shows" in str(found.missing["??"])
+
+
+def test_a_partition_without_a_leader_fails_alone(mock: Mock) -> None:
+    for topic in ("led", "partly-led"):
+        mock.produce(topic, [Record(0, b"k", b"v", 1)])
+    set_leader(mock.owner, "partly-led", 1, NOBODY)
+    found = look_at_topics(mock.settings, ["led", "partly-led"])
+    assert not found.missing
+    assert found.topics["led"].is_whole
+    assert not found.topics["partly-led"].is_whole
+    assert found.topics["partly-led"].logs == (SourceLog(0, 0, 1), SourceLog(2, 0, 0), SourceLog(3, 0, 0))
+    assert list(found.failed) == ["partly-led"]
+    [(partition, error)] = found.failed["partly-led"].items()
+    assert (partition, type(error)) == (1, StorageUnavailable)
+    assert "Leader not available" in str(error)
+
+
+def test_a_topic_none_of_whose_partitions_has_a_leader_is_missing(mock: Mock) -> None:
+    mock.produce("unled", [Record(0, b"k", b"v", 1)])
+    for partition in range(4):
+        set_leader(mock.owner, "unled", partition, NOBODY)
+    found = look_at_topics(mock.settings, ["unled"])
+    assert (found.topics, found.failed) == ({}, {})
+    assert "No leaders found" in str(found.missing["unled"])
 
 
 def test_looking_creates_no_topic(mock: Mock) -> None:
