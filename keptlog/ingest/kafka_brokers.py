@@ -3,7 +3,7 @@
     survey     one connection a cluster: where logs begin, their last stable offsets, ids, settings if wanted
     cut        offset ranges, each read by a consumer of its own (``keptlog.sources.kafka_broker``)
     tombstones its delete.retention.ms, if it is compacted
-    confirm    is the topic still the one that was surveyed? parts know it by its name only
+    confirm    is the topic still the one that was surveyed? parts know it by its name only, and no answer is no yes
 
 A survey needs no Spark: it also tells how far the topics here are behind. A topic here remembers its source, the
 brokers' address with it, so that it can be ingested again by its name alone.
@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, StalePlan, UnknownTopic
+from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import WAIT_SECONDS
 from keptlog.log.source import IngestPlan, StoredSource
@@ -114,12 +114,26 @@ class KafkaBrokers:
     def confirm(self, plan: IngestPlan) -> None:
         """A later topic of the same name may have had all the offsets that were planned.
 
+        One that is gone by now had what was read of it, and nobody can read that again.
+
         Raises:
             StalePlan: it was created anew since it was surveyed.
+            KeptlogError: it can't be looked at now, so that nobody knows.
         """
         name = plan.source.topic
-        found = look_at_topics(self._settings_of(plan), [name], self.wait_seconds).topics.get(name)
-        if found and not plan.source.may_be(found.source):
+        looked = look_at_topics(self._settings_of(plan), [name], self.wait_seconds)
+        why_missing = looked.missing.get(name)
+        if isinstance(why_missing, UnknownTopic):
+            return
+        if why_missing:
+            raise why_missing
+        there = looked.topics[name].source
+        if plan.source.topic_id and not there.topic_id:
+            raise StorageUnavailable(
+                f"it can't be told whether topic {name} still is the one that was read: its brokers do not say its id "
+                "now; nothing of it was committed, try again"
+            )
+        if not plan.source.may_be(there):
             raise StalePlan(
                 f"topic {name} was deleted and created again while it was read; nothing of it was committed, ingest "
                 "again to see what is there now"
