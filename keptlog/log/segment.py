@@ -23,6 +23,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
 from keptlog.log.holds import NO_HOLDS, Holds
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
 
 
@@ -75,6 +76,8 @@ class Log:
     """
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
+    truncations: Truncations = NO_TRUNCATIONS
+    """Behind which offsets it may have other records than it had."""
     holds: Holds = NO_HOLDS
     """For which readers its tombstones wait."""
     topic_id: str | None = field(default=None, compare=False)

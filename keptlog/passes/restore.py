@@ -16,6 +16,9 @@ within that time, or if nothing behind its position was cleaned; otherwise it as
 went meanwhile. A restore that is complete may be run again for what came since, under the same rule. That is Kafka's
 rule for consumers of compacted topics, held instead of hoped for.
 
+A truncation (``keptlog.table.truncate``) does change what offsets mean. So a position says how many there had been, and
+one that lies beyond a later one is refused.
+
 A restore is a registered reader as well (``keptlog.log.holds``), under a name made from its target: tombstones that its
 position is not beyond wait for the next run, for a week, until somebody removes the reader. A home that is only read
 has none.
@@ -145,7 +148,7 @@ class Restore:
             if not append_to_existing:
                 self._require_empty(target, new)
             positions = {
-                partition: Position(log.log_start_offset, None) if position is None else position
+                partition: Position(log.log_start_offset, None, log.truncations.count) if position is None else position
                 for partition, (log, position) in enumerate(zip(reader.logs, stored.values(), strict=True))
             }
             for log, position in zip(reader.logs, positions.values(), strict=True):
@@ -239,17 +242,18 @@ class Restore:
             partition = log.topic_partition.partition
             position = positions[partition]
             as_of_ms = started_ms if position.as_of_ms is None else position.as_of_ms
+            known = log.truncations.count
             for record in _records(reader.tables(log, position.offset)):
                 writer.write(partition, record)
                 sent[partition] += 1
                 if writer.is_full:
-                    writer.commit(reached | {partition: Position(record.offset + 1, as_of_ms)})
+                    writer.commit(reached | {partition: Position(record.offset + 1, as_of_ms, known)})
                     reached = {}
                     done.commit(sent, zero_timestamps + writer.zero_timestamps)
                     total, left = done.records.total(), _left(reader, log, record.offset)
                     where = f"up to offset {record.offset} of {log.topic_partition}"
                     self.progress(f"restored {counted(total, 'record')}, {where}; at most {left} are left")
-            reached[partition] = Position(log.log_end_offset, started_ms)
+            reached[partition] = Position(log.log_end_offset, started_ms, known)
         writer.commit(reached)
         done.commit(sent, zero_timestamps + writer.zero_timestamps)
 
@@ -305,10 +309,18 @@ def _records(tables: Iterable[pa.Table]) -> Iterator[Record]:
 
 
 def _require_ours(log: Log, position: Position) -> None:
-    if position.offset > log.log_end_offset:
+    """Refuse to go on in another log than the one that was sent up to the position."""
+    restored = f"{log.topic_partition} was restored up to offset {position.offset}"
+    truncated_to = log.truncations.end_below(position.offset, since=position.truncations)
+    if truncated_to is not None:
         raise InvalidConfig(
-            f"{log.topic_partition} was restored up to offset {position.offset} and ends at {log.log_end_offset} here: "
-            "this is an older copy of it; restore to another topic (--topic)"
+            f"{restored}, and was truncated to {truncated_to} since: what was read again from there on is not all in "
+            "the target; restore to another topic (--topic)"
+        )
+    if position.offset > log.log_end_offset or position.truncations > log.truncations.count:
+        how = f"ends at {log.log_end_offset}" if position.offset > log.log_end_offset else "was not truncated yet"
+        raise InvalidConfig(
+            f"{restored} and {how} here: this is an older copy of it; restore to another topic (--topic)"
         )
 
 

@@ -234,5 +234,6 @@ def _log(
         uncleanable=state.uncleanable,
         watermarks_path=state.watermarks_path,
         cleaning_to=state.cleaning_to,
+        truncations=state.truncations,
         is_ingested=SOURCE in properties,
     )

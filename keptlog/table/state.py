@@ -14,6 +14,8 @@ log.p<N>.as-of                    when a log lacked nothing of its source, as JS
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
 log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47): what lies below is
                                   closed, and not as it was appended; else absent, empty, or not above the checkpoint
+log.p<N>.truncations              where a log that was truncated ended after that, as JSON; absent until the first time
+                                  (``keptlog.log.truncations``)
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
 log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
 log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
@@ -46,6 +48,7 @@ from keptlog.log.declared import About
 from keptlog.log.metrics import LastPass
 from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.source import SourceIdentity, StoredSource
+from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.table.format import SET_IT_BACK
 from keptlog.table.stored_json import from_json
@@ -93,6 +96,11 @@ def leader_epoch(partition: int) -> str:
 def as_of(partition: int) -> str:
     """Name of the property that says when a log lacked nothing of its source."""
     return f"log.p{partition}.as-of"
+
+
+def truncations(partition: int) -> str:
+    """Name of the property that says where a log was truncated."""
+    return f"log.p{partition}.truncations"
 
 
 def watermarks(partition: int) -> str:
@@ -146,6 +154,7 @@ class ReachedTime:
 
 _EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is believed to be whole")
 _TIME = _Property(ReachedTime, "time of a position", "remove it, and it is not known whether deletions were missed")
+_TRUNCATIONS = _Property(Truncations, "list of truncations", SET_IT_BACK)
 _MARK = _Property(Uncleanable, "mark of a failed clean", "remove it, and the log is tried again")
 _LAST_PASS = _Property(LastPass, "record of a clean", "remove it")
 _OPEN_ERASURES = _Property(OpenErasures, "summary of erasures", "remove it, and the next request writes it anew")
@@ -161,13 +170,14 @@ class LogState:
     watermarks_path: str | None = None
     uncleanable: Uncleanable | None = None
     cleaning_to: int | None = None
+    truncations: Truncations = NO_TRUNCATIONS
 
     @classmethod
     def read(cls, topic: str, partition: int, properties: Mapping[str, str]) -> LogState:
         """Read it from a table's properties; a new partition is empty and starts at 0.
 
         Raises:
-            LogCorrupt: a value is no number, or no mark.
+            LogCorrupt: a value is no number, no mark, or no list of truncations.
         """
         return cls(
             _number(topic, properties, log_start_offset(partition)) or 0,
@@ -176,6 +186,7 @@ class LogState:
             properties.get(watermarks(partition)) or None,
             _MARK.read(topic, properties, uncleanable(partition)),
             _number(topic, properties, cleaning_to(partition)) if properties.get(cleaning_to(partition)) else None,
+            _TRUNCATIONS.read(topic, properties, truncations(partition)) or NO_TRUNCATIONS,
         )
 
 

@@ -13,6 +13,9 @@ That is refused where an offset that is read again would change what has been do
 clean has removed what later records superseded; after an erasure, whose records would come back; and where a registered
 reader is beyond it, who would not see what comes there. Of a topic without a source nothing can be read again, and an
 offset is given once.
+
+A restore keeps its position at its target, where nobody may be looking now. So the log remembers where it was truncated
+(``keptlog.log.truncations``), and a restore that was beyond that goes on there no more.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from keptlog.table.reaching import reaching
 from keptlog.table.readers import PositionFiles, registrations
 from keptlog.table.runs import TRUNCATED, LandedChange
 from keptlog.table.staged import discarded_if_refused
-from keptlog.table.state import ERASURES, log_end_offset, read_source
+from keptlog.table.state import ERASURES, log_end_offset, read_source, truncations
 from keptlog.table.stored_json import from_json, to_json
 from keptlog.table.topics import load_topic_table, require_partition, topic_of
 
@@ -132,8 +135,9 @@ class Truncation:
             added = [data_file_of(number, segment) for segment in self._kept(files, table, cut)]
             done = to_json(_StoredTruncation(cut.log.log_end_offset, cut.end_offset, cut.records))
             summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: _TRUNCATION, TRUNCATED: done}
-            ends = {log_end_offset(number): str(cut.end_offset)}
-            return FileChange(summary, ends, added, removed, cut.live).written(table)
+            truncated = cut.log.truncations.with_one_to(cut.end_offset)
+            state = {log_end_offset(number): str(cut.end_offset), truncations(number): to_json(truncated)}
+            return FileChange(summary, state, added, removed, cut.live).written(table)
 
         with discarded_if_refused(files, lambda: self._staged):
             landed = committer.commit(self._change, prepare)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.truncations import NO_TRUNCATIONS, Truncated, Truncations
 from keptlog.passes.check import CheckResult
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers
@@ -92,6 +93,24 @@ def test_a_log_is_not_truncated_where_what_was_done_would_be_undone(store: LogSt
     clean(store)
     with pytest.raises(InvalidConfig, match=r"it is cleaned up to offset 20, .*--into users-again"):
         truncated(store, 19)
+
+
+def test_a_log_remembers_where_it_was_truncated(store: LogStore, tmp_path: Path) -> None:
+    assert store.logs("users")[0].truncations == NO_TRUNCATIONS
+    truncated(store, 40)
+    assert store.logs("users")[0].truncations == Truncations((Truncated(1, 20),))
+    truncated(store, 40)
+    run_import(store, tmp_path / "logs", "again")
+    truncated(store, 30)
+    assert store.logs("users")[0].truncations == Truncations((Truncated(1, 20), Truncated(2, 30)))
+    clean(store)
+    assert store.logs("users")[0].truncations.count == 2
+
+
+def test_a_list_of_truncations_that_somebody_spoilt_is_named(store: LogStore) -> None:
+    store.load_table("users").transaction().set_properties({"log.p0.truncations": "two"}).commit_transaction()
+    with pytest.raises(LogCorrupt, match=r"property log.p0.truncations='two' is no list of truncations"):
+        store.logs("users")
 
 
 def test_what_can_not_be_read_again_is_not_truncated(store: LogStore) -> None:

@@ -50,7 +50,7 @@ def test_what_is_committed_is_there_and_timestamp_zero_is_sent_as_one(broker: Mo
         assert opened.positions() == dict.fromkeys(range(PARTITIONS))
         for offset, timestamp_ms in enumerate((5, 0, -1)):
             opened.write(0, record(offset, timestamp_ms))
-        opened.commit({0: Position(3, 1000)})
+        opened.commit({0: Position(3, 1000, 0)})
         assert opened.zero_timestamps == 1
     assert timestamps_there(broker, 3) == [5, 1, -1]
 
@@ -64,7 +64,7 @@ def test_it_is_full_after_so_many_records_and_not_after_the_commit(
         for offset in range(2):
             opened.write(0, record(offset))
             fullness.append(opened.is_full)
-        opened.commit({0: Position(2, 1000)})
+        opened.commit({0: Position(2, 1000, 0)})
         assert [*fullness, opened.is_full] == [False, True, False]
 
 

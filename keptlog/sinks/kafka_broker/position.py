@@ -4,7 +4,8 @@ A position is the next offset of the log here. It is kept as the committed offse
 topic-partition there, so that it can be committed in the transaction that brings the records; nobody consumes in that
 group. Kafka lets a committed offset carry a text, and ours says whose position it is:
 
-    group keptlog-restore-users     users-0    offset 120    {"topic": <id here>, "target": <id there>, "as_of_ms": ...}
+    group keptlog-restore-users     users-0    offset 120    {"topic": <id here>, "target": <id there>, "as_of_ms": ...,
+                                                              "truncations": 0}
 
 Names may be used again, ids are not. A position for an earlier topic of that name there is none for this one; one that
 was written for another topic here, or by somebody else, is refused.
@@ -28,6 +29,8 @@ class Position:
     offset: int
     as_of_ms: int | None
     """What is there was in the log here at this time or later; null if nothing is there yet."""
+    truncations: int
+    """How many the log here had had by then (``keptlog.log.truncations``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,12 @@ class Pair:
 
     def committed(self, partition: int, position: Position) -> TopicPartition:
         """A position of the partition there as the offset that the group commits."""
-        told = {"topic": self.topic_id, "target": self.target.id, "as_of_ms": position.as_of_ms}
+        told = {
+            "topic": self.topic_id,
+            "target": self.target.id,
+            "as_of_ms": position.as_of_ms,
+            "truncations": position.truncations,
+        }
         metadata = json.dumps(told, separators=(",", ":"))
         return TopicPartition(self.target.name, partition, position.offset, metadata=metadata)
 
@@ -65,7 +73,8 @@ class Pair:
         where = f"{committed.topic}-{committed.partition}"
         try:
             told = json.loads(committed.metadata or "")
-            position = Position(committed.offset, told["as_of_ms"])
+            # An older keptlog did not count them.
+            position = Position(committed.offset, told["as_of_ms"], int(told.get("truncations", 0)))
             topic_id, target_id = told["topic"], told["target"]
         except (ValueError, KeyError, TypeError):
             raise InvalidConfig(
