@@ -38,6 +38,8 @@ DEFAULT_HOLD_MAX_MS = 7 * 24 * 3_600_000
 """A week: whoever reads daily may be ill over a long weekend."""
 NO_HORIZON_MS = -1
 """Before every delete horizon."""
+RESTORE_READER = "restore-"
+"""So the name of a reader begins that is a restore to a broker; its position lies there too."""
 _LONGEST_NAME = 200
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

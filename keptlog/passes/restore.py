@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.log.counted import counted
+from keptlog.log.holds import RESTORE_READER
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
@@ -298,7 +299,7 @@ class _Done:
 
 def reader_name_of(target: Target) -> str:
     """The name of the reader that a restore to this topic is."""
-    return f"restore-{target.name[:_LONGEST_IN_NAME]}-{target.id}"
+    return f"{RESTORE_READER}{target.name[:_LONGEST_IN_NAME]}-{target.id}"
 
 
 def _records(tables: Iterable[pa.Table]) -> Iterator[Record]:

@@ -29,6 +29,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.counted import counted
+from keptlog.log.holds import RESTORE_READER
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.segment_reader import read_row_groups
@@ -216,13 +217,21 @@ class Truncation:
         positions = PositionFiles(files, table.location()).read(readers) if readers else {}
         beyond = sorted(reader for reader, each in positions.items() if each.of(partition) > end_offset)
         if beyond:
-            raise self._refused(
-                f"{counted(len(beyond), 'registered reader')} would miss what comes there again: let them start over "
-                f"(keptlog reader remove {topic} {beyond[0]}, and then add it)"
-            )
+            who = f"{counted(len(beyond), 'registered reader')} would miss what comes there again"
+            raise self._refused(f"{who}: let them start over ({'; '.join(_to_start_over(topic, beyond))})")
 
     def _refused(self, why: str) -> InvalidConfig:
         return InvalidConfig(f"{self.topic_partition} can't be truncated to offset {self.offset}: {why}")
+
+
+def _to_start_over(topic: str, readers: Sequence[str]) -> Iterator[str]:
+    """What to do with the first of each kind: a restore that is run again would go on at its target, and is refused."""
+    restores = [reader for reader in readers if reader.startswith(RESTORE_READER)]
+    others = [reader for reader in readers if reader not in restores]
+    if others:
+        yield f"keptlog reader remove {topic} {others[0]}, and then add it"
+    if restores:
+        yield f"keptlog reader remove {topic} {restores[0]}, and then restore to another --topic"
 
 
 def _rows_below(

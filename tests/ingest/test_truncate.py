@@ -95,6 +95,16 @@ def test_a_log_is_not_truncated_where_what_was_done_would_be_undone(store: LogSt
         truncated(store, 19)
 
 
+def test_a_restore_that_is_beyond_it_is_to_go_to_another_topic_afterwards(store: LogStore) -> None:
+    for reader in ("restore-people-id", "search"):
+        Readers(store, new_id).add("users", reader, now_ms=wall_clock_ms())
+        Readers(store, new_id).commit("users", reader, {0: 21})
+    with pytest.raises(InvalidConfig, match="2 registered readers would miss") as refused:
+        truncated(store, 25)
+    assert "keptlog reader remove users search, and then add it" in str(refused.value)
+    assert "keptlog reader remove users restore-people-id, and then restore to another --topic" in str(refused.value)
+
+
 def test_a_log_remembers_where_it_was_truncated(store: LogStore, tmp_path: Path) -> None:
     assert store.logs("users")[0].truncations == NO_TRUNCATIONS
     truncated(store, 40)
