@@ -3,8 +3,8 @@
 A request by tombstone is in the commit that appends the tombstones, and there is never one without the other. Two
 changes at once don't lose one another: the second is made again from what the first has left.
 
-A file that no table names is left by whoever was killed. Where it lies no purge sweeps, an older keptlog's neither; so
-each change deletes the one that it replaces, and what is old and not named. What has ended is remembered for a while,
+The file that a change replaces stays, for a backup may have a catalog that names it. So does one of an attempt that
+did not land. The next purge deletes them (``left_registers`` in ``sweep``). What has ended is remembered for a while,
 and then its receipt alone tells of it.
 """
 
@@ -20,12 +20,10 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.erasure import Erasure, ErasureBound, bound, further
 from keptlog.log.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
-from keptlog.storage.files import StoredFile
-from keptlog.storage.leftover import discard
 from keptlog.table.append import Append, AppendedPartition, log_end_offsets
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
-from keptlog.table.erasure_register import NamedFile, Register, named_path, read_erasures, register_folder
+from keptlog.table.erasure_register import NamedFile, Register, read_erasures, register_folder
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
@@ -40,8 +38,6 @@ ENDED_MEMORY_MS = 30 * 24 * 3_600_000
 """How long an erasure is told of after it was verified."""
 _PURPOSE = "erase"
 """Tells the commit of a request from that of an append with the same run id."""
-_LEFT_BEHIND_MS = 24 * 3_600_000
-"""A file that no table names, and that no change can still be about to name."""
 
 
 @dataclass
@@ -55,7 +51,6 @@ class RegisterChange:
     now_ms: int
     _written: list[str] = field(default_factory=list)
     """Files of all attempts."""
-    _replaced: list[str] = field(default_factory=list)
 
     def append(self, erasure: Erasure, tombstones: Sequence[NewRecord], next_ms: int, require: Require) -> Erasure:
         """Append tombstones and remember the request that they are of, in one commit; once for each request.
@@ -154,7 +149,6 @@ class RegisterChange:
 
         with discarded_if_refused(self.files, lambda: self._written):
             self.committer.commit(change, prepare)
-        self._settle(self._table())
 
     def _earlier(self, table: Table, at_ms: int | None) -> int | None:
         """When something can first be brought on: of what is open already, or of what comes to it."""
@@ -162,8 +156,7 @@ class RegisterChange:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _landed(self, erasure_id: str) -> Erasure:
-        table, remembered = self._look()
-        self._settle(table)
+        _, remembered = self._look()
         for erasure in remembered:
             if erasure.id == erasure_id:
                 return erasure
@@ -173,7 +166,7 @@ class RegisterChange:
         )
 
     def _look(self) -> tuple[Table, tuple[Erasure, ...]]:
-        """The table as it is now, and what it remembers; who commits meanwhile deletes the file of before."""
+        """The table as it is now, and what it remembers; a change and a purge may come in between."""
         return looked_at(self._table, lambda table: (table, read_erasures(self.files, table)))
 
     def _table(self) -> Table:
@@ -190,25 +183,8 @@ class RegisterChange:
         name = f"{self.new_id()}.json"
         self._written.append(register_folder(table) + name)
         self.files.write_bytes(self._written[-1], content)
-        before = named_path(table)
-        if before:
-            self._replaced.append(before)
         summary = open_erasures(erasures, next_ms)
         return {ERASURES: to_json(NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
-
-    def _settle(self, table: Table) -> None:
-        """Delete what the table does not name: attempts that did not land, what was replaced, what was left behind."""
-        named = named_path(table)
-        mine = [*self._written, *self._replaced] if self._written else []
-        left = [file.path for file in self._old_files(table)] if self._written else []
-        discard(self.files, [path for path in dict.fromkeys([*mine, *left]) if path != named])
-        self._written.clear()
-        self._replaced.clear()
-
-    def _old_files(self, table: Table) -> list[StoredFile]:
-        listed = list(self.files.list(register_folder(table)))
-        newest_ms = max((file.modified_ms for file in listed), default=0)
-        return [file for file in listed if file.modified_ms < newest_ms - _LEFT_BEHIND_MS]
 
 
 Require = Callable[[Mapping[int, int]], None]

@@ -74,13 +74,13 @@ from keptlog.table.references import (
     Manifests,
     References,
     all_references,
-    comparable,
     comparable_forms,
     live_references,
     named_references,
 )
 from keptlog.table.removal import Removal
-from keptlog.table.sweep import PURGE_AGAIN, Fence, may_still_land
+from keptlog.table.staged import discard
+from keptlog.table.sweep import PURGE_AGAIN, Fence, left_registers, may_still_land, newest_list_of
 from keptlog.table.topics import Topic, load_topic_table
 
 _logger = logging.getLogger(__name__)
@@ -149,6 +149,7 @@ class Purge:
             pass
         expired.forget(self.files, self.topic.location, self.times)
         table = self._table()
+        discard(self.files, left_registers(table, self._stored))
         needed = self._needed(table, left_behind)
         doomed = self._removal.own(lambda journal: not is_sweep(journal), needed)
         self._removal.delete(doomed.values())
@@ -318,9 +319,8 @@ class Purge:
         if orphans or hidden:
             found = self._named_files.of({file.path: file.size_bytes for file in [*orphans, *hidden]})
             removal.journals |= self._fence.write_down(found)
-        current = table.current_snapshot()
-        newest_list = self._stored.get(comparable(current.manifest_list)) if current else None
-        if left_behind or any(may_still_land(file, self.topic, newest_list) for file in orphans):
+        newest_list = newest_list_of(table, self._stored)
+        if left_behind or any(may_still_land(file, self.topic.location, newest_list) for file in orphans):
             self._fence.condemn(path for path, journal in removal.journals.items() if is_sweep(journal))
             needed = all_references(self._table(), self._manifests).keys() | self._spared.keys()
         doomed = removal.own(is_sweep, needed)

@@ -3,7 +3,8 @@
     all that is listed   is named by the table's metadata, or by the manifest list, or is keptlog's own,
                          or is data: as many files and bytes as the manifest list and the snapshot count
     no snapshot          was replaced long enough ago
-    nothing              waits: no journal, no draft, nothing hidden, nothing remembered for too long
+    nothing              waits: no journal, no draft, nothing hidden, no file of erasures that was replaced, nothing
+                         remembered for too long
 
 Then nothing is to be deleted, and nothing is looked at any further. In all other cases the purge looks at everything:
 here nobody decides what goes. If one file is lost and another of its size is an orphan, that counts as quiet; where a
@@ -32,6 +33,7 @@ from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, comparable_forms, named_references
 from keptlog.table.runs import remembered_ms
 from keptlog.table.state import watermarks_paths
+from keptlog.table.sweep import left_registers
 from keptlog.whole_file import is_unfinished
 
 LISTED_AGAIN_MS = 24 * 3_600_000
@@ -103,7 +105,7 @@ class PurgeTimes:
         """
         if storage.waits or storage.hidden.files or replaced_before(table, self.now_ms - self.delete_delay_ms):
             return False
-        if any(due_ms <= self.now_ms for due_ms in self._own_due_ms(storage)):
+        if left_registers(table, storage.files) or any(due_ms <= self.now_ms for due_ms in self._own_due_ms(storage)):
             return False
         return _is_accounted_for(table, storage, manifests)
 

@@ -17,25 +17,31 @@ A journal that is gone may stay in the list until the next commit of a purge: no
 
 Metadata that was written before the current snapshot needs no fence: it was built on an older one, and the catalog
 takes it no more. Most orphans are of that kind, what a lost race leaves, so most purges make no fence.
+
+So it is with the files of erasures that others have replaced, or that did not land. They are no orphans by their age: a
+backup may need one until a purge comes.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate
 
+from keptlog.errors import LogCorrupt
 from keptlog.storage.files import StoredFile
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
+from keptlog.table.erasure_register import named_file, register_folder
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import SWEEP, DeletedFile, Journal, condemned_names, journal_folder, write_journal
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.manifests import FileChange
+from keptlog.table.references import comparable
 from keptlog.table.state import CONDEMNED
 from keptlog.table.topics import Topic
 
@@ -96,13 +102,36 @@ class Fence:
         return [name for name in named if self.files.exists(folder + name)]
 
 
-def may_still_land(file: StoredFile, topic: Topic, newest_list: StoredFile | None) -> bool:
-    """Whether a commit of before could bring an orphan in; ``newest_list`` is the current snapshot's manifest list.
+def newest_list_of(table: Table, stored: Mapping[str, StoredFile]) -> StoredFile | None:
+    """The current snapshot's manifest list, of what is stored by comparable path."""
+    current = table.current_snapshot()
+    return stored.get(comparable(current.manifest_list)) if current else None
+
+
+def may_still_land(file: StoredFile, location: str, newest_list: StoredFile | None) -> bool:
+    """Whether a commit of before could bring a file in; ``newest_list`` is the current snapshot's manifest list.
 
     Both times are the storage's own.
     """
-    is_metadata = file.path.startswith(f"{topic.location}/metadata/")
+    is_metadata = file.path.startswith(f"{location}/metadata/")
     return not is_metadata or newest_list is None or file.modified_ms >= newest_list.modified_ms
+
+
+def left_registers(table: Table, stored: Mapping[str, StoredFile]) -> list[str]:
+    """The files of a topic's erasures that its table does not name, and that no commit can bring in any more."""
+    try:
+        named = named_file(table)
+    except LogCorrupt:  # Any of them may be the one.
+        return []
+    folder, newest_list = register_folder(table), newest_list_of(table, stored)
+    return [
+        file.path
+        for file in stored.values()
+        if file.path.startswith(folder)
+        and file.path.endswith(".json")
+        and not (named and _name(file.path) == named.file)
+        and not may_still_land(file, table.location(), newest_list)
+    ]
 
 
 def _name(path: str) -> str:

@@ -98,6 +98,7 @@ def test_a_request_goes_on_although_the_register_that_it_was_about_to_read_is_re
             with monkeypatch.context() as alone:
                 alone.setattr(kind, "load_table", load)
                 assert dict(world.ask(OTHER, id=f"meanwhile-{overtaken_at}").failed) == {}
+                world.purge()
         return table
 
     monkeypatch.setattr(kind, "load_table", load_table)
