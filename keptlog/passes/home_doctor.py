@@ -306,7 +306,9 @@ def _history(patient: Patient) -> Iterator[Problem]:
     for each in patient.seen:
         if each.ahead:
             cause = "the catalog was put back from a backup, or another home writes to the same storage"
-            yield Problem(each.topic, each.ahead, cause, "work with the home that went on; purge nothing with this one")
+            files = " ".join(each.unknown_metadata)
+            todo = "work with the home that went on, and purge nothing with this one; if none did, move these files"
+            yield Problem(each.topic, each.ahead, cause, f"{todo} elsewhere: {files}")
 
 
 def _clock(patient: Patient) -> Iterator[Problem]:

@@ -12,14 +12,16 @@ built on one of the catalog's. Anything else has landed in another catalog, and 
     one ahead, built on the catalog's own      an attempt whose process died, or a commit that landed elsewhere: nobody
                                                can tell, so all that it refers to is spared until the next commit
 
+A home that was restored from a backup looks the same, if others wrote while that was made. Nobody can tell it from a
+copy but whoever restored it. He moves aside the metadata files that are refused; what they refer to is orphaned then.
+
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
 
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
@@ -38,12 +40,20 @@ def spared_references(table: Table, stored: Iterable[str], manifests: Manifests)
     Raises:
         LogCorrupt: the storage knows more than the catalog.
     """
+    spared, elsewhere = told_apart(table, stored, manifests)
+    if elsewhere:
+        raise LogCorrupt(why_refused(table, elsewhere))
+    return spared
+
+
+def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tuple[References, list[str]]:
+    """What an attempt refers to, and the metadata files that have landed in another catalog, sorted."""
     own = comparable_forms([table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)])
     numbers = [number for path in own if (number := _number(path)) is not None]
     current = _number(table.metadata_location)
     spared = References()
     if current is None:  # Another program has named it, and has its own way to count.
-        return spared
+        return spared, []
     known = set(own.values())
     elsewhere: list[str] = []
     for path, form in comparable_forms(path for path in stored if (_number(path) or -1) >= min(numbers)).items():
@@ -57,9 +67,18 @@ def spared_references(table: Table, stored: Iterable[str], manifests: Manifests)
         elif metadata and number == current + 1:
             spared.metadata_bytes[path] = 0
             spared.add(_new_references(table, metadata, manifests))
-    if elsewhere:
-        _refuse(table, sorted(elsewhere))
-    return spared
+    return spared, sorted(elsewhere)
+
+
+def why_refused(table: Table, elsewhere: Sequence[str]) -> str:
+    """Why nothing is deleted, and what to do."""
+    more = f" (and {len(elsewhere) - 1} more)" if len(elsewhere) > 1 else ""
+    return (
+        f"topic {table.name()[-1]}: the storage knows more than this catalog: {elsewhere[-1]}{more} is not in its "
+        f"history, which ends with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either another "
+        "home goes on with this storage: purge with that one. Or this home was restored from a backup, and no other "
+        "goes on: move these metadata files out of the topic's folder; keptlog doctor names them"
+    )
 
 
 def _is_built_elsewhere(metadata: TableMetadata, known: set[str], oldest: int) -> bool:
@@ -99,13 +118,3 @@ def _number(path: str) -> int | None:
     """The number in a metadata file's name; null for any other file."""
     form = _METADATA_FILE.fullmatch(path.rpartition("/")[2])
     return int(form[1]) if form else None
-
-
-def _refuse(table: Table, paths: list[str]) -> NoReturn:
-    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
-    raise LogCorrupt(
-        f"topic {table.name()[-1]}: the storage knows more than this catalog: {paths[-1]}{more} is not in its history, "
-        f"which ends with {table.metadata_location.rpartition('/')[2]}. This home is a copy, or was restored from a "
-        "backup: purge with the home that went on. If this is the right one, move such files elsewhere. "
-        "Nothing was deleted"
-    )

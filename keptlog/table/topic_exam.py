@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyiceberg.table import Table
-
-from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
-from keptlog.table.ahead import spared_references
+from keptlog.table.ahead import told_apart, why_refused
 from keptlog.table.format import FormatVersion, format_of
 from keptlog.table.forward_in_time import newest_change_ms
 from keptlog.table.reaching import reaching
@@ -35,6 +32,8 @@ class TopicExam:
     wrong_files: tuple[WrongFile, ...]
     ahead: str | None
     """Why the storage is taken to know more than the catalog; null if it does not."""
+    unknown_metadata: tuple[str, ...] = ()
+    """The metadata files that it is taken for, all of them."""
 
 
 def examined(store: LogStore, topic: str) -> TopicExam:
@@ -52,13 +51,16 @@ def examined(store: LogStore, topic: str) -> TopicExam:
         if wrong:
             # A clean and a purge may have come between the two: what counts is what the table names now.
             wrong = _compared(store, logs := store.logs(topic), stored)
+        paths = [each.path for each in stored]
+        _, elsewhere = told_apart(table, paths, Manifests(topic, table.io))
         return TopicExam(
             topic,
             tuple(logs),
             format_of(topic, table.properties),
             newest_change_ms(table.metadata),
             tuple(wrong),
-            _why_ahead(table, [each.path for each in stored]),
+            why_refused(table, elsewhere) if elsewhere else None,
+            tuple(elsewhere),
         )
 
 
@@ -71,11 +73,3 @@ def _compared(store: LogStore, logs: Sequence[Log], stored: Sequence[StoredFile]
     # What was written after the list was made, or lies elsewhere, is asked for by its name.
     gone = set(store.files.missing([each.path for each in wrong if each.is_missing]))
     return [each for each in wrong if not each.is_missing or each.path in gone]
-
-
-def _why_ahead(table: Table, stored: Sequence[str]) -> str | None:
-    try:
-        spared_references(table, stored, Manifests(table.name()[-1], table.io))
-    except LogCorrupt as error:
-        return str(error)
-    return None

@@ -26,7 +26,7 @@ _DIFFERS = (
     (re.compile(r"\b1\d{12}\b"), "TIME"),
     (re.compile(r"\b[\d.,]+ (?:B|KiB|MiB|bytes)(?![a-z])"), "SIZE"),
     (re.compile(r"file:///\S*?/\.keptlog"), "HOME"),
-    (re.compile(r"\b[0-9a-f]{32}\b"), "ID"),
+    (re.compile(r"\b[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"[ \t]+"), " "),
 )
 

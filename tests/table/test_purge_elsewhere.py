@@ -14,6 +14,7 @@ from keptlog.table.file_metrics import data_file_of
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange
 from keptlog.table.references import comparable
+from keptlog.table.topic_exam import examined
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, unreferenced
 from tests.table.stores import TOPIC, append_each, clean, create, store_at, values
 
@@ -89,6 +90,30 @@ def test_an_old_catalog_file_deletes_nothing_of_what_was_written_since(tmp_path:
     with pytest.raises(LogCorrupt, match=r"storage knows more than this catalog: .*00005-.* \(and 1 more\) .*00002-"):
         store_at(tmp_path).purge(TOPIC, clock_ms() + LATER_MS)
     assert paths_of_values(store_at(tmp_path)) == files
+
+
+@pytest.mark.parametrize("appends_before", [0, 3])
+def test_a_restored_home_is_purged_once_the_files_that_doctor_names_are_moved_aside(
+    tmp_path: Path, appends_before: int
+) -> None:
+    store = create(tmp_path / "home")
+    append_each(store, [("a", "1")])
+    backup = keep_catalog(tmp_path / "home")
+    append_each(store, [("a", "2")], [("a", "3")], [("a", "4")])
+    shutil.copy(backup, tmp_path / "home" / "catalog.db")
+    append_each(store_at(tmp_path / "home"), *[[("b", str(number))] for number in range(appends_before)])
+    restored = store_at(tmp_path / "home")
+    with pytest.raises(LogCorrupt, match=r"this home was restored .* keptlog doctor names them"):
+        restored.purge(TOPIC, clock_ms() + LATER_MS)
+    named = examined(restored, TOPIC).unknown_metadata
+    assert len(named) == 2
+    (tmp_path / "aside").mkdir()
+    for path in named:
+        shutil.move(path.removeprefix("file://"), tmp_path / "aside")
+    assert examined(restored, TOPIC).ahead is None
+    restored.purge(TOPIC, clock_ms() + LATER_MS)
+    expected = [(0, 0, b"1"), *((0, 1 + number, b"%d" % number) for number in range(appends_before))]
+    assert values(store_at(tmp_path / "home")) == expected
 
 
 def test_a_topic_lies_apart_from_what_is_left_of_an_earlier_one_and_says_so(
