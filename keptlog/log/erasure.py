@@ -53,7 +53,10 @@ class ErasureState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErasureBound:
-    """Records of one topic-partition below ``end_offset`` are to go; those from ``base_offset`` on are tombstones."""
+    """Records of one topic-partition below ``end_offset`` are to go; those from ``base_offset`` on are tombstones.
+
+    Of several of one key the highest ``end_offset`` counts: records with versions may lose to a tombstone before them.
+    """
 
     partition: int
     base_offset: int
@@ -145,8 +148,15 @@ class Erasure:
 
     def end_offset_of(self, partition: int, key_hash: str) -> int | None:
         """The bound of a key in a topic-partition; null while there is none."""
-        ends = {each.key_hash: each.end_offset for each in self.bounds if each.partition == partition}
-        return ends.get(key_hash, ends.get(""))
+        bounds = [each for each in self.bounds if each.partition == partition]
+        ends = [each.end_offset for each in bounds if each.key_hash == key_hash]
+        return max(ends or [each.end_offset for each in bounds if not each.key_hash], default=None)
+
+    @property
+    def to_be_cleaned(self) -> tuple[ErasureBound, ...]:
+        """The bounds that a clean has to pass: of tombstones, and of records behind them that lose to them."""
+        tombstoned = {(each.partition, each.key_hash) for each in self.bounds if each.has_tombstones}
+        return tuple(each for each in self.bounds if (each.partition, each.key_hash) in tombstoned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +230,7 @@ def is_compacted(erasure: Erasure, look: ErasureLook) -> bool:
     if erasure.way == ErasureWay.RETENTION:
         return all(_first_base(look.logs[each.partition]) >= each.end_offset for each in erasure.bounds)
     first_dirty = {n: sections_of(log, look.now_ms).first_dirty_offset for n, log in look.logs.items()}
-    return all(first_dirty[each.partition] >= each.end_offset for each in erasure.bounds if each.has_tombstones)
+    return all(first_dirty[each.partition] >= each.end_offset for each in erasure.to_be_cleaned)
 
 
 def is_left_behind(erasure: Erasure, look: ErasureLook) -> bool:
@@ -281,8 +291,8 @@ def _passed_ms(erasure: Erasure, logs: Mapping[int, Log], now_ms: int) -> list[i
             for segment in logs[bound.partition].segments
             if segment.base_offset < bound.end_offset
         ]
-    with_tombstones = [bound for bound in erasure.bounds if bound.has_tombstones and bound.partition in logs]
-    return [cleanable_ms(logs[bound.partition], bound.end_offset, now_ms) for bound in with_tombstones]
+    to_be_cleaned = [bound for bound in erasure.to_be_cleaned if bound.partition in logs]
+    return [cleanable_ms(logs[bound.partition], bound.end_offset, now_ms) for bound in to_be_cleaned]
 
 
 def _horizons_ms(erasure: Erasure, logs: Mapping[int, Log], compacted_ms: int) -> list[int]:

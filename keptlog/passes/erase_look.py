@@ -118,11 +118,14 @@ class TopicLook:
         if all(looked.get(log.topic_partition.partition) == log.log_end_offset for log in waited):
             return erasure
         hashes = frozenset(bytes.fromhex(each.key_hash) for each in erasure.waiting)
-        places = KeyPlaces(self.store.files, hasher, frozenset(), hashes)
+        places = KeyPlaces(self.store.files, hasher, frozenset(), hashes, waited[0].config.strategy)
         if any(self._is_cleaned_behind(log, looked) for log in waited):
             # A deletion may have arrived, been cleaned and expired since: then nothing is left of the key at all.
             return _looked_anew(erasure, logs, places.find(logs, {}, None), hasher, self.now_ms)
-        return _looked_on(erasure, waited, _hashed(places.find(waited, looked, None), hasher))
+        found = places.find(waited, looked, None)
+        if places.strategy.has_versions and any(each.tombstone for each in found):
+            found = places.find(waited, {}, None)  # It may lose to a record of before.
+        return _looked_on(erasure, waited, _hashed(found, hasher))
 
     def _is_cleaned_behind(self, log: Log, looked: Mapping[int, int]) -> bool:
         until = looked.get(log.topic_partition.partition, 0)
@@ -161,12 +164,13 @@ def _waits_for_storage(erasure: Erasure) -> bool:
 def _looked_on(erasure: Erasure, logs: Sequence[Log], places: Sequence[tuple[KeyPlace, str]]) -> Erasure:
     """An erasure after a look at what came since the last one."""
     bounds = list(erasure.bounds)
+    looked = {each.partition: each.end_offset for each in erasure.looked}
     for place, key_hash in places:
-        if place.tombstone_offset is not None:
-            bounds.append(ErasureBound(place.partition, place.tombstone_offset, place.tombstone_offset + 1, key_hash))
+        deleted_at = place.tombstone[-1] if place.tombstone else -1
+        if deleted_at >= looked.get(place.partition, 0):
+            bounds.append(ErasureBound(place.partition, deleted_at, deleted_at + 1, key_hash))
     answered = {(each.partition, each.key_hash) for each in bounds}
     waiting = tuple(each for each in erasure.waiting if (each.partition, each.key_hash) not in answered)
-    looked = {each.partition: each.end_offset for each in erasure.looked}
     looked |= {log.topic_partition.partition: log.log_end_offset for log in logs}
     until = tuple(LookedUntil(*each) for each in sorted(looked.items()))
     return replace(erasure, bounds=tuple(bounds), waiting=waiting, looked=until)

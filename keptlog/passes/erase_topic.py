@@ -286,18 +286,21 @@ def first_look(
 ) -> Erasure:
     """An erasure by source after the whole of its logs was read: which keys are deleted already, which are waited for.
 
-    A key without records in a log has its bound there at the log end: what comes of it from now on is new.
+    A key without records in a log has its bound there at the log end: what comes of it from now on is new. What came
+    behind a deletion before the request, and loses to it, is not new, and has to go as well.
     """
     ends = {log.topic_partition.partition: log.log_end_offset for log in logs}
     hashes = [each.hex() for each in hasher.hashes(place.key for place in places)]
     bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
     waiting = []
     for place, key_hash in zip(places, hashes, strict=True):
-        deleted, value = place.tombstone_offset, place.value_offset
-        if deleted is not None and (value is None or deleted > value):
-            bounds.append(ErasureBound(place.partition, deleted, deleted + 1, key_hash))
-        else:
+        deleted_at, end = place.deleted_at, place.end_offset
+        if deleted_at is None:
             waiting.append(Waiting(place.partition, key_hash))
+            continue
+        bounds.append(ErasureBound(place.partition, deleted_at, deleted_at + 1, key_hash))
+        if end > deleted_at + 1:
+            bounds.append(ErasureBound(place.partition, end, end, key_hash))
     looked = tuple(LookedUntil(number, end) for number, end in ends.items())
     seen = replace(erasure, looked=looked)
     return replace(seen, bounds=tuple(bounds), waiting=tuple(waiting)) if waiting else bound(seen, bounds, now_ms)

@@ -4,6 +4,13 @@ Whoever appends a tombstone has to know. A key is usually in one log alone, but 
 where records have versions, a tombstone only wins with one that is not below theirs. The segments are read one after
 the other, their keys and, where one of these is met, what tells a version.
 
+Whoever waits for a deletion has to know which tombstone is one. It deletes what is before it if it was the latest of
+its key when it came. By offset each is; by version a late one may lose:
+
+    offset   0    1      2      3    4
+    version  7    5      9      8    12
+    value    x    null   null   y    z       the tombstone at 2 counts: it beats 0 and 3; what came behind it, 4, is new
+
 Keys may be known by their keyed hashes alone. Then every key that is met is hashed, once for each row group. Where a
 topic is large, a search on Spark tells first which segments are worth it.
 """
@@ -19,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.log.segment import Log, Segment
-from keptlog.log.strategy import Strategy
+from keptlog.log.strategy import Order, Strategy
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.versions import version_columns, with_versions
 
@@ -28,18 +35,34 @@ if TYPE_CHECKING:
     from keptlog.storage.key_hash import KeyHasher
 
 
+_NONE: Order = (False, 0, -1)
+
+
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
     """The records of one key in one topic-partition."""
 
     key: bytes = field(repr=False)
     partition: int
-    highest_version: int | None = None
-    """Null if no record has one."""
-    tombstone_offset: int | None = None
-    """Of the last tombstone; null if there is none."""
-    value_offset: int | None = None
-    """Of the last record that is none."""
+    end_offset: int
+    """Behind its last record."""
+    tombstone: Order | None
+    """Of the last tombstone that was the latest record when it came; null if there is none."""
+    value: Order | None
+    """The highest of the records that are no tombstones; null if there is none."""
+
+    @property
+    def highest_version(self) -> int | None:
+        """Null if no record has one."""
+        has_version, version, _ = max(each for each in (self.tombstone, self.value, _NONE) if each)
+        return version if has_version else None
+
+    @property
+    def deleted_at(self) -> int | None:
+        """The offset of the tombstone that is its latest record; null if another record is."""
+        if self.tombstone is None or (self.value and self.value > self.tombstone):
+            return None
+        return self.tombstone[-1]
 
 
 @dataclass(frozen=True)
@@ -100,21 +123,20 @@ class KeyPlaces:
         versions = records["version"].to_pylist() if self.strategy.has_versions else [None] * records.num_rows
         is_tombstone = np.asarray(records["value"].is_null().to_numpy(), dtype=bool)
         rows = zip(records["key"].to_pylist(), records["offset"].to_pylist(), versions, is_tombstone, strict=True)
-        return [
-            KeyPlace(key, -1, version, offset if is_deletion else None, None if is_deletion else offset)
-            for key, offset, version, is_deletion in rows
-        ]
+        places = []
+        for key, offset, version, is_deletion in rows:
+            order = version is not None, version or 0, offset
+            places.append(KeyPlace(key, -1, offset + 1, order if is_deletion else None, None if is_deletion else order))
+        return places
 
 
 def both(one: KeyPlace, other: KeyPlace) -> KeyPlace:
-    """What is known of one key of one log by two looks."""
+    """What is known of one key of one log by two looks, the other at what came behind the one."""
+    before = max((each for each in (one.tombstone, one.value) if each), default=_NONE)
+    is_latest = other.tombstone is not None and other.tombstone > before
     return replace(
         one,
-        highest_version=_higher(one.highest_version, other.highest_version),
-        tombstone_offset=_higher(one.tombstone_offset, other.tombstone_offset),
-        value_offset=_higher(one.value_offset, other.value_offset),
+        end_offset=max(one.end_offset, other.end_offset),
+        tombstone=other.tombstone if is_latest else one.tombstone,
+        value=max((each for each in (one.value, other.value) if each), default=None),
     )
-
-
-def _higher(one: int | None, other: int | None) -> int | None:
-    return max((each for each in (one, other) if each is not None), default=None)

@@ -81,11 +81,19 @@ class World:
     def append_records(self, records: Sequence[NewRecord], topic: str = "users") -> None:
         self.store.append(topic, records, new_id(), self.now_ms)
 
-    def ingest(self, records: Mapping[int, tuple[bytes, bytes | None]], end: int, topic: str = "users") -> None:
-        """What a source has up to an offset, by offset, into partition 0."""
-        store = self.store
+    def ingest(
+        self,
+        records: Mapping[int, tuple[bytes, bytes | None]],
+        end: int,
+        topic: str = "users",
+        timestamps_ms: Mapping[int, int] | None = None,
+    ) -> None:
+        """What a source has up to an offset, by offset, into partition 0; of now, where no timestamp is given."""
+        store, times_ms = self.store, timestamps_ms or {}
         position = store.source_of(topic).positions[0]
-        stored = [Record(offset, key, value, self.now_ms) for offset, (key, value) in records.items()]
+        stored = [
+            Record(offset, key, value, times_ms.get(offset, self.now_ms)) for offset, (key, value) in records.items()
+        ]
         arrival = Arrival(OffsetRange(0, position, position or 0, end), tuple(staged(store, topic, 0, stored)))
         store.ingest(topic, [arrival], SourceIdentity("there"), 1, new_id())
 
