@@ -35,6 +35,7 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate
 from keptlog.errors import LogCorrupt, StalePlan, first_line
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
+from keptlog.storage.leftover import discard
 from keptlog.table import expired
 from keptlog.table.ahead import spared_references
 from keptlog.table.change import Change
@@ -79,7 +80,6 @@ from keptlog.table.references import (
     named_references,
 )
 from keptlog.table.removal import Removal
-from keptlog.table.staged import discard
 from keptlog.table.sweep import PURGE_AGAIN, Fence, left_registers, may_still_land, newest_list_of
 from keptlog.table.topics import Topic, load_topic_table
 
