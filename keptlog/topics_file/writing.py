@@ -14,14 +14,19 @@ from keptlog.log.setting import as_text
 
 _HEAD = "# keptlog topic apply brings topics to what stands here (docs/topics.md)\n"
 _WIDTH = 120
+_OTHER_BREAKS = "\x85\u2028\u2029"
+"""Characters that YAML takes for line breaks, too, and reads as another one unless they are escaped."""
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-    """Writes text of several lines as such."""
+    """Writes text of several lines as such, if its lines end as lines do."""
 
 
 def _as_written(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else None
+    if any(character in text for character in _OTHER_BREAKS):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _as_written)

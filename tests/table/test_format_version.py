@@ -342,7 +342,6 @@ def test_what_a_keptlog_remembered_that_knew_no_versions_counts_as_none(home: Ho
 def test_what_a_newer_minor_version_has_remembered_is_read_over(home: Home) -> None:
     before = observe(home.store)
     remember(home, remembered(home) | {"colour": "blue"})
-    home.table().io.delete(home.table().metadata_location)
     known = TopicCache(home.path).get(TOPIC, home.store.metadata_locations()[TOPIC])
     assert known
     assert known.observed({}) == before

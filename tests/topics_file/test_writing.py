@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keptlog.log.config import SETTINGS
@@ -45,6 +45,8 @@ TOPICS = st.builds(DeclaredTopic, NAMES, st.integers(1, 10_000), CONFIGS, ABOUTS
 )
 
 
+@example([DeclaredTopic("0", 1, {}, About("0\x850", ()))])
+@example([DeclaredTopic("0", 1, {}, About("a\u2028b\nc\u2029d", ()))])
 @given(st.lists(TOPICS, max_size=4, unique_by=lambda topic: topic.name.lower()))
 def test_what_is_written_and_read_again_is_no_difference(topics: list[DeclaredTopic]) -> None:
     for text in (as_yaml(topics), json.dumps(as_data(topics), indent=2)):
