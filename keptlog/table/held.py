@@ -27,7 +27,14 @@ from keptlog.table.held_versions import held_versions, with_locks
 from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import journal_folder, receipt_folder, unreadable_folder
 from keptlog.table.metadata_reading import looked_at
-from keptlog.table.references import Manifests, comparable, comparable_forms, live_references, named_references
+from keptlog.table.references import (
+    Manifests,
+    by_comparable_form,
+    comparable,
+    comparable_forms,
+    live_references,
+    named_references,
+)
 from keptlog.table.state import watermarks_paths
 from keptlog.table.superseded import ShownFiles, partition_of
 from keptlog.whole_file import is_unfinished
@@ -54,11 +61,9 @@ def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: 
         location = load().location()
         listed = list(files.list(location))
         hidden = hidden_below(files, location)
-        forms = comparable_forms(file.path for file in listed)
         stored.clear()
-        stored.update({forms[file.path]: file for file in listed})
         # A tag keeps a file whether it is hidden or not.
-        stored.update({comparable(file.path): file for file in hidden.files})
+        stored.update(by_comparable_form(listed) | by_comparable_form(hidden.files))
         return load()
 
     def look(table: Table) -> Holdings:

@@ -75,6 +75,7 @@ from keptlog.table.references import (
     Manifests,
     References,
     all_references,
+    by_comparable_form,
     comparable_forms,
     live_references,
     named_references,
@@ -134,7 +135,7 @@ class Purge:
         listed = list(self.files.list(self.topic.location))
         paths = [file.path for file in listed]
         require_own_folder(self.committer.catalog, self.topic.name, self.first_look, paths)
-        self._stored = dict(Storage.of(self.topic.location, listed, self._hidden).files)
+        self._stored = by_comparable_form(listed)
         self._hidden = hidden_below(self.files, self.topic.location)
         if self.times.has_nothing_to_do(self.first_look, self._storage, self._manifests):
             told = self._hidden.not_looked_at
@@ -290,8 +291,7 @@ class Purge:
 
     def _hidden_files(self) -> dict[str, StoredFile]:
         """By comparable path."""
-        forms = comparable_forms(file.path for file in self._hidden.files)
-        return {forms[file.path]: file for file in self._hidden.files}
+        return by_comparable_form(self._hidden.files)
 
     def _forget_replaced(self) -> None:
         """Of what keptlog writes again only the newest version stays; what was there before are positions and names."""
@@ -330,9 +330,7 @@ class Purge:
     def _account_for(self, doomed: Mapping[str, Journal], needed: Collection[str]) -> PurgeReceipt:
         """Look what is gone, leave receipts of it, and drop the journals of which nothing is left."""
         if any(journal.paths for journal in doomed.values()):
-            stored = self._removal.look_again(doomed.values())
-            forms = comparable_forms(file.path for file in stored)
-            self._stored = {forms[file.path]: file for file in stored}
+            self._stored = by_comparable_form(self._removal.look_again(doomed.values()))
             self._hidden = self._removal.hidden
         self._forget_replaced()
         if any(map(has_receipt, doomed.values())):

@@ -25,6 +25,7 @@ from keptlog.table.reaching import reaching
 from keptlog.table.references import (
     Manifests,
     References,
+    by_comparable_form,
     comparable_forms,
     live_references,
     named_references,
@@ -108,8 +109,7 @@ def _preview(
     segments = set(comparable_forms([*of_expired.data_bytes, *left]).values())
     of_journals = comparable_forms(path for journal in journals.values() for path in journal.paths)
     goes = of_expired.keys() | set(of_journals.values())
-    hidden = comparable_forms(file.path for file in storage.hidden.files)
-    there = {hidden[file.path]: file for file in storage.hidden.files} | dict(storage.files)
+    there = by_comparable_form(storage.hidden.files) | dict(storage.files)
     needless = {form: file for form, file in there.items() if form not in kept and not storage.is_own(file)}
     of_snapshots = {form: file for form, file in needless.items() if form in goes}
     orphans = [file for form, file in needless.items() if form not in goes and file.modified_ms <= orphan_ms]

@@ -30,7 +30,7 @@ from keptlog.table.expiry import replaced_at_ms, replaced_before
 from keptlog.table.hidden import HiddenFiles
 from keptlog.table.journal import journal_folder, receipt_folder
 from keptlog.table.lineage import summary_of
-from keptlog.table.references import Manifests, comparable_forms, named_references
+from keptlog.table.references import Manifests, by_comparable_form, comparable_forms, named_references
 from keptlog.table.runs import remembered_ms
 from keptlog.table.state import watermarks_paths
 from keptlog.table.sweep import left_registers
@@ -59,8 +59,7 @@ class Storage:
     @classmethod
     def of(cls, location: str, listed: Sequence[StoredFile], hidden: HiddenFiles) -> Storage:
         """From a listing of all files."""
-        forms = comparable_forms(file.path for file in listed)
-        return cls(location, {forms[file.path]: file for file in listed}, hidden)
+        return cls(location, by_comparable_form(listed), hidden)
 
     def is_own(self, file: StoredFile) -> bool:
         """Whether it is keptlog's own, and no orphan whatever its age."""

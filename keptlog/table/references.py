@@ -11,7 +11,7 @@ are therefore only compared in the form that ``comparable`` gives them.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
+
+    from keptlog.storage.files import StoredFile
 
 _Read = TypeVar("_Read")
 _DATA, _DELETED = 0, 2
@@ -211,6 +213,12 @@ def comparable_forms(paths: Iterable[str]) -> dict[str, str]:
             folders[folder] = os.path.realpath("/" + folder.lstrip("/") if local.startswith("/") else folder)
         forms[path] = f"{folders[folder]}/{name}"
     return forms
+
+
+def by_comparable_form(files: Collection[StoredFile]) -> dict[str, StoredFile]:
+    """Stored files by the comparable form of their path."""
+    forms = comparable_forms(file.path for file in files)
+    return {forms[file.path]: file for file in files}
 
 
 def below(folder: str) -> Callable[[str], bool]:
