@@ -16,7 +16,7 @@ from pyspark import SparkContext
 
 from examples.installed import NotInstalled
 from keptlog.errors import KeptlogError
-from keptlog.interrupted import Interrupted
+from keptlog.interrupted import Interrupted, raise_again_if_swallowed
 from keptlog.spark.session import start_session
 
 _FEWEST_RECORDS = 1000
@@ -54,6 +54,7 @@ def interruptible() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         raise Interrupted
 
+    raise_again_if_swallowed()
     before = [signal.signal(each, interrupt) for each in _SIGNALS]
     try:
         yield

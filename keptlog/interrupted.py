@@ -5,18 +5,30 @@ begun by ``python -m`` then ends as if the signal had killed it, whatever exit c
 made by ``exec``, so that is where Ctrl-C often comes while a command imports what it needs.
 
 Python goes by the very class, and makes no such note of a class that is derived from it.
+
+And it may be lost. What is raised while something is collected (the callback of a weak reference, ``__del__``) goes to
+nobody: Python tells of it and goes on. Then the signal comes again, a moment later.
 """
 
 from __future__ import annotations
 
+import _thread
 import signal
+import sys
+import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 STOPPED = "stopped; nothing is lost, uncommitted work will be swept by a purge"
 EXIT_STOPPED = 130
 """By Ctrl-C, or by somebody who was asked: the number by which shells tell the first."""
+
+_COLLECTED_BY_SECONDS = 0.05
+"""Longer than a callback takes that swallows what is raised in it; if it was not, the signal comes once more."""
 
 _Handler = Callable[[int, FrameType | None], Any]
 
@@ -35,10 +47,43 @@ def watch_ctrl_c() -> None:
 
     A process that ignores it goes on to do so. Who replaces the handler makes this call necessary again.
     """
+    raise_again_if_swallowed()
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler) and not isinstance(handler, _Watching) and handler is not interrupt:
         is_pythons = handler is signal.default_int_handler
         signal.signal(signal.SIGINT, interrupt if is_pythons else _Watching(handler))
+
+
+def raise_again_if_swallowed() -> None:
+    """From now on an interruption that Python swallows comes again; for the main thread, whose handlers raise one."""
+    if not isinstance(sys.unraisablehook, _RaisingAgain):
+        sys.unraisablehook = _RaisingAgain(sys.unraisablehook)
+
+
+class _RaisingAgain:
+    def __init__(self, hook: Callable[[UnraisableHookArgs], Any]) -> None:
+        self._hook = hook
+        self._main = _thread.get_ident()
+
+    def __call__(self, swallowed: UnraisableHookArgs) -> None:
+        if not issubclass(swallowed.exc_type, KeyboardInterrupt) or _thread.get_ident() != self._main:
+            self._hook(swallowed)
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def once(_number: int, _frame: FrameType | None) -> NoReturn:
+            signal.signal(signal.SIGINT, before)
+            raise Interrupted
+
+        # The handler that raised may ignore further ones by now, since it knows of this one.
+        signal.signal(signal.SIGINT, once)
+        # No class of threading: its locks may be held by what the collection came between.
+        _thread.start_new_thread(_send, (self._main,))
+
+
+def _send(thread: int) -> None:
+    time.sleep(_COLLECTED_BY_SECONDS)  # noqa: TID251  # a process has one, and only a test would give another
+    signal.pthread_kill(thread, signal.SIGINT)
 
 
 class _Watching:

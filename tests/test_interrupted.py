@@ -60,6 +60,58 @@ def test_who_watches_ends_by_its_own_exit_code(tmp_path: Path, before: str, told
     assert _code_and_output(tmp_path, f"{before}\n{_HANDLED}") == (130, told)
 
 
+_SWALLOWED = """
+import os, signal, sys, time, weakref
+class Gone:
+    pass
+def as_gone_is_collected(_):
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(9):
+        pass
+gone = Gone()
+seen = weakref.ref(gone, as_gone_is_collected)
+try:
+    del gone
+    print("went on")
+    time.sleep(20)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+"""Whatever is raised while something is collected, Python tells of and goes on."""
+
+
+def test_python_itself_goes_on_where_it_comes_while_something_is_collected(tmp_path: Path) -> None:
+    module = _SWALLOWED.replace("time.sleep(20)", "time.sleep(0)")
+    code, output = _code_and_output(tmp_path, module)
+    assert code == 0
+    assert output.startswith("went on\nException ignored in")
+
+
+def test_who_watches_ends_though_it_came_while_something_was_collected(tmp_path: Path) -> None:
+    assert _code_and_output(tmp_path, f"{_WATCHED}\n{_SWALLOWED}") == (130, "went on\n")
+
+
+def test_other_errors_of_what_is_collected_are_told_as_ever(tmp_path: Path) -> None:
+    module = _SWALLOWED.replace("os.kill(os.getpid(), signal.SIGINT)", "raise ValueError").replace("(20)", "(0)")
+    code, output = _code_and_output(tmp_path, f"{_WATCHED}\n{module}")
+    assert code == 0
+    assert output.startswith("went on\nException ignored in")
+
+
+def test_what_ignores_further_signals_while_it_closes_gets_the_swallowed_one_once(tmp_path: Path) -> None:
+    closing = """
+import signal
+from keptlog.interrupted import Interrupted, raise_again_if_swallowed
+def once(*_):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise Interrupted
+signal.signal(signal.SIGINT, once)
+raise_again_if_swallowed()
+"""
+    module = _SWALLOWED.replace("sys.exit(130)", "sys.exit(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)")
+    assert _code_and_output(tmp_path, f"{closing}\n{module}") == (1, "went on\n")
+
+
 def test_who_ignores_it_goes_on_to_ignore_it(tmp_path: Path) -> None:
     ignored = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
     assert _code_and_output(tmp_path, f"{ignored}\n{_WATCHED}\n{_HANDLED}\nprint('went on')") == (0, "went on\n")

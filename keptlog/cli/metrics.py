@@ -25,6 +25,7 @@ from keptlog.cli.output import EXIT_FAILED, clock_ms
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, first_line
 from keptlog.home import monotonic_ms
+from keptlog.interrupted import interrupt
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.conditions import Sighting, Thresholds
 from keptlog.log.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition
@@ -79,7 +80,7 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
     Whoever reaches the port sees names of topics, and no key or value of a record. A scrape gets what the last look has
     found; keptlog_look_timestamp_seconds says when that was.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupt)
     store = unopened_store()
     looks = _Looks(store.broker_settings, Observer(store, monotonic_ms).look, max_series)
     shown = Shown(looks.families())

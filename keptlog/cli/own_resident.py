@@ -14,6 +14,7 @@ import click
 
 from keptlog.cli.resident import resident_at
 from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.interrupted import interrupt
 from keptlog.resident.place import RESIDENT, is_off, is_own_folder, own_folder, socket_in
 
 _LOOK_SECONDS = 0.05
@@ -36,7 +37,7 @@ def resident() -> None:
     path = socket_in(str(_made_folder()))
     if _answers(path):
         raise InvalidConfig(f"a resident listens at {path} already: stop that first (Ctrl-C where it runs)")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupt)
     with resident_at(path) as process:
         _wait_until_it_answers(process, path)
         click.echo(f"commands are carried out here until Ctrl-C; it listens at {path}")

@@ -8,6 +8,7 @@ import signal
 import click
 
 from keptlog.cli.output import print_json
+from keptlog.interrupted import interrupt
 from keptlog.log.units import size
 
 
@@ -34,7 +35,7 @@ def spark_archive(*, remove: bool, as_json: bool) -> None:
         return
     from keptlog.cli.warm_up import warm_up  # noqa: PLC0415  # it imports what a clean imports
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupt)
     made = make_archive(warm_up, os.environ)
     if as_json:
         row = {"java": made.pair.java, "spark": made.pair.spark, "removed": []}

@@ -16,6 +16,7 @@ import click
 
 from keptlog.cli.resident import resident_beside
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.interrupted import interrupt
 from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_address_file, spark_settings
 from keptlog.spark.connect import CONNECT_PORT, place_of
 from keptlog.whole_file import replace_file
@@ -63,7 +64,7 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
         raise InvalidConfig(
             f"{SPARK_MASTER}, or {SPARK_FILE} in the home, names a Connect server already, {place_of(remote)}: unset it"
         )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupt)
     if settings["spark.master"].startswith("local"):
         # Spark's pages, if somebody turns them on, would else be everybody's who reaches this machine.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
