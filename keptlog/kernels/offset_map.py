@@ -27,12 +27,11 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.kernels.inputs import Between, keys_schema, read_keys
-from keptlog.kernels.judged_offsets import MarkedOffsets, are_listed
+from keptlog.kernels.offset_set import OffsetSet, set_of
 from keptlog.log.offset_map import UNBOUNDED, end_of_full_map
 from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
@@ -68,8 +67,7 @@ class OffsetMap:
 
     def winners_between(self, first_offset: int, last_offset: int) -> int:
         """How many of these records lie in this range, both ends included."""
-        offsets = self.latest["offset"].to_numpy()
-        return int(((offsets >= first_offset) & (offsets <= last_offset)).sum())
+        return self._offsets.count_between(first_offset, last_offset)
 
     @classmethod
     def empty(cls, strategy: Strategy) -> OffsetMap:
@@ -90,14 +88,11 @@ class OffsetMap:
 
     def has_offsets(self, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
         """A mask: for each of these offsets (int64, rising, no nulls) whether it is the latest of a key."""
-        listed = self._listed_offsets
-        return listed.has(offsets) if isinstance(listed, MarkedOffsets) else are_listed(offsets, listed)
+        return self._offsets.has(offsets)
 
     @cached_property
-    def _listed_offsets(self) -> MarkedOffsets | npt.NDArray[np.int64]:
-        """As marks or, where they lie far apart, rising."""
-        listed = self.latest["offset"].to_numpy()
-        return MarkedOffsets.of(listed) or np.sort(listed)
+    def _offsets(self) -> OffsetSet:
+        return set_of(self.latest["offset"].to_numpy())
 
     def write(self, files: Files, path: str) -> None:
         """Store the map as an Arrow IPC file."""

@@ -20,6 +20,7 @@ from itertools import groupby
 from typing import assert_never
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,6 +30,7 @@ from keptlog.storage.keys import grouped_by_key, key_bytes, without_fixed_length
 from keptlog.storage.schema import US_PER_MS
 
 _LONG_BYTES = 8
+_LONG_MAX = 2**63 - 1
 _KEYS_AND_OFFSETS = pa.schema([("key", pa.binary()), ("offset", pa.int64())])
 
 
@@ -100,10 +102,11 @@ def _header_versions(headers: pa.ListArray, name: str) -> tuple[pa.Array, pa.Arr
 
 
 def ranks(records: pa.Table) -> pa.ChunkedArray:
-    """A number (int64) for each record, higher the later it is by its strategy; those of different records differ.
+    """A number (int64) for each record, higher the later it is by its strategy; those of a key's records differ.
 
     ``records`` has ``offset``, and ``version`` (null for none) if the strategy has versions; neither need rise. Without
-    versions an offset is a rank. With them ranks are 0 to n - 1:
+    versions an offset is a rank. With them a rank is the two packed into one number (``_Packing``) or, where these span
+    too much for that, the record's place among all of them, 0 to n - 1:
 
         version     7   -   9   7
         offset      2   3   0   1
@@ -112,13 +115,8 @@ def ranks(records: pa.Table) -> pa.ChunkedArray:
     """
     if "version" not in records.column_names:
         return records["offset"]
-    versions = records["version"]
-    filled = pc.fill_null(versions, 0).to_numpy()
-    # lexsort sorts by its last key first: has a version, then the version, then the offset.
-    in_order = np.lexsort((records["offset"].to_numpy(), filled, pc.is_valid(versions).to_numpy()))
-    rank = np.empty(len(in_order), dtype=np.int64)
-    rank[in_order] = np.arange(len(in_order))
-    return pa.chunked_array([rank])
+    packing = _Packing.of(records)
+    return pa.chunked_array([packing.packed(records) if packing else _places(records)])
 
 
 def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
@@ -131,14 +129,73 @@ def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
     if "version" not in tables[0].column_names:
         return latest_by_offset(tables)
     records = _with_key(pa.concat_tables(tables))
-    rank = ranks(records).to_numpy()
+    packing = _Packing.of(records)
+    rank = packing.packed(records) if packing else _places(records)
     highest = grouped_by_key(pa.table({"key": records["key"], "rank": rank}), [("rank", "max")])
-    # Ranks are 0 to n - 1, each once, so they can be turned round into rows.
-    row_of_rank = np.empty(len(rank), dtype=np.int64)
-    row_of_rank[rank] = np.arange(len(rank))
-    rows = row_of_rank[highest["rank_max"].to_numpy()]
-    rest = records.select(["offset", "version"]).take(pa.array(rows))
+    rank_max = highest["rank_max"].to_numpy()
+    if packing:
+        offsets, versions = packing.unpacked(rank_max)
+        return pa.table({"key": highest["key"], "offset": offsets, "version": versions})
+    # Places are 0 to n - 1, each once, so they can be turned round into rows.
+    row_at = np.empty(len(rank), dtype=np.int64)
+    row_at[rank] = np.arange(len(rank))
+    rest = records.select(["offset", "version"]).take(pa.array(row_at[rank_max]))
     return pa.table({"key": highest["key"], "offset": rest["offset"], "version": rest["version"]})
+
+
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    """Version and offset as one number, in the order of the two: to sort records that come in any order costs 30 times.
+
+        number = level * width + offset - lowest offset         the level of a version is 1 and more, that of none 0
+
+    As long as they span less than 63 bits together: a year of milliseconds and 250 million offsets do.
+    """
+
+    lowest_version: int
+    lowest_offset: int
+    width: int
+    """How many offsets there are from the lowest to the highest."""
+
+    @classmethod
+    def of(cls, records: pa.Table) -> _Packing | None:
+        """That of records with ``offset`` and ``version``; null if these span too much."""
+        offsets, versions = (pc.min_max(records[name]).as_py() for name in ("offset", "version"))
+        if offsets["min"] is None or versions["min"] is None:
+            # There is no record, or none with a version.
+            lowest, levels = 0, 1
+        else:
+            lowest, levels = versions["min"], versions["max"] - versions["min"] + 2
+        width = (offsets["max"] or 0) - (offsets["min"] or 0) + 1
+        return cls(lowest, offsets["min"] or 0, width) if levels * width <= _LONG_MAX else None
+
+    def packed(self, records: pa.Table) -> _Numbers:
+        """A number for each of these records, of which this is the packing."""
+        offsets, versions = records["offset"].to_numpy(), records["version"]
+        levels = pc.fill_null(versions, self.lowest_version).to_numpy() - self.lowest_version + 1
+        if versions.null_count:
+            levels *= pc.is_valid(versions).to_numpy()
+        numbers: _Numbers = levels * self.width + (offsets - self.lowest_offset)
+        return numbers
+
+    def unpacked(self, numbers: _Numbers) -> tuple[pa.Array, pa.Array]:
+        """The offsets, and the versions, null for none, that numbers were packed from."""
+        levels, offsets = np.divmod(numbers, self.width)
+        versions = levels - 1 + self.lowest_version
+        return pa.array(offsets + self.lowest_offset), pa.array(versions, mask=levels == 0)
+
+
+def _places(records: pa.Table) -> _Numbers:
+    versions = records["version"]
+    filled = pc.fill_null(versions, 0).to_numpy()
+    # lexsort sorts by its last key first: has a version, then the version, then the offset.
+    in_order = np.lexsort((records["offset"].to_numpy(), filled, pc.is_valid(versions).to_numpy()))
+    places = np.empty(len(in_order), dtype=np.int64)
+    places[in_order] = np.arange(len(in_order))
+    return places
 
 
 def latest_by_offset(tables: Iterable[pa.Table]) -> pa.Table:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import permutations
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
+from keptlog.kernels.judged_offsets import Standing
 from keptlog.kernels.offset_map import map_dirty
 from keptlog.kernels.rivals import Comparison, compare, compare_watermarks
 from keptlog.log.record import Record
@@ -31,7 +33,8 @@ def test_the_rival_of_the_highest_version_wins_whatever_part_it_is_in(tmp_path: 
     for in_any_order in permutations(parts):
         compared = Comparison.joined(in_any_order)
         judged = compared.settled(len(offset_map))
-        latest, superseded, unkeyed = (offsets.tolist() for offsets in judged.lists)
-        assert (latest, superseded, unkeyed) == ([1], [0, 2, 3, 4, 5, 6, 7], [])
+        asked = pa.chunked_array([np.arange(8)])
+        latest, superseded, unkeyed = (judged.are(standing, asked).to_numpy().nonzero()[0] for standing in Standing)
+        assert (list(latest), list(superseded), list(unkeyed)) == ([1], [0, 2, 3, 4, 5, 6, 7], [])
         assert judged.winners == 1
         assert compared.beaten_keys().to_pylist() == [b"a"]
