@@ -1,1 +1,1 @@
-"""How a person is reached: what is remembered of conditions, messages about them, and the adapters that send them."""
+"""How a person is reached: what verify found, what is remembered of conditions, messages, and what sends them."""

@@ -69,12 +69,6 @@ def named_file(table: Table) -> NamedFile | None:
     return from_json(NamedFile, text, where, "name of a file", remedy) if text else None
 
 
-def named_path(table: Table) -> str | None:
-    """The file that a table names; null if it names none."""
-    named = named_file(table)
-    return register_folder(table) + named.file if named else None
-
-
 def register_folder(table: Table) -> str:
     """Where the file lies; ends with a slash."""
     return f"{receipt_folder(table.location())}erasures/"

@@ -47,10 +47,6 @@ class Source:
         return self.high_watermark is not None and any(b.last_offset >= self.high_watermark for b in self.batches)
 
     @property
-    def has_producers(self) -> bool:
-        return any(batch.producer_id is not None for batch in self.batches)
-
-    @property
     def has_transactions(self) -> bool:
         return any(batch.is_transactional or batch.control for batch in self.batches)
 

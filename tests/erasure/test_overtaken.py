@@ -13,10 +13,10 @@ from keptlog.log.record import NewRecord
 from keptlog.passes.erase_topic import TopicErasure
 from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.passes.key_places import KeyPlace
-from keptlog.passes.search import Searcher
 from keptlog.table import search
 from keptlog.table.references import References, all_references
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World, new_id
+from tests.searching import Searcher
 
 
 @pytest.fixture

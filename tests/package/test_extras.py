@@ -123,3 +123,9 @@ def test_every_extra_that_is_named_can_be_installed_and_all_has_all_of_them() ->
     assert set(EXTRAS.values()) < set(extras)
     assert extras["all"] == [f"keptlog[{','.join(sorted(set(extras) - {'all', 'dev', 'docs'}))}]"]
     assert "keptlog[all]" in extras["dev"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
+def test_whoever_lists_the_extras_lists_all_of_them(page: str) -> None:
+    told = (ROOT / page).read_text(encoding="utf-8")
+    assert [each for each in sorted(set(EXTRAS.values()) | {"dagster"}) if f"[{each}]" not in told] == []

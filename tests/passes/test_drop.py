@@ -16,7 +16,6 @@ from keptlog.log.record import Record
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.check import Outcome
 from keptlog.passes.drop import Dropper
-from keptlog.passes.search import Searcher
 from keptlog.passes.verify import verify_log
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.change import OPERATION
@@ -24,6 +23,7 @@ from keptlog.table.mark import Failure
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, open_store
+from tests.searching import Searcher
 
 HASHER = KeyHasher(b"secret")
 NOW_MS = 2_000_000_000_000

@@ -17,11 +17,11 @@ from keptlog.kernels.offset_map import map_dirty
 from keptlog.log.record import Record
 from keptlog.log.search import FileFindings, FileKind, SearchedFile
 from keptlog.log.strategy import Strategy, StrategyKind
-from keptlog.passes.search import Searcher
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
+from tests.searching import Searcher
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, staged, step_for
 
 HASHER = KeyHasher(b"secret")

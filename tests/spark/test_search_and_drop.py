@@ -15,12 +15,12 @@ from keptlog.home import new_id
 from keptlog.log.record import Record
 from keptlog.log.search import SearchedFile
 from keptlog.passes.drop import Dropper
-from keptlog.passes.search import Searcher
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.storage.throttle import Throttle
 from keptlog.table.store import LogStore
 from tests.logs import RealTwin, open_store
+from tests.searching import Searcher
 
 HASHER = KeyHasher(b"secret")
 NOW_MS = 2_000_000_000_000

@@ -1,10 +1,4 @@
-"""Looks a topic through for keys: every file below its location, live or not, on Spark.
-
-    one listing --> tasks --> findings, a file each
-
-A file that came since the listing was not looked at, and one that has gone since says so: whoever wants to be sure that
-nothing is left looks when nothing more comes, or lists again.
-"""
+"""One look through a topic for keys: what a verification of erasures (``passes/erase_verify.py``) does in rounds."""
 
 from __future__ import annotations
 
