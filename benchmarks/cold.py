@@ -7,7 +7,7 @@
 | part    | what is measured |
 |---------|------------------|
 | clean   | `keptlog clean` of a topic of 1,000 records, as a process that starts its own Spark |
-| archive | the same after `keptlog spark-archive`, which no other part has |
+| archive | the same, and by a run of Dagster, after `keptlog spark-archive`, which no other part has |
 | dagster | the same by a run of Dagster, as a process that loads the code location and starts its own Spark |
 | kept    | the same in a home of which `topics_sensor` keeps the state file, as where Dagster's daemon runs |
 | warm    | the same through `keptlog spark-server` and its resident, and commands that start no Spark by the resident |
@@ -237,6 +237,8 @@ def _archive(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
         rows.add(checkout.name, "making the archive, once", *run(checkout, home, ["spark-archive"], there))
     make_home(checkout, home, file)
     rows.add(checkout.name, "clean, cold, with an archive", *run(checkout, home, ["clean", "users"], there))
+    taken = _by_dagster(checkout, home, file, more=there)
+    rows.add(checkout.name, "clean by a run of Dagster, cold, with an archive", *taken)
 
 
 def _dagster(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
@@ -247,7 +249,9 @@ def _kept(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     rows.add(checkout.name, "the same in a home that a sensor has seen", *_by_dagster(checkout, home, file, _TICK))
 
 
-def _by_dagster(checkout: Checkout, home: Path, file: Path, before: str = "") -> tuple[float, float]:
+def _by_dagster(
+    checkout: Checkout, home: Path, file: Path, before: str = "", more: Mapping[str, str] | None = None
+) -> tuple[float, float]:
     """A run, after this Python code of the checkout; wall and CPU seconds."""
     make_home(checkout, home, file)
     dagster, config = home.parent / "dagster", home.parent / "run.json"
@@ -256,7 +260,7 @@ def _by_dagster(checkout: Checkout, home: Path, file: Path, before: str = "") ->
     config.write_text(json.dumps({"ops": {"plan": {"config": {"logs": ["users"], "requested": True}}}}))
     module = ("-m", "keptlog.dagster.orchestration.definitions", "-j", "clean_logs")
     command = [sys.executable, "-W", "ignore", "-m", "dagster", "job", "execute", *module, "-c", str(config)]
-    there = {"DAGSTER_HOME": str(dagster)}
+    there = {"DAGSTER_HOME": str(dagster), **(more or {})}
     # The first run of a new DAGSTER_HOME makes its databases.
     if not (dagster / "history").exists():
         _timed(command, checkout, home, there)
