@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from keptlog.engine.jobs import error_named
 from keptlog.errors import InvalidConfig, KeptlogError, SparkUnavailable, StorageUnavailable, first_line
@@ -43,14 +45,28 @@ _DETAILS = re.compile(r'details = "(.*)"')
 _CONFIG = "nothing was committed, and no log is held to be at fault"
 
 
+@contextmanager
+def told_in_one_line(doing: str, folder: str | None = None) -> Iterator[None]:
+    """Around all that Spark is asked for: any call, not the job's alone, may be the one that finds it gone.
+
+    Raises:
+        KeptlogError: whatever Spark raised, as ``as_keptlog_error`` tells it. One that is ours already passes as it is:
+            it would become its own cause, and what it really came of would be lost.
+    """
+    try:
+        yield
+    except KeptlogError:
+        raise
+    except Exception as error:
+        raise as_keptlog_error(error, doing, folder) from error
+
+
 def as_keptlog_error(error: BaseException, doing: str, folder: str | None = None) -> KeptlogError:
     """One line for what Spark raised; ``doing`` says to people what it did.
 
     ``folder`` is where this process writes what Java is to read, if not where any program has its temporary files.
     An error of writing knows no path.
     """
-    if isinstance(error, KeptlogError):
-        return error
     refused = refusal_of(error)
     if refused:
         path = getattr(error, "filename", None) or folder or tempfile.gettempdir()

@@ -32,7 +32,7 @@ from keptlog.log.counted import counted
 from keptlog.progress import Progress
 from keptlog.spark.connect import set_patience
 from keptlog.spark.driver import Spark, context_of, is_connect, local_context, session_on
-from keptlog.spark.failures import as_keptlog_error
+from keptlog.spark.failures import told_in_one_line
 from keptlog.spark.readiness import make_ready
 from keptlog.spark.shuffle import shuffled
 from keptlog.spark.waiting import collected
@@ -178,19 +178,19 @@ def parallelism(spark: Spark) -> int:
 
 @contextmanager
 def _told(spark: Spark, doing: str) -> Iterator[None]:
-    """Around all that Spark is asked for: any call, not the job's alone, may be the one that finds it gone.
+    """Around all that Spark is asked for; a server that is gone is not waited for again.
 
     Raises:
         KeptlogError: whatever Spark raised, in one line.
     """
+    context = context_of(spark)
     try:
-        yield
-    except Exception as error:
-        context = context_of(spark)
-        told = as_keptlog_error(error, doing, context._temp_dir if context else None)  # noqa: SLF001  # no other way
-        if isinstance(told, SparkUnavailable) and is_connect(spark):
+        with told_in_one_line(doing, context._temp_dir if context else None):  # noqa: SLF001  # no other way
+            yield
+    except SparkUnavailable:
+        if is_connect(spark):
             set_patience(session_on(spark), retries=0)
-        raise told from error
+        raise
 
 
 def _application(spark: Spark) -> str:

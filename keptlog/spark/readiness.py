@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig
 from keptlog.spark.driver import Spark, local_context, session_on
-from keptlog.spark.failures import as_keptlog_error
+from keptlog.spark.failures import told_in_one_line
 from keptlog.spark.packed import archive_name, fingerprint, write_archive
 from keptlog.spark.waiting import collected
 
@@ -53,7 +53,7 @@ def make_ready(spark: Spark, modules: Iterable[str] = ()) -> None:
         return
     needed = sorted({*MODULES, *modules})
     wanted = " ".join([fingerprint(), *needed])
-    try:
+    with told_in_one_line(_DOING):
         session = session_on(spark)
         if session.conf.get(_READY, "") == wanted:
             return
@@ -62,8 +62,6 @@ def make_ready(spark: Spark, modules: Iterable[str] = ()) -> None:
             session.addArtifacts(_archive(), pyfile=True)
         _require_fit(_seen_by_workers(session, needed), needed)
         session.conf.set(_READY, wanted)
-    except Exception as error:
-        raise as_keptlog_error(error, _DOING) from error
 
 
 def _require_fit(seen: Iterable[Mapping[str, Any]], needed: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError, SparkUnavailable, StorageUnavailable
-from keptlog.spark.failures import as_keptlog_error, in_one_line
+from keptlog.spark.failures import as_keptlog_error, in_one_line, told_in_one_line
 
 _ABORTED = (
     "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in "
@@ -78,6 +78,23 @@ def test_each_failure_has_its_kind_and_one_line(text: str, kind: type[KeptlogErr
 def test_a_java_that_is_gone_is_nobodys_fault() -> None:
     error = as_keptlog_error(ConnectionRefusedError(111, "Connection refused"), "rewriting 3 logs")
     assert type(error) is SparkUnavailable
+
+
+def test_what_was_told_inside_is_told_outside_as_it_is_and_still_says_what_it_came_of() -> None:
+    refused = ConnectionRefusedError(111, "Connection refused")
+    with (
+        pytest.raises(SparkUnavailable, match="lost while counting its cores") as told,
+        told_in_one_line("rewriting 3 logs"),
+        told_in_one_line("counting its cores"),
+    ):
+        raise refused
+    assert told.value.__cause__ is refused
+
+
+def test_an_error_of_ours_that_came_of_nothing_comes_of_nothing_afterwards() -> None:
+    with pytest.raises(InvalidConfig) as told, told_in_one_line("rewriting 3 logs"):
+        raise InvalidConfig("the workers lack something")
+    assert told.value.__cause__ is None
 
 
 def test_a_disk_that_refuses_what_java_is_to_read_is_told_by_its_path() -> None:

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.engine.tasks import RewriteTask
-from keptlog.errors import SparkUnavailable, StorageUnavailable
+from keptlog.errors import InvalidConfig, SparkUnavailable, StorageUnavailable
 from keptlog.progress import silent
 from keptlog.spark import readiness
 from keptlog.spark.jobs import spark_jobs
@@ -38,7 +38,7 @@ def told(ask):
     try:
         ask()
     except Exception as error:
-        return [type(error).__name__, str(error)]
+        return [type(error).__name__, str(error), type(error.__cause__).__name__]
 shuffle = KeyShuffle(None, "", (), (), 1, 1)
 print(json.dumps([
     done,
@@ -53,33 +53,46 @@ def test_a_java_that_is_killed_between_two_jobs_is_a_spark_that_is_lost() -> Non
     ended = subprocess.run([sys.executable, "-c", _KILLED], capture_output=True, text=True, check=True)
     done, *lost = json.loads(ended.stdout)
     assert done == [{"runs": []}]
-    assert [kind for kind, _ in lost] == ["SparkUnavailable"] * 3
-    for (_, text), doing in zip(lost, ["rewriting", "shuffling", "counting its cores"], strict=True):
-        assert text.startswith(f"Spark was lost while {doing}: its Java process is gone (")
+    assert [kind for kind, _, _ in lost] == ["SparkUnavailable"] * 3
+    for (_, text, cause), doing in zip(lost, ["rewriting", "shuffling", "counting its cores"], strict=True):
+        assert text.startswith(f"Spark was lost while {doing}: its Java process is gone ({cause})")
+
+
+class Gone:
+    """A cluster's session, up to the last call of all."""
+
+    conf: ClassVar[Gone]
+    sparkContext = SimpleNamespace(master="spark://host:7077")  # noqa: N815  # Spark's name
+
+    def get(self, _: str, default: str) -> str:
+        return default
+
+    def addArtifacts(self, *_: str, pyfile: bool) -> None:  # noqa: N802  # Spark's name
+        assert pyfile
+
+    def set(self, *_: str) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+Gone.conf = Gone()
 
 
 def test_a_server_that_goes_while_its_workers_are_found_ready_is_lost_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last call of all is the one that remembers it."""
 
-    class Gone:
-        """A cluster's session."""
-
-        conf: ClassVar[Gone]
-        sparkContext = SimpleNamespace(master="spark://host:7077")  # noqa: N815  # Spark's name
-
-        def get(self, _: str, default: str) -> str:
-            return default
-
-        def addArtifacts(self, *_: str, pyfile: bool) -> None:  # noqa: N802  # Spark's name
-            assert pyfile
-
-        def set(self, *_: str) -> None:
-            raise ConnectionRefusedError(111, "Connection refused")
-
-    Gone.conf = Gone()
     monkeypatch.setattr(readiness, "_seen_by_workers", lambda *_: [])
     with pytest.raises(SparkUnavailable, match=r"^Spark was lost while looking at Spark's workers: "):
         readiness.make_ready(cast("SparkSession", Gone()))
+
+
+def test_workers_that_are_found_unfit_are_no_lost_spark_and_nothing_else_led_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker = {"python": "2.7.18", "executable": "/usr/bin/python", "host": "far"}
+    monkeypatch.setattr(readiness, "_seen_by_workers", lambda *_: [worker])
+    with pytest.raises(InvalidConfig, match="run another Python") as told:
+        readiness.make_ready(cast("SparkSession", Gone()))
+    assert told.value.__cause__ is None
 
 
 def test_a_folder_for_sparks_temporary_files_that_is_full_is_told_by_its_path(
