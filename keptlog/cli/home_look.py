@@ -29,6 +29,7 @@ from keptlog.passes.watch import (
     spark_evidence,
     tick_evidence,
     unknown_evidence,
+    why_nothing_is_known,
     without_catalog,
 )
 from keptlog.settings import spark_master, spark_settings
@@ -43,14 +44,18 @@ class HomeSeen(NamedTuple):
 
     sighting: Sighting
     overview: Overview | None = None
-    """Null if the catalog, or the storage of all topics, did not answer."""
+    """Null if the catalog, or the storage of all topics, did not answer, or no catalog is there."""
     lags: LagScan | None = None
     """Null where no topic has a broker, or nobody could ask."""
+    why_unknown: str | None = None
+    """Why nothing is known of the logs, where no catalog is."""
 
 
 def tell_no_topics(home: Path, seen: HomeSeen) -> None:
-    """Say on stderr that a home has no topic, if that is known: it may be another one that is meant."""
+    """Say on stderr that a home has no topic, or that nobody can tell: it may be another one that is meant."""
     overview = seen.overview
+    if seen.why_unknown:
+        click.echo(f"keptlog: {seen.why_unknown}", err=True)
     if overview and not (overview.locations or overview.unreadable or overview.behind):
         click.echo(f"keptlog: there is no topic in {home}: is KEPTLOG_HOME the one you mean?", err=True)
 
@@ -95,16 +100,17 @@ class HomeLook:
             lags, evidence = self._brokers.ask(now_ms)
             return evidence
 
-        overview = None
+        overview = why_unknown = None
         try:
             overview = self._overview(now_ms)
         except StorageUnavailable as error:
             sighting = without_catalog(error, now_ms)
         else:
             sighting = home_sighting(self.home, overview, self.limits, asked)
+            why_unknown = why_nothing_is_known(self.home, overview)
         sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
         sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
-        return HomeSeen(sighting, overview, lags)
+        return HomeSeen(sighting, None if why_unknown else overview, lags, why_unknown)
 
     @cached_property
     def _brokers(self) -> Brokers:

@@ -105,7 +105,8 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
 def write(file: str, max_series: int) -> None:
     """Look once and write FILE, whole or not at all, as node_exporter's textfile collector wants it; - is stdout.
 
-    Exit code 1: the catalog, or the storage of all topics, did not answer. The file says so too.
+    Exit code 1: the catalog, or the storage of all topics, did not answer, or no catalog is there. The file says so
+    too.
     """
     store = unopened_store()
     looks = _Looks(store.broker_settings, lambda now_ms: observe(store, now_ms=now_ms), max_series)
@@ -138,7 +139,7 @@ class Shown(Collector):
 
     @property
     def is_up(self) -> bool:
-        """Whether the catalog, and the storage of the topics, answered."""
+        """Whether a catalog is there, and it and the storage of the topics answered."""
         return any(each.name == "keptlog_up" and each.samples[0].value for each in self.families)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable, first_line
 from keptlog.log.conditions import (
     Condition,
     Evidence,
@@ -135,17 +135,28 @@ def home_sighting(
     asked: Callable[[], Evidence],
     is_meant: Callable[[str], bool] = lambda _topic: True,
 ) -> Sighting:
-    """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one.
-
-    That no topic is there is believed where there is a catalog. Without one nothing is known: it may be configured by
-    variables that this process lacks.
-    """
-    if not (seen.locations or seen.unreadable or _has_catalog(home)):
+    """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one."""
+    if why_nothing_is_known(home, seen):
         return Sighting(seen.now_ms)
     sighting = sighting_of(seen, limits, is_meant)
     of_brokers = without_brokers(seen)
     of_brokers = asked() if of_brokers is None else of_brokers
     return sighting.with_evidence(check_evidence(home, seen)).with_evidence(of_brokers)
+
+
+def why_nothing_is_known(home: Path, seen: Overview) -> str | None:
+    """Why nobody may go by what an overview shows; null if it is known.
+
+    That no topic is there is believed where there is a catalog, configured or the home's own. Without one nothing is
+    known of any log: it may be configured by variables that this process lacks.
+    """
+    if seen.locations or seen.unreadable:
+        return None
+    try:
+        require_home(home)
+    except KeptlogError as error:
+        return f"nothing is known of the logs: {first_line(error)} (or set PYICEBERG_… to the catalog that you mean)"
+    return None
 
 
 def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bool] = lambda _topic: True) -> Sighting:
@@ -235,15 +246,6 @@ def unknown_evidence(matter: Matter, why: str) -> Evidence:
     """That nobody could look, which a line says; neither is anything wrong nor fine."""
     _logger.warning("%s", why)
     return Evidence(unknown={matter: why})
-
-
-def _has_catalog(home: Path) -> bool:
-    """Whether topics are known to be in a catalog, configured or the home's own, also if there is none any more."""
-    try:
-        require_home(home)
-    except KeptlogError:
-        return False
-    return True
 
 
 def _topic_of(name: str, topics: set[str]) -> str | None:

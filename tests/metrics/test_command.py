@@ -135,15 +135,29 @@ def test_what_could_not_be_looked_at_has_no_number(scene: Scene) -> None:
 
 
 def test_a_home_without_topics_is_looked_at_and_one_that_has_lost_its_catalog_is_not_taken_for_it(scene: Scene) -> None:
+    scene.topic()
+    scene.store.delete_topic("users", scene.now_ms)
     seen = scraped(scene)
     assert (seen.by_name["keptlog_up"], seen.by_name["keptlog_logs"]) == ({labels(): 1}, {labels(): 0})
-    assert not scene.home.exists()
     assert f"there is no topic in {scene.home}" in scene.keptlog("metrics", "write", "-").err
     scene.topic()
     (scene.home / "catalog.db").unlink()
     lost = scene.keptlog("metrics", "write", "-")
     assert lost.code == 1
     assert "keptlog_up 0.0" in lost.out
+
+
+def test_where_no_catalog_is_nothing_is_known_of_the_logs_and_why_is_told(scene: Scene) -> None:
+    """The home is not there, or this process lacks the variables that say where its catalog is."""
+    for seen in ("there is no home at", "has no catalog"):
+        outcome = scene.keptlog("metrics", "write", "-")
+        assert outcome.code == 1
+        assert "keptlog_up 0.0" in outcome.out
+        assert "keptlog_logs" not in outcome.out
+        assert seen in outcome.err
+        assert "PYICEBERG_" in outcome.err
+        scene.home.mkdir(exist_ok=True)
+        (scene.home / "broker.properties").write_text("log.cleaner.threads=2\n")
 
 
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(scene: Scene, tmp_path: Path) -> None:
