@@ -40,15 +40,17 @@ class PresentTask:
     part: Part
 
     def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
-        """Look.
+        """Look; with what is broken and left out, for whatever is missing may be in there.
 
         Raises:
-            KeptlogError: it can't be read, or something in it is broken: whatever else is missing may be in there.
+            KeptlogError: it can't be read.
         """
+        skipped: list[str] = []
         is_there = np.zeros(self.part.end_offset - self.part.from_offset, np.bool_)
-        for table in self.part.read(_refuse):
+        for table in self.part.read(skipped.append):
             is_there[table["offset"].to_numpy() - self.part.from_offset] = True
-        return {"present": base64.b64encode(zlib.compress(np.packbits(is_there).tobytes(), 1)).decode()}
+        bits = base64.b64encode(zlib.compress(np.packbits(is_there).tobytes(), 1)).decode()
+        return {"present": bits, "skipped": skipped}
 
 
 def hidden_by(left_out: str) -> LogCorrupt:
@@ -57,10 +59,6 @@ def hidden_by(left_out: str) -> LogCorrupt:
         f"{left_out}; what seems to be gone may be in there, or newer records of it, so nothing is deleted here: "
         "restore the file, or go on without (--skip-lost)"
     )
-
-
-def _refuse(left_out: str) -> None:
-    raise hidden_by(left_out)
 
 
 def present_in(result: dict[str, Any], offsets: int) -> npt.NDArray[np.bool_]:

@@ -235,6 +235,9 @@ def _warnings(log: _ScannedLog) -> list[str]:
     scan = log.scan
     if scan.torn:
         lines.append(f"{log.name}: it ends at {scan.log_end_offset}, its last batch was not written whole: {scan.torn}")
+    behind = [each for each in scan.corrupt if each.next_offset >= scan.log_end_offset]
+    if behind:
+        lines.append(f"{log.name}: it ends at {scan.log_end_offset}, and what lies behind is corrupt: {behind[0]}")
     committed_end = scan.log_end_offset if scan.uncommitted_from is None else scan.uncommitted_from
     if scan.uncommitted_from is not None:
         lines.append(

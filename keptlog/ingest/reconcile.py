@@ -64,6 +64,8 @@ class Reconciliation:
     jobs: Jobs
     gone: dict[TopicPartition, dict[bytes, int]] = field(default_factory=dict)
     failed: dict[TopicPartition, KeptlogError] = field(default_factory=dict)
+    skipped: dict[TopicPartition, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """What is broken at the source before the position, and was left out."""
 
     def look(self, source: Source, topics: Sequence[PlannedTopic]) -> None:
         """Compare all logs that were read before with all that is there. One that can't be compared fails alone."""
@@ -79,6 +81,7 @@ class Reconciliation:
             else:
                 there = present_in(outcome, part.end_offset - part.from_offset)
                 present[part.topic_partition].append((part, there))
+                self.skipped[part.topic_partition] += outcome["skipped"]
         for name, found in present.items():
             if name in self.failed:
                 continue
@@ -103,8 +106,8 @@ class Reconciliation:
             return intake
         if intake.cut_short_by:
             raise intake.cut_short_by
-        if intake.skipped:
-            raise hidden_by(intake.skipped[0])
+        if left_out := [*self.skipped.get(intake.topic_partition, ()), *intake.skipped]:
+            raise hidden_by(left_out[0])
         read = intake.range
         offsets = free_offsets(self.store.files, intake.segments, read.end_offset, read.from_offset, len(gone))
         if len(offsets) < len(gone):

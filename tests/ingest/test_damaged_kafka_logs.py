@@ -59,6 +59,23 @@ def test_a_damage_is_told_where_it_begins_in_a_gap_before_the_position(store: Lo
     assert ["from offset 5 on" in line for line in more.skipped] == [True]
 
 
+def test_a_damage_behind_the_last_record_is_skipped_with_the_records_that_follow_it(
+    store: LogStore, there: Path
+) -> None:
+    """Until then the log ends before it, and it may still be restored."""
+    damaged = [some_batch(20), some_batch(5)]
+    write_log(there, "t-0", damaged, base_offset=20)
+    first = run_import(store, there, "1", skip_corrupt=True)
+    assert [each.skipped for each in first.committed] == [()]
+    [warning] = first.warnings
+    assert warning.startswith("t-0: it ends at 30, and what lies behind is corrupt: ")
+    assert "from offset 30 on: offsets 5..14 do not rise from 30" in warning
+    write_log(there, "t-0", [*damaged, some_batch(40)], base_offset=20)
+    second = run_import(store, there, "2", skip_corrupt=True)
+    assert [["from offset 30 on" in line for line in each.skipped] for each in second.committed] == [[True]]
+    assert second.warnings == ()
+
+
 def undecodable(offset: int) -> bytes:
     """A batch with the right checksum that does not hold what it promises."""
     return whole_batch(b"no record", (offset, offset), (FIRST_MS, FIRST_MS), 1)

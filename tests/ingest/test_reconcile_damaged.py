@@ -76,6 +76,37 @@ def test_a_damage_behind_the_position_stops_nothing_where_nothing_is_gone(store:
     assert (intake.records, intake.reconciled, len(intake.skipped)) == (2, 0, 1)
 
 
+def test_a_damage_that_was_skipped_before_stops_nothing_where_nothing_is_gone(store: LogStore, there: Path) -> None:
+    damaged = [FIRST[0], flipped(FIRST[1]), FIRST[2]]
+    write_log(there, "t-0", damaged)
+    run_import(store, there, "1", skip_corrupt=True)
+    write_log(there, "t-0", [*damaged, put(9, fay="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    [intake] = result.committed
+    assert (intake.records, intake.reconciled, intake.skipped) == (1, 0, ())
+    assert state(store) == {"ada": "1", "bob": "1", "eve": "1", "fay": "1"}
+
+
+def test_a_damage_that_begins_at_the_position_stops_nothing_where_nothing_is_gone(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    write_log(there, "t-0", [*FIRST, flipped(put(5, ada="2")), put(9, fay="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    [intake] = result.committed
+    assert (intake.records, intake.reconciled, len(intake.skipped)) == (1, 0, 1)
+
+
+def test_a_key_whose_newer_record_may_lie_in_a_damage_at_the_position_is_not_gone(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    write_log(there, "t-0", [put(1, bob="1"), *FIRST[1:], flipped(put(5, ada="2")), put(9, fay="1")])
+    [error] = reconciled(store, there).failed.values()
+    assert "from offset 5 on: its checksum is" in str(error)
+    assert state(store)["ada"] == "1"
+
+
 def test_a_damage_that_reaches_over_the_log_start_hides_what_lies_behind_it(store: LogStore, there: Path) -> None:
     write_log(there, "t-0", FIRST)
     run_import(store, there, "1")

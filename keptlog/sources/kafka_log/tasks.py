@@ -91,7 +91,9 @@ class LogPart:
 
         def skipped(damage: Damage) -> None:
             # What is broken before the part was told when that was read. But where it ends is not always known exactly.
-            if max(damage.end_offset, damage.next_offset + 1) > self.from_offset:
+            # What begins where the part ends is of the next one.
+            is_behind = damage.next_offset >= self.end_offset
+            if max(damage.end_offset, damage.next_offset + 1) > self.from_offset and not is_behind:
                 skip(str(damage))
 
         for segment in self.segments:
