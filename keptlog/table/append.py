@@ -29,7 +29,7 @@ from keptlog.table.lineage import COMMIT_ID, require_own
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.reaching import reaching
-from keptlog.table.runs import APPENDED, LandedChange
+from keptlog.table.runs import APPEND, APPENDED, LandedChange
 from keptlog.table.staged import discarded_if_refused
 from keptlog.table.staging import StagedPartition, Stager, shifted
 from keptlog.table.state import LogState, log_end_offset, read_source
@@ -37,7 +37,6 @@ from keptlog.table.stored_json import from_json
 from keptlog.table.topics import Topic
 
 _logger = logging.getLogger(__name__)
-_APPEND = "append"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ class Append:
         summary = {
             RUN_ID: self.paths.run_id,
             COMMIT_ID: self._commit_id,
-            OPERATION: _APPEND,
+            OPERATION: APPEND,
             APPENDED: json.dumps([asdict(each) for each in appended]),
         }
         added = [data_file_of(each.partition, segment) for each in staged for segment in each.segments]
@@ -184,7 +183,7 @@ class Append:
             InvalidConfig: it was no append; a keptlog from before gave other changes an append's commit id.
         """
         # What is remembered by one from before has no operation; then a result that is a list is an append's.
-        if landed.operation not in {None, _APPEND} or not (landed.result or "").startswith("["):
+        if landed.operation not in {None, APPEND} or not (landed.result or "").startswith("["):
             what = f" ({landed.operation})" if landed.operation else ""
             raise InvalidConfig(
                 f"run id {self.paths.run_id} was used for another change of topic {self.topic.name}{what}: nothing was "

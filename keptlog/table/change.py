@@ -36,6 +36,9 @@ class Change:
     """What to do if nobody can say whether it landed; empty for a run that is run again with the same run id."""
     namespace: str = NAMESPACE
     """In another one it is no topic that is changed, but a table of keptlog's own."""
+    once_bare: str | None = None
+    """Its operation, if a keptlog from before gave changes of it the bare run id. Who made one under this run id may
+    have made this one, so it is found; of which log it was is not in its id."""
 
     def __str__(self) -> str:
         """Its name in the log: its topic, and its run if it has one."""

@@ -292,11 +292,11 @@ class _Rounds:
         """
         if self.change.commit_id is None:
             return None
-        landed = landed_before(table, self.change.commit_id)
+        landed = landed_before(table, self.change)
         since = 0 if ever else self.since
         if landed is None and since is not None:
             expired = expired_since(files, table, since)
-            landed = expired.find(self.change.commit_id)
+            landed = expired.find(self.change)
             if landed is None and self._was_sent and not (ever or expired.is_all_known):
                 raise self.unknown("snapshots since then were expired by another program, or by an older keptlog")
             self.since = table.last_sequence_number

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from pyiceberg.table import Table
 
-from keptlog.errors import InvariantViolated, StalePlan, UnknownTopic
+from keptlog.errors import InvalidConfig, InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.retention import log_start_after_deletion
 from keptlog.log.segment import Log, Segment, total_bytes
@@ -31,12 +31,10 @@ from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
 from keptlog.table.reaching import reaching
-from keptlog.table.runs import DELETED, LandedChange
+from keptlog.table.runs import DELETED, DELETION, LandedChange
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
 from keptlog.table.stored_json import from_json, to_json
 from keptlog.table.topics import load_topic_table, require_partition, topic_of
-
-_DELETION = "delete-records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ class DeleteRecords:
 
         Raises:
             UnknownTopic: no such topic or partition.
-            InvalidConfig: the offset lies outside of the log.
+            InvalidConfig: the offset lies outside of the log, or its run id has deleted before, and nobody knows where.
         """
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
         commit_id = self._commit_id
@@ -155,7 +153,7 @@ class DeleteRecords:
             if start == log.log_start_offset:
                 return None
             removed = live_at(live, {segment.path for segment in gone})
-            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: _DELETION, DELETED: to_json(done)}
+            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: DELETION, DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
         landed = committer.commit(self._change, prepare)
@@ -167,28 +165,47 @@ class DeleteRecords:
         )
 
     def has_landed(self, committer: Committer) -> bool:
-        """Whether its run id has deleted before, so that nothing more would go."""
+        """Whether its run id has deleted before, so that nothing more would go.
+
+        Raises:
+            InvalidConfig: it has, and nobody knows of which log.
+        """
         if self.is_new_run:
             return False
         with reaching(f"topic {self.topic_partition.topic} can't be read"):
             table = load_topic_table(committer.catalog, self.topic_partition.topic)
-            return committer.find(self._change, table) is not None
+            landed = committer.find(self._change, table)
+            if landed:
+                self._require_of_this_log(landed, table)
+            return landed is not None
 
     @property
     def _change(self) -> Change:
-        return Change(self.topic_partition.topic, None, self._commit_id, None if self.is_new_run else 0)
+        since = None if self.is_new_run else 0
+        return Change(self.topic_partition.topic, None, self._commit_id, since, once_bare=DELETION)
 
     @property
     def _commit_id(self) -> str:
-        return commit_id_for(self.run_id, _DELETION, self.topic_partition.partition)
+        return commit_id_for(self.run_id, DELETION, self.topic_partition.partition)
 
     def _earlier(self, landed: LandedChange | None, table: Table) -> _StoredDeletion:
         """What an earlier call of the same run has done; before format 1.1 nobody wrote that down."""
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
+        if landed:
+            self._require_of_this_log(landed, table)
         if landed is None or landed.result is None:
             return _StoredDeletion(LogState.read(topic, partition, table.properties).log_start_offset, 0, 0)
         where, remedy = f"topic {topic}: run {self.run_id}: {DELETED}", "use another run id"
         return from_json(_StoredDeletion, landed.result, where, "result of a deletion", remedy)
+
+    def _require_of_this_log(self, landed: LandedChange, table: Table) -> None:
+        """Raises InvalidConfig if what has landed may be of another log: it has no partition in its id."""
+        topic = topic_of(table, {})
+        if landed.commit_id != self._commit_id and topic.partitions > 1:
+            raise InvalidConfig(
+                f"run id {self.run_id} has deleted records of topic {topic.name} before, and a keptlog of then did not "
+                "note of which log: nothing was deleted now, use another run id"
+            )
 
 
 def _moved(log: Log, start: int, removed: Iterable[Segment]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.table.change import OPERATION
+from keptlog.table.change import OPERATION, Change
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, summary_of
 from keptlog.table.stored_json import from_json, is_json, to_json
@@ -34,6 +34,10 @@ APPENDED = "keptlog.appended"
 DELETED = "keptlog.deleted"
 TRUNCATED = "keptlog.truncated"
 """Snapshot summary properties: what an append, a deletion or a truncation has done."""
+
+APPEND = "append"
+DELETION = "delete-records"
+"""Operations that can be told by their results."""
 
 _NAME = re.compile(r"(\d+)-[^/]+\.json")
 
@@ -47,6 +51,20 @@ class LandedChange:
     result: str | None = None
     operation: str | None = None
     """What kind of change it was; null too if it was remembered by a keptlog that did not write that down."""
+
+    def may_be(self, change: Change) -> bool:
+        """Whether it is this change, as far as anybody can tell."""
+        if self.commit_id is None:
+            return False
+        is_bare = change.once_bare is not None and self.commit_id == change.run_id
+        return self.commit_id == change.commit_id or (is_bare and self._known_operation in {None, change.once_bare})
+
+    @property
+    def _known_operation(self) -> str | None:
+        """Where it was not written down, by its result: a list is an append's, and else only deletions had one."""
+        if self.operation is None and self.result is not None:
+            return APPEND if self.result.startswith("[") else DELETION
+        return self.operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +105,10 @@ def landed_change(snapshot: Snapshot) -> LandedChange:
     return LandedChange(snapshot.sequence_number or 0, properties.get(COMMIT_ID), result, properties.get(OPERATION))
 
 
-def landed_before(table: Table, commit_id: str) -> LandedChange | None:
+def landed_before(table: Table, change: Change) -> LandedChange | None:
     """A change that has landed, if its snapshot is still there."""
-    for snapshot in reversed(table.metadata.snapshots):
-        if summary_of(snapshot).get(COMMIT_ID) == commit_id:
-            return landed_change(snapshot)
-    return None
+    landed = map(landed_change, reversed(table.metadata.snapshots))
+    return next((each for each in landed if each.may_be(change)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +119,9 @@ class ExpiredChanges:
     is_all_known: bool
     """Whether each of them is among ``changes``."""
 
-    def find(self, commit_id: str) -> LandedChange | None:
-        """The change of an id."""
-        return next((change for change in self.changes if change.commit_id == commit_id), None)
+    def find(self, change: Change) -> LandedChange | None:
+        """A change that has landed, if it is among them."""
+        return next((each for each in self.changes if each.may_be(change)), None)
 
 
 def expired_since(files: TableFiles, table: Table, sequence_number: int) -> ExpiredChanges:

@@ -146,14 +146,24 @@ class Truncation:
 
     @property
     def _change(self) -> Change:
-        return Change(self.topic_partition.topic, None, self._commit_id, None if self.is_new_run else 0)
+        since = None if self.is_new_run else 0
+        return Change(self.topic_partition.topic, None, self._commit_id, since, once_bare=_TRUNCATION)
 
     @property
     def _commit_id(self) -> str:
         return commit_id_for(self.run_id, _TRUNCATION, self.topic_partition.partition)
 
     def _earlier(self, landed: LandedChange | None) -> TruncationResult:
-        """What an earlier call of the same run has done."""
+        """What an earlier call of the same run has done.
+
+        Raises:
+            InvalidConfig: a keptlog from before has not noted it.
+        """
+        if landed and landed.commit_id != self._commit_id:
+            raise InvalidConfig(
+                f"run id {self.run_id} has truncated a log of topic {self.topic_partition.topic} before, and a keptlog "
+                "of then did not note which one: nothing was truncated now, use another run id"
+            )
         where, remedy = f"topic {self.topic_partition.topic}: run {self.run_id}: {TRUNCATED}", "use another run id"
         stored = (landed.result if landed else None) or ""
         done = from_json(_StoredTruncation, stored, where, "result of a truncation", remedy)
