@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 
 import dagster as dg
 
@@ -68,8 +69,9 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Asked:
-    """When this sensor asked for something last, and what became of it."""
+    """A run that this sensor has asked for: when, and what became of it."""
 
+    run_id: str
     at_ms: int
     is_stopped: bool
     """Whether an outage has stopped the run."""
@@ -83,15 +85,15 @@ class _Job:
     mount: Mount
     busy: InFlight
     outages: Outages
-    lately: Mapping[str, _Asked]
-    """By name."""
+    asked: Mapping[str, Sequence[_Asked]]
+    """Of the last runs that this sensor asked for, by name, those that were asked for it."""
 
     def ask(self, asked: ErasureRuns, wanted: Sequence[_Wanted], seen: Overview) -> None:
         """Ask for one run over what can be asked for."""
         names: list[str] = []
         states: list[str] = []
         for each in wanted:
-            last, again_ms = self.lately.get(each.name), self._again_ms(each)
+            again_ms = self._again_ms(each, seen.now_ms)
             if self.busy.includes_name(each.name, each.topic):
                 asked.reasons.append(f"{each.name} is being {_DOING[self.name]}")
             elif seen.now_ms < again_ms:
@@ -99,19 +101,21 @@ class _Job:
                     f"{each.name} was to be {_DOING[self.name]} already, again at {iso_time(again_ms)}"
                 )
             else:
-                stopped = self.outages.count(each.name, each.topic)
                 names.append(each.name)
-                states.append(f"{seen.locations[each.topic]}#{stopped}#{last.at_ms if last else None}")
+                # Whatever a clock says: the run after one that was asked for already has another key.
+                runs = [asked.run_id for asked in self.asked.get(each.name, ())]
+                states.append(f"{seen.locations[each.topic]}#{runs}")
         if names:
             names, states = names[:LOGS_PER_RUN], states[:LOGS_PER_RUN]
             asked.requests.append(_request(self.mount, self.name, names, states, seen.now_ms))
 
-    def _again_ms(self, wanted: _Wanted) -> int:
+    def _again_ms(self, wanted: _Wanted, now_ms: int) -> int:
         """When it may be asked for again; 0 for at once."""
-        last = self.lately.get(wanted.name)
-        if (last is None or last.is_stopped) and self.outages.count(wanted.name, wanted.topic):
+        past = [each for each in self.asked.get(wanted.name, ()) if is_past(each.at_ms, now_ms)]
+        last = max(past, key=attrgetter("at_ms"), default=None)
+        if last is None or last.is_stopped:
             return self.outages.retry_at_ms(wanted.name, wanted.topic)
-        return last.at_ms + _AGAIN_MS[self.name] if last and last.at_ms >= wanted.since_ms else 0
+        return last.at_ms + _AGAIN_MS[self.name] if last.at_ms >= wanted.since_ms else 0
 
 
 def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> ErasureRuns:
@@ -123,11 +127,11 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
         for each in need.logs:
             name = str(each.log.topic_partition)
             wanted[CLEAN_JOB].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
-    lately = _asked_lately(own, seen.now_ms) if wanted else {}
+    asked_before = _asked_before(own) if wanted else {}
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
         busy, outages = _in_flight(own, job_name), _outages(own, job_name, seen.now_ms)
-        job = _Job(job_name, own.mount, busy, outages, lately.get(job_name, {}))
+        job = _Job(job_name, own.mount, busy, outages, asked_before.get(job_name, {}))
         job.ask(asked, list(by_name.values()), seen)
     return asked
 
@@ -175,16 +179,14 @@ def _stopped(run: dg.DagsterRun, job_name: str) -> list[str]:
     return stopped_logs(run) if job_name == CLEAN_JOB else configured_topics(run, job_name)
 
 
-def _asked_lately(own: OwnRuns, now_ms: int) -> Mapping[str, Mapping[str, _Asked]]:
-    """By job and name, what this sensor asked for last."""
-    found: dict[str, dict[str, _Asked]] = defaultdict(dict)
+def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
+    """By job and name, the last runs that this sensor asked for."""
+    found: dict[str, dict[str, list[_Asked]]] = defaultdict(lambda: defaultdict(list))
     for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
-        asked_ms = int(run.tags.get(ASKED_TAG, "0"))
         job_name = next((each for each in _AGAIN_MS if own.is_of(run, each)), None)
-        if job_name and is_past(asked_ms, now_ms):
+        if job_name:
+            asked_ms = int(run.tags.get(ASKED_TAG, "0"))
             stopped = _stopped(run, job_name) if OUTAGE_TAG in run.tags else ()
             for name in _named(run, job_name):
-                known = found[job_name].get(name)
-                if known is None or asked_ms > known.at_ms:
-                    found[job_name][name] = _Asked(asked_ms, name in stopped)
+                found[job_name][name].append(_Asked(run.run_id, asked_ms, name in stopped))
     return found

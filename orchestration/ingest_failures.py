@@ -23,7 +23,7 @@ from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.past import is_past
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
@@ -47,8 +47,15 @@ class IngestFailures:
     """Failed ingests by topic-partition, or by topic where all of it failed."""
 
     by_name: dict[str, list[_Failure]]
+    runs_by_name: dict[str, list[str]]
+    """The runs that failed, whether or not they still count."""
     backoff: Backoff
     outages: Outages
+
+    def runs(self, name: TopicPartition) -> list[str]:
+        """The runs that failed or were stopped with a topic-partition or its topic, at whatever position and time."""
+        failed = {run for each in (str(name), name.topic) for run in self.runs_by_name.get(each, ())}
+        return sorted(failed.union(self.outages.runs(str(name), name.topic)))
 
     def count(self, name: TopicPartition, position: int | None) -> int:
         """How often a topic-partition failed at a position, or was stopped by an outage."""
@@ -70,20 +77,22 @@ def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailur
     failures = [
         (record, name, failure)
         for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=INGEST_JOB_NAME, limit=_RUNS)
-        for name, failure in _failures_of(record)
-        if is_past(failure.at_ms, now_ms)
+        for name, failure in _failures_of(record, now_ms)
     ]
     succeeded = _last_successes(own) if any(failure.position is None for _, _, failure in failures) else {}
     by_name: dict[str, list[_Failure]] = defaultdict(list)
+    runs_by_name: dict[str, list[str]] = defaultdict(list)
     for record, name, failure in failures:
+        runs_by_name[name].append(record.dagster_run.run_id)
         last_id = max(succeeded.get(name, -1), succeeded.get(_ALL, -1))
-        if failure.position is not None or record.storage_id > last_id:
+        is_over = failure.position is None and record.storage_id <= last_id
+        if is_past(failure.at_ms, now_ms) and not is_over:
             by_name[name].append(failure)
     outages = recent_outages(own, INGEST_JOB_NAME, stopped_ingests, now_ms)
-    return IngestFailures(dict(by_name), backoff, outages)
+    return IngestFailures(dict(by_name), dict(runs_by_name), backoff, outages)
 
 
-def _failures_of(record: dg.RunRecord) -> Iterator[tuple[str, _Failure]]:
+def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Failure]]:
     """By topic-partition, or by topic where nothing is known of its topic-partitions."""
     tags = record.dagster_run.tags
     ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
@@ -96,6 +105,7 @@ def _failures_of(record: dg.RunRecord) -> Iterator[tuple[str, _Failure]]:
         at_ms, positions = ended_ms, json.loads(asked)
     else:
         at_ms, positions = ended_ms, dict.fromkeys(ingested_topics(record.dagster_run))
+    at_ms = happened_ms(record, at_ms, now_ms)
     yield from ((name, _Failure(at_ms, position)) for name, position in positions.items())
 
 

@@ -161,7 +161,7 @@ def _some(lines: tuple[str, ...] | list[str]) -> Iterator[str]:
 def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> dg.RunRequest:
     """One run; its key changes with the topics' state and with every failure, or Dagster would start it only once."""
     names = [str(name) for _, name in decision.requested]
-    states = [f"{topic.location}#{failures.count(name, topic.position(name))}" for topic, name in decision.requested]
+    states = [f"{topic.location}#{failures.runs(name)}" for topic, name in decision.requested]
     seen = [(str(name), topic.seen_ms.get(name.partition)) for topic, name in decision.requested]
     seen_ms = {name: at_ms for name, at_ms in seen if at_ms is not None}
     positions = {str(name): topic.position(name) for topic, name in decision.requested}

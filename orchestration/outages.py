@@ -4,6 +4,9 @@ A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outa
 the next tick, under a new run key; if that run is stopped too, after half a minute, a minute and so on up to five
 minutes: an outage of hours is not to leave a failed run every half minute, and the first run after it is not to wait
 for long. What happened more than an hour ago is forgotten, and a time that is still to come says nothing.
+
+Which runs were stopped is told whatever their times are. Dagster starts a run key only once, so the run after one that
+was stopped needs a new key in any case.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.outage import OUTAGE_TAG
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.past import was_within
 from keptlog.log.uncleanable import Backoff
 
@@ -33,19 +36,26 @@ class Outages:
 
     by_name: dict[str, dict[str, int]] = field(default_factory=dict)
     """By name and run, or else one that was asked for a log by two names would count twice."""
+    now_ms: int = 0
+
+    def runs(self, *names: str) -> list[str]:
+        """The runs that were asked for one of these names and were stopped, whatever their clocks said."""
+        return sorted(self._of(names))
 
     def count(self, *names: str) -> int:
-        """How many runs that were asked for one of these names were stopped."""
-        return len(self._of(names))
+        """How many of them were stopped lately."""
+        return len(self._lately(names))
 
     def retry_at_ms(self, *names: str) -> int:
         """When it may be asked for again; 0 for at once."""
-        stopped = self._of(names)
+        stopped = self._lately(names)
         return max(stopped) + _PAUSES.after(len(stopped) - 1) if len(stopped) > 1 else 0
 
-    def _of(self, names: Iterable[str]) -> list[int]:
-        by_run = {run: at_ms for name in names for run, at_ms in self.by_name.get(name, {}).items()}
-        return list(by_run.values())
+    def _lately(self, names: Iterable[str]) -> list[int]:
+        return [at_ms for at_ms in self._of(names).values() if was_within(_REMEMBERED_MS, at_ms, self.now_ms)]
+
+    def _of(self, names: Iterable[str]) -> dict[str, int]:
+        return {run: at_ms for name in names for run, at_ms in self.by_name.get(name, {}).items()}
 
 
 def recent_outages(
@@ -53,10 +63,10 @@ def recent_outages(
 ) -> Outages:
     """What the failed runs of a job tell; ``names_of`` says what a run was asked for."""
     by_name: dict[str, dict[str, int]] = defaultdict(dict)
-    for run in own.runs(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
-        told = run.tags.get(OUTAGE_TAG)
-        at_ms = json.loads(told)["at_ms"] if told else 0
-        if was_within(_REMEMBERED_MS, at_ms, now_ms):
+    for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
+        run = record.dagster_run
+        if told := run.tags.get(OUTAGE_TAG):
+            at_ms = happened_ms(record, json.loads(told)["at_ms"], now_ms)
             for name in names_of(run):
                 by_name[name][run.run_id] = at_ms
-    return Outages(dict(by_name))
+    return Outages(dict(by_name), now_ms)

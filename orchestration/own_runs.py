@@ -14,8 +14,14 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.mount import Mount, Run, Tick
+from keptlog.log.past import is_past
 
 _PLACE_TAG = ".dagster/repository"
+
+
+def happened_ms(record: dg.RunRecord, told_ms: int, now_ms: int) -> int:
+    """When something became of a run: as it told, or when it was created if the clock of its machine was ahead."""
+    return told_ms if is_past(told_ms, now_ms) else round(record.create_timestamp.timestamp() * 1000)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ clean that failed has put it. Only a run that died could not; ``failed_run_senso
 has stopped is in no topic, and waits for minutes at most (``outages``).
 
 Dagster starts a run key only once, whatever became of its run. The key therefore holds where the metadata of each
-log's topic lies, which moves with every commit and every mark, how often an outage has stopped it, and the hour, for a
-run that was cancelled. None of this guards correctness: if a log is asked for twice, the commit refuses one.
+log's topic lies, which moves with every commit and every mark, which of its runs an outage has stopped, and the hour,
+for a run that was cancelled. None of this guards correctness: if a log is asked for twice, the commit refuses one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], no
     """One run for the logs to request."""
     names = [str(each.log.topic_partition) for each in due.requested]
     states = [
-        f"{locations[each.log.topic_partition.topic]}#{due.outages.count(*_names_of(each))}" for each in due.requested
+        f"{locations[each.log.topic_partition.topic]}#{due.outages.runs(*_names_of(each))}" for each in due.requested
     ]
     return dg.RunRequest(
         run_key=run_key(trigger.value, names, states, now_ms),

@@ -82,7 +82,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {waiting}")
     names = [str(each) for each in topic_partitions]
     outages = recent_outages(own, RETENTION_JOB_NAME, retained_logs, seen.now_ms)
-    states = [f"{seen.locations[each.topic]}#{outages.count(str(each))}" for each in topic_partitions]
+    states = [f"{seen.locations[each.topic]}#{outages.runs(str(each))}" for each in topic_partitions]
     request = dg.RunRequest(
         run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
         run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},

@@ -83,6 +83,33 @@ def test_a_clock_that_was_ahead_when_it_was_asked_for_holds_nothing_back(world: 
     assert again.run_key != request.run_key
 
 
+def test_a_clock_that_was_ahead_by_a_little_keeps_no_run_from_being_started_again(world: World, users: str) -> None:
+    deleted(world)
+    world.now_ms += 1
+    (request,) = world.requests(erasure_sensor)
+    failed(world, request, by_outage=False)
+    world.now_ms -= 1
+
+    (again,) = world.requests(erasure_sensor)
+
+    assert asked_for(again) == ["users"]
+    assert again.run_key != request.run_key
+
+
+def test_a_run_whose_clock_was_ahead_when_an_outage_stopped_it_is_asked_for_at_the_next_tick(
+    world: World, users: str
+) -> None:
+    deleted(world)
+    (request,) = world.requests(erasure_sensor)
+    world.now_ms += DAY_MS
+    failed(world, request, by_outage=True)
+    world.now_ms -= DAY_MS
+
+    (again,) = world.requests(erasure_sensor)
+
+    assert again.run_key != request.run_key
+
+
 def test_what_one_outage_has_stopped_is_asked_for_at_the_next_tick_and_then_with_pauses(
     world: World, users: str
 ) -> None:

@@ -59,6 +59,25 @@ def test_a_failure_that_a_clock_ahead_has_dated_holds_nothing_back(here: IngestW
         here.world.instance.delete_run(run.run_id)
 
 
+@pytest.mark.parametrize("tag", ["keptlog/ingest_failed_at", "keptlog/outage"])
+def test_a_run_whose_clock_was_ahead_is_asked_for_again_under_a_new_key(here: IngestWorld, tag: str) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    (first,) = here.world.requests(ingest_lag_sensor)
+    told = json.dumps({"at_ms": here.world.now_ms + DAY_MS, "positions": {"users-0": 0}, "reason": "no answer"})
+    here.world.instance.create_run_for_job(
+        ingest_kafka,
+        run_config=first.run_config,
+        tags={"keptlog/failed": "users-0", tag: told},
+        status=dg.DagsterRunStatus.FAILURE,
+    )
+
+    (second,) = here.world.requests(ingest_lag_sensor)
+
+    assert asked_by(second) == asked_by(first)
+    assert second.run_key != first.run_key
+
+
 def test_a_run_that_died_counts_for_all_that_it_was_asked_for(here: IngestWorld) -> None:
     here.produce("users", ("a", "1"))
     here.knows("users", 0, 0, 0, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -124,6 +125,39 @@ def test_a_clock_that_was_ahead_while_runs_were_stopped_holds_nothing_back(dirty
     assert sorted(logs_of(request)) == ["orders-0", "users-0"]
 
 
+def test_a_run_whose_clock_was_ahead_is_asked_for_again_at_the_next_tick_under_a_new_key(dirty: World) -> None:
+    (first,) = dirty.requests(dirty_ratio_sensor)
+    dirty.now_ms += DAY_MS
+    with spark_lost():
+        assert not dirty.launch(first).success
+    dirty.now_ms -= DAY_MS
+
+    (second,) = dirty.requests(dirty_ratio_sensor)
+
+    assert logs_of(second) == logs_of(first)
+    assert second.run_key != first.run_key
+
+
+def test_runs_whose_clock_is_ahead_are_paused_between_by_when_they_were_created(world: World) -> None:
+    """Or each tick of a long outage would leave a failed run, for as long as that clock is ahead."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.more_resources["spark"] = LostSpark(spark_config={})
+    for _ in range(2):
+        (request,) = world.requests(dirty_ratio_sensor)
+        world.now_ms += DAY_MS
+        with spark_lost():
+            assert not world.launch(request).success
+        world.now_ms -= DAY_MS
+
+    last_ms = max(round(each.create_timestamp.timestamp() * 1000) for each in world.instance.get_run_records())
+    world.now_ms = last_ms + 29 * SECOND_MS
+    assert "an outage has stopped the clean of users-0" in world.skips(dirty_ratio_sensor)
+    world.now_ms = last_ms + 30 * SECOND_MS
+    assert len(world.requests(dirty_ratio_sensor)) == 1
+
+
 def test_a_log_that_an_outage_did_not_stop_is_asked_for_meanwhile(dirty: World) -> None:
     with spark_lost():
         for _ in range(2):
@@ -182,7 +216,10 @@ def test_a_run_that_died_of_no_outage_marks_its_logs_with_what_its_step_failed_o
     assert all("ZeroDivisionError: division by zero" in str(mark) for mark in marks(dirty))
 
 
-def test_retention_that_an_outage_has_stopped_is_asked_for_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ahead_ms", [0, 60 * SECOND_MS], ids=["one clock", "the run's clock is ahead"])
+def test_retention_that_an_outage_has_stopped_is_asked_for_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, ahead_ms: int
+) -> None:
     world.topic("old", cleanup_policy="delete", retention_ms=str(DAY_MS))
     world.append("old", ("a", "1"), age_ms=3 * DAY_MS)
     world.append("old", ("b", "1"), age_ms=0)
@@ -192,9 +229,11 @@ def test_retention_that_an_outage_has_stopped_is_asked_for_again(world: World, m
         raise StorageUnavailable("database is locked")
 
     (first,) = world.requests(sensor)
+    world.now_ms += ahead_ms
     with monkeypatch.context() as patch:
         patch.setattr(LogStore, "retain", locked)
         assert not world.run_job("retention", first).success
+    world.now_ms -= ahead_ms
     (second,) = world.requests(sensor)
     assert second.run_key != first.run_key
     assert world.run_job("retention", second).success
