@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from keptlog.ingest.lag import LogLag
     from keptlog.ingest.plans import IngestPlans
     from keptlog.ingest.result import IngestResult, Intake
-    from keptlog.table.store import LogStore
 
 FAILED_AT_TAG = "keptlog/ingest_failed_at"
-"""On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic."""
+"""On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic, and
+for what was never read.
+"""
 _NAMES_IN_LINE = 3
 _ITSELF = "\0"
 """Stands for a log in what is said of it."""
@@ -55,7 +56,7 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
     lag = _lag_afterwards(context, ingest, plans, result)
     for intake in result.committed:
         context.log_event(ingest_materialization(run.keys, intake, lag.get(intake.topic_partition)))
-    _fail_if_any_failed(context, ingest.store, result, now_ms)
+    _fail_if_any_failed(context, plans, result, now_ms)
     records = sum(each.records for each in result.committed)
     context.log.info("%s into %s", counted(records, "record"), counted(len(result.committed), "topic-partition"))
 
@@ -135,7 +136,7 @@ def _lag_afterwards(
         return {}
 
 
-def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult, now_ms: int) -> None:
+def _fail_if_any_failed(context: Context, plans: IngestPlans, result: IngestResult, now_ms: int) -> None:
     if not result.failed:
         return
     names = sorted(result.failed)
@@ -144,7 +145,7 @@ def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult,
         tag_outage(context, outage, now_ms)
         tags = {FAILED_TAG: ",".join(names)}
     else:
-        failed_at = {"at_ms": now_ms, "positions": _positions(store, names)}
+        failed_at = {"at_ms": now_ms, "positions": _positions(plans, result)}
         tags = {FAILED_TAG: ",".join(names), FAILED_AT_TAG: json.dumps(failed_at)}
     context.instance.add_run_tags(context.run.run_id, tags)
     raise dg.Failure(
@@ -155,20 +156,16 @@ def _fail_if_any_failed(context: Context, store: LogStore, result: IngestResult,
     )
 
 
-def _positions(store: LogStore, names: Collection[str]) -> Mapping[str, int | None]:
-    """Where topic-partitions stand; null for whole topics, for what was never read, and where nobody can tell."""
-    found: dict[str, int | None] = dict.fromkeys(names)
-    try:
-        topics = set(store.topics())
-    except KeptlogError:
-        return found
-    for name in names:
-        topic, _, number = name.rpartition("-")
-        if name in topics or topic not in topics or not number.isdecimal():
-            continue
-        try:
-            positions = store.source_of(topic).positions
-        except KeptlogError:
-            continue
-        found[name] = positions[int(number)] if int(number) < len(positions) else None
-    return found
+def _positions(plans: IngestPlans, result: IngestResult) -> dict[str, int | None]:
+    """Where the topic-partitions that failed stand after this run; null for what was never read, and for whole topics.
+
+    The run knows that by itself, so that an outage that begins meanwhile makes no position unknown.
+    """
+    stands: dict[str, int | None] = {
+        str(TopicPartition(each.plan.topic, partition)): each.position(partition)
+        for each in plans.topics
+        for partition in range(each.plan.partitions)
+    }
+    stands |= {str(each.topic_partition): each.range.end_offset for each in result.committed}
+    stands |= dict.fromkeys(plans.source.topics)
+    return {name: stands.get(name) for name in sorted(result.failed)}

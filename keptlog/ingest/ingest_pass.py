@@ -108,7 +108,7 @@ class Ingest:
                 failed[each.topic] = error
             else:
                 starts = {log.partition: log.log_start_offset for log in each.there.logs}
-                planned.append(PlannedTopic(plan, each.config, each.left_out, starts))
+                planned.append(PlannedTopic(plan, each.config, each.left_out, starts, tuple(known.positions)))
         return IngestPlans(source, tuple(planned), failed, survey.warnings, skip_lost, reconcile)
 
     def carry_out(self, plans: IngestPlans, run_id: str, progress: Progress = silent) -> IngestResult:

@@ -24,6 +24,12 @@ class PlannedTopic:
     """Settings that it has at its source and that mean nothing here, with the reason."""
     log_starts: Mapping[int, int] = field(default_factory=dict)
     """By partition, where its log begins there."""
+    positions: tuple[int | None, ...] = ()
+    """Of its partitions here, those of which nothing was read among them."""
+
+    def position(self, partition: int) -> int | None:
+        """The position that was planned from; null if nothing was ever read there."""
+        return self.positions[partition] if partition < len(self.positions) else None
 
 
 @dataclass(frozen=True, slots=True)

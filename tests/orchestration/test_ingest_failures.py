@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
+from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.ingest.ingest_pass import Ingest
+from keptlog.ingest.result import IngestResult
+from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
 from tests.orchestration.shipped import ingest_kafka, ingest_lag_sensor
@@ -142,6 +148,51 @@ def test_a_topic_that_could_not_be_looked_at_counts_no_longer_once_a_newer_run_h
     here.produce("users", ("b", "1"))
 
     assert here.asked() == ["users-0"]
+
+
+def test_a_failure_counts_at_its_position_although_the_catalog_is_away_afterwards(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 100, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    really = Ingest.carry_out
+
+    def away(*_: object, **__: object) -> None:
+        raise StorageUnavailable("the catalog is away")
+
+    def carried_out(*given: Any) -> IngestResult:
+        result = really(*given)
+        for name in ("topics", "source_of"):
+            monkeypatch.setattr(LogStore, name, away)
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ingest, "carry_out", carried_out)
+        result = here.run(request)
+    monkeypatch.undo()
+
+    assert here.failure(result).startswith("1 not ingested, 1 ingested: users-1: it ends at offset 100 here")
+    assert "users-1: failed 1 time" in here.skips()
+
+
+def test_what_landed_of_a_topic_partition_that_failed_moves_where_it_failed(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.produce("users", *[(f"k{number}", "1") for number in range(3)])
+    here.knows("users", 1, 0, 0, 0)
+    (request,) = here.world.requests(ingest_lag_sensor)
+    really = Ingest.carry_out
+
+    def cut_short(*given: Any) -> IngestResult:
+        result = really(*given)
+        return replace(result, failed={"users-0": KeptlogError("the rest can't be read")})
+
+    monkeypatch.setattr(Ingest, "carry_out", cut_short)
+    assert not here.run(request).success
+    here.produce("users", ("later", "1"))
+
+    assert "users-0: failed 1 time" in here.skips()
 
 
 @pytest.mark.parametrize("config", [{"topic_partitions": ["users", "-"]}, {"topics": None}])
