@@ -7,11 +7,13 @@ marks none.
 A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
 failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
 has made of each. Until all marks of a run are made, its tag names the logs that are left, and the next tick goes on.
+
+A run tells nothing of a log that was tried since it began, and one that ended a day ago tells nothing at all: Dagster
+keeps runs for ever, and this sensor may have been off. A tick waits for few topics that are out of reach, however many
+runs have died. The next tick takes the runs that named these last.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import dagster as dg
 from dagster import DagsterEventType
@@ -21,10 +23,10 @@ from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import configured_logs
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.dagster.orchestration.requests import some_of
 from keptlog.errors import first_line
-from keptlog.passes.clean import Marked
+from keptlog.passes.clean import Death, Marked
 
 FAILED_RUN_SENSOR = "failed_run_sensor"
 MARKED_TAG = "keptlog/marked"
@@ -33,6 +35,8 @@ UNMARKED_TAG = "keptlog/unmarked"
 """On a run that died: those of its logs that could not be marked yet."""
 _RUNS = 100
 """So many failed runs are looked back at."""
+_REMEMBERED_MS = 86_400_000
+_NONE = "none, nothing is due any more that was not tried since"
 _TOLD = 5
 """Of the runs that a tick tells of, and of the logs of each."""
 
@@ -49,56 +53,73 @@ def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
         required_resource_keys=mount.needs("log_store", "clock"),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        told = list(_told(MountCall(mount, context)))
+        told, out_of_reach = _told(MountCall(mount, context))
         more = [f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
-        return dg.SensorResult(skip_reason="; ".join([*told[:_TOLD], *more]) or "no run has died since the last tick")
+        reason = "; ".join([*told[:_TOLD], *more]) or "no run has died since the last tick"
+        return dg.SensorResult(skip_reason=reason, cursor=",".join(sorted(out_of_reach)))
 
     return sensor
 
 
-def _told(tick: Tick) -> Iterator[str]:
-    """Mark what is to be marked, and say so, run by run; the run that failed first comes first.
+def _told(tick: Tick) -> tuple[list[str], set[str]]:
+    """Mark what is to be marked, and say so, run by run; and the topics that took no mark.
+
+    The run that failed first comes first, but for those that wait for a topic that took none at the last tick.
 
     Raises:
         StorageUnavailable: the catalog can't be reached; the next tick goes on.
     """
-    failed = OwnRuns.of_tick(tick).runs(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
-    for run in reversed(failed):
-        if MARKED_TAG not in run.tags:
-            yield f"run {run.run_id}: {_settled(tick, run)}"
+    records = OwnRuns.of_tick(tick).records(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
+    failed = [each for each in reversed(records) if MARKED_TAG not in each.dagster_run.tags]
+    before = set((tick.context.cursor or "").split(",")) - {""}
+    out_of_reach: set[str] = set()
+    in_turn = sorted(failed, key=lambda each: any(name.rpartition("-")[0] in before for name in _names(each)))
+    told = [f"run {each.dagster_run.run_id}: {_settled(tick, each, out_of_reach)}" for each in in_turn]
+    return told, out_of_reach
 
 
-def _settled(tick: Tick, run: dg.DagsterRun) -> str:
+def _settled(tick: Tick, record: dg.RunRecord, out_of_reach: set[str]) -> str:
     """Mark what is still to be marked of a run; what its tags and the tick say of it."""
+    now_ms = tick.now_ms()
     left: list[str] = []
-    told = _why_no_mark(run)
+    told = _why_no_mark(record, now_ms)
     if told is None:
-        marked = _marked(tick, run)
+        marked = tick.log_store.cleaner().mark_still_due(_death(tick, record, now_ms), out_of_reach, now_ms=now_ms)
         left = [*marked.untried, *marked.failed]
-        told = f"marked as uncleanable: {some_of(marked.names, _TOLD) or 'none, nothing is due any more'}"
+        told = f"marked as uncleanable: {some_of(marked.names, _TOLD) or _NONE}"
         if left:
             told = "; ".join([*([told] if marked.names else []), *_unmarked(marked)])
     tags = {UNMARKED_TAG: ",".join(left)} if left else {MARKED_TAG: told}
-    tick.context.instance.add_run_tags(run.run_id, tags)
+    tick.context.instance.add_run_tags(record.dagster_run.run_id, tags)
     return told
 
 
-def _why_no_mark(run: dg.DagsterRun) -> str | None:
+def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
     """Why the logs of a failed run are not to be marked; null if they are."""
+    run = record.dagster_run
     if OUTAGE_TAG in run.tags:
         return "an outage has stopped it, which is no log's fault: nothing is marked"
     if FAILED_TAG in run.tags:
         return "it has marked the logs that failed itself"
     if run.tags.get("dagster/will_retry") == "true":
         return "it is tried again"
-    return None if configured_logs(run) else "it named no logs"
+    ended_s = record.end_time or record.update_timestamp.timestamp()
+    if now_ms - ended_s * 1000 >= _REMEMBERED_MS:
+        return "it died more than a day ago, which tells nothing of its logs as they are now: nothing is marked"
+    return None if _names(record) else "it named no logs"
 
 
-def _marked(tick: Tick, run: dg.DagsterRun) -> Marked:
-    left = run.tags.get(UNMARKED_TAG)
-    names = left.split(",") if left else configured_logs(run)
-    reason = f"run {run.run_id} died: {_why(tick.context.instance, run.run_id)}"
-    return tick.log_store.cleaner().mark_still_due(names, reason, now_ms=tick.now_ms())
+def _names(record: dg.RunRecord) -> list[str]:
+    """The logs that a run has named, or those of them that are still to be marked."""
+    left = record.dagster_run.tags.get(UNMARKED_TAG)
+    return left.split(",") if left else configured_logs(record.dagster_run)
+
+
+def _death(tick: Tick, record: dg.RunRecord, now_ms: int) -> Death:
+    run_id = record.dagster_run.run_id
+    reason = f"run {run_id} died: {_why(tick.context.instance, run_id)}"
+    began_s = record.start_time or record.create_timestamp.timestamp()
+    return Death(tuple(_names(record)), reason, happened_ms(record, round(began_s * 1000), now_ms))
 
 
 def _unmarked(marked: Marked) -> list[str]:

@@ -49,6 +49,10 @@ class Uncleanable:
         """Whether the log is not to be tried yet."""
         return now_ms < self.retry_at_ms
 
+    def failed_ms(self, backoff: Backoff) -> int:
+        """When it failed last, if it waits under this back-off."""
+        return self.retry_at_ms - backoff.after(self.attempts)
+
     def told(self, now_ms: int) -> str:
         """All of it in one line for people."""
         failed = counted(self.attempts, "clean") + (" failed with" if self.attempts == 1 else " failed, the last with")

@@ -100,12 +100,29 @@ class Marked:
     """Those that were not tried because too much was out of reach."""
 
 
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A run that died, and so could mark no log."""
+
+    names: tuple[str, ...]
+    """What it was asked for."""
+    reason: str
+    """Names the run, so that nothing is marked twice for it."""
+    began_ms: int
+
+
 def _stands_still() -> int:
     return 0
 
 
 def _is_in_legs(step: CleanStep) -> bool:
     return isinstance(step, Compact) and len(step.legs) > 1
+
+
+def _topic_in(name: str) -> str:
+    """The topic of a topic-partition, by its name alone."""
+    topic, _, number = name.rpartition("-")
+    return topic if number.isdecimal() and topic else name
 
 
 def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
@@ -262,51 +279,59 @@ class Cleaner:
             outage=staged.outage or landing.outage,
         )
 
-    def mark_still_due(self, names: Iterable[str], reason: str, *, now_ms: int) -> Marked:
-        """Mark these logs, but for those that are not due any more: what a run can't do that died over them.
+    def mark_still_due(self, death: Death, out_of_reach: set[str], *, now_ms: int) -> Marked:
+        """Mark the logs of a run that died, but for those that are not due any more, or were tried since it began.
 
-        ``reason`` names that run, so that nothing is marked twice for it.
+        ``out_of_reach`` has the topics that took no mark lately, so that several deaths together wait for no more of
+        them than one; those that take none now come into it.
 
         Raises:
             StorageUnavailable: the catalog can't be asked at all; nothing is marked.
         """
         from keptlog.table.mark import Failure  # noqa: PLC0415
 
+        is_full = len(out_of_reach) >= OUTAGES_BORNE
+        untried = [name for name in death.names if is_full or not out_of_reach.isdisjoint((name, _topic_in(name)))]
+        names = [name for name in death.names if name not in untried]
+        if not names:
+            return Marked((), {}, tuple(untried))
         named = named_logs(self.store, names)
         unmarked = {name: error for name, error in named.unreadable.items() if not isinstance(error, UnknownTopic)}
+        out_of_reach |= {_topic_in(name) for name, error in unmarked.items() if isinstance(error, StorageUnavailable)}
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         for log in named.logs:
-            is_marked = log.uncleanable is not None and reason.startswith(log.uncleanable.reason)
+            is_marked = log.uncleanable is not None and death.reason.startswith(log.uncleanable.reason)
             if assess(log, now_ms).trigger and not is_marked:
-                failure = Failure(log.topic_partition, reason, log.checkpoint, topic_id=log.topic_id)
-                by_topic[log.topic_partition.topic].append(failure)
-        done = self._marked(by_topic, now_ms)
-        return replace(done, failed=unmarked | dict(done.failed))
+                by_topic[log.topic_partition.topic].append(
+                    Failure(
+                        log.topic_partition,
+                        death.reason,
+                        log.checkpoint,
+                        topic_id=log.topic_id,
+                        began_ms=death.began_ms,
+                    )
+                )
+        done = self._marked(by_topic, out_of_reach, now_ms)
+        return replace(done, failed=unmarked | dict(done.failed), untried=(*done.untried, *untried))
 
-    def _marked(self, by_topic: Mapping[str, Sequence[Failure]], now_ms: int) -> Marked:
+    def _marked(self, by_topic: Mapping[str, Sequence[Failure]], out_of_reach: set[str], now_ms: int) -> Marked:
         """Mark logs, topic by topic, as long as not too much is out of reach."""
         marked: list[str] = []
         unmarked: dict[str, KeptlogError] = {}
         untried: list[str] = []
-        outages = 0
         for topic, failures in by_topic.items():
             theirs = [str(failure.topic_partition) for failure in failures]
-            if outages == OUTAGES_BORNE:
+            if topic in out_of_reach or len(out_of_reach) >= OUTAGES_BORNE:
                 untried += theirs
-            elif error := self._why_unmarked(topic, failures, now_ms):
+                continue
+            try:
+                done = self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
+            except KeptlogError as error:
                 unmarked |= dict.fromkeys(theirs, error)
-                outages += isinstance(error, StorageUnavailable)
+                out_of_reach |= {topic} if isinstance(error, StorageUnavailable) else set()
             else:
-                marked += theirs
+                marked += map(str, done)
         return Marked(tuple(marked), unmarked, tuple(untried))
-
-    def _why_unmarked(self, topic: str, failures: Sequence[Failure], now_ms: int) -> KeptlogError | None:
-        """Mark logs of a topic; why they could not be, or null if they are."""
-        try:
-            self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
-        except KeptlogError as error:
-            return error
-        return None
 
     def _look_for_outage(self, step: CleanStep, run_id: str) -> None:
         """Whether a step could be done at all.
@@ -352,7 +377,7 @@ class Cleaner:
                 reason, action = first_line(error), what_helps(error)
                 failure = Failure(step.topic_partition, reason, step.checkpoint, action, step.topic_id)
                 by_topic[step.topic_partition.topic].append(failure)
-        result = self._marked(by_topic, done.plan.now_ms + done.duration_ms)
+        result = self._marked(by_topic, set(), done.plan.now_ms + done.duration_ms)
         # The failures themselves are reported, whether or not they can be remembered.
         for topic, failures in by_topic.items():
             if error := result.failed.get(str(failures[0].topic_partition)):

@@ -16,17 +16,19 @@ from pyiceberg.table.update import SetPropertiesUpdate
 
 from keptlog.errors import Action
 from keptlog.log.iso_time import iso_time, next_time
+from keptlog.log.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
 from keptlog.table.change import Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.manifests import commit_without_snapshot
-from keptlog.table.state import LogState, partition_count, uncleanable
+from keptlog.table.state import LogState, partition_count, read_last_pass, uncleanable
 from keptlog.table.stored_json import to_json
 
 _logger = logging.getLogger(__name__)
 
 _LONGEST_REASON = 1000
+Marks = dict[TopicPartition, Uncleanable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,20 @@ class Failure:
     """What helps."""
     topic_id: str | None = None
     """Tells its topic from a later one of the same name, whose logs have not failed."""
+    began_ms: int | None = None
+    """When the clean began, where it is told afterwards: a log that was tried since then is not marked for it."""
 
 
 def mark_uncleanable(
     committer: Committer, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff
-) -> None:
-    """Mark logs of one topic; those that somebody else has cleaned meanwhile are left without.
+) -> Marks:
+    """Mark logs of one topic, and tell which; those that somebody else has cleaned meanwhile are left without.
 
     Raises:
         StalePlan, StorageUnavailable: the marks could not be set.
     """
     failures = tuple(failures)
-    marks: dict[TopicPartition, Uncleanable] = {}
+    marks: Marks = {}
 
     def prepare(table: Table) -> Land | None:
         marks.clear()
@@ -61,7 +65,8 @@ def mark_uncleanable(
             if partition >= partitions:
                 continue
             state = LogState.read(topic, partition, table.properties)
-            if state.checkpoint == failure.checkpoint:
+            last = read_last_pass(topic, partition, table.properties)
+            if state.checkpoint == failure.checkpoint and not _was_tried_since(failure.began_ms, last, state, backoff):
                 reason, mark = failure.reason[:_LONGEST_REASON], state.uncleanable
                 marks[failure.topic_partition] = after_failure(mark, reason, now_ms, backoff, failure.action)
         if not marks:
@@ -74,6 +79,15 @@ def mark_uncleanable(
         # Why it failed the caller knows, and says.
         text = "%s is uncleanable: attempt %d since %s failed; the next try comes %s"
         _logger.warning(text, name, mark.attempts, iso_time(mark.since_ms), next_time(mark.retry_at_ms))
+    return marks
+
+
+def _was_tried_since(began_ms: int | None, last: LastPass | None, state: LogState, backoff: Backoff) -> bool:
+    """Whether a log was cleaned, or failed, after a clean began whose failure is told only now."""
+    if began_ms is None:
+        return False
+    is_cleaned = last is not None and last.ended_ms >= began_ms
+    return is_cleaned or (state.uncleanable is not None and state.uncleanable.failed_ms(backoff) >= began_ms)
 
 
 def tell_cleared(topic: str, before: Mapping[str, str], changed: Mapping[str, str]) -> None:

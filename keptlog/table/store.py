@@ -40,7 +40,7 @@ from keptlog.table.live_files import LiveFiles, logs_of
 from keptlog.table.locations import LocationLook
 from keptlog.table.logs import Locations, ObservedTopic
 from keptlog.table.lost import lost_file
-from keptlog.table.mark import Failure, mark_uncleanable
+from keptlog.table.mark import Failure, Marks, mark_uncleanable
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.partition_writers import SegmentPaths
 from keptlog.table.purge import Purge
@@ -309,14 +309,14 @@ class LogStore:
         with reaching(f"files of topic {topic} can't be looked for"):
             return lost_file(self.files, self.logs(topic), paths)
 
-    def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> None:
-        """Remember that cleans of logs of a topic failed; a log that was cleaned meanwhile is not marked.
+    def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> Marks:
+        """Remember that cleans of logs of a topic failed, and tell which; one that was cleaned meanwhile is not marked.
 
         Raises:
             StalePlan: others kept committing first; nothing is marked.
         """
         self.clock_guard.require_plausible(topic, [now_ms])  # it would wait for a time that never comes
-        mark_uncleanable(self.committer, topic, failures, now_ms, backoff)
+        return mark_uncleanable(self.committer, topic, failures, now_ms, backoff)
 
     def plan_repair(self, topic: str, *, is_adoption: bool) -> RepairPlan | None:
         """What would bring state and snapshot together again; null where they are. Changes nothing.

@@ -31,6 +31,7 @@ def test_a_mark_counts_the_failures_and_keeps_the_time_of_the_first() -> None:
     assert first == Uncleanable("no space", 1000, 1, 16_000)
     second = after_failure(first, "corrupt", 20_000, BACKOFF, Action.FIX_DATA)
     assert second == Uncleanable("corrupt", 1000, 2, 50_000, "fix_data")
+    assert (first.failed_ms(BACKOFF), second.failed_ms(BACKOFF)) == (1000, 20_000)
 
 
 def test_a_log_that_failed_is_left_alone_until_its_time() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from keptlog.dagster.assets.health import FULL_MS, ROWS
 from keptlog.dagster.orchestration.health_sensor import SHARED_MS
+from keptlog.passes.clean import Death
 from keptlog.passes.observer import Overview
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.ingesting import ingest_world
@@ -160,7 +161,8 @@ def test_why_a_due_log_is_not_cleaned_this_moment(world: World) -> None:
 def test_an_uncleanable_log_says_when_it_is_tried_again(world: World) -> None:
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
-    world.log_store.cleaner().mark_still_due(["users-0"], "run 7 died", now_ms=world.now_ms)
+    died = Death(("users-0",), "run 7 died", world.now_ms)
+    world.log_store.cleaner().mark_still_due(died, set(), now_ms=world.now_ms)
 
     assert told(world)["logs_uncleanable"] == 1
     world.cursors.clear()

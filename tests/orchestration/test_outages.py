@@ -202,20 +202,6 @@ def test_a_catalog_that_takes_no_commit_marks_no_log_and_tells_its_own_reason(
     assert dirty.launch(second).success
 
 
-def test_a_run_that_died_of_no_outage_marks_its_logs_with_what_its_step_failed_of(
-    dirty: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def bug(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("division by zero")
-
-    (request,) = dirty.requests(dirty_ratio_sensor)
-    with monkeypatch.context() as patch:
-        patch.setattr("keptlog.passes.clean.Cleaner.stage", bug)
-        result = dirty.launch(request)
-    assert "users-0" in failed_run_sensor_says(dirty, result.run_id)
-    assert all("ZeroDivisionError: division by zero" in str(mark) for mark in marks(dirty))
-
-
 @pytest.mark.parametrize("ahead_ms", [0, 60 * SECOND_MS], ids=["one clock", "the run's clock is ahead"])
 def test_retention_that_an_outage_has_stopped_is_asked_for_again(
     world: World, monkeypatch: pytest.MonkeyPatch, ahead_ms: int

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
 import keptlog.dagster.orchestration.requests as requests_module
-from keptlog.errors import StorageUnavailable
 from keptlog.home import Home, open_home
-from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
 from tests.orchestration.shipped import (
     clean_logs,
     dirty_ratio_sensor,
-    failed_run_sensor,
     max_compaction_lag_sensor,
     tombstone_expiry_sensor,
 )
@@ -166,123 +162,6 @@ def test_a_cancelled_run_is_asked_for_again_within_the_hour(world: World) -> Non
     world.now_ms += HOUR_MS
     (second,) = world.requests(dirty_ratio_sensor)
     assert second.run_key != first.run_key
-
-
-def died(world: World, request: dg.RunRequest, tags: dict[str, str]) -> str:
-    """What the failed run sensor says once a run has died."""
-    kill(world, request, tags)
-    return world.skips(failed_run_sensor)
-
-
-def kill(world: World, request: dg.RunRequest, tags: dict[str, str]) -> None:
-    run = world.instance.create_run_for_job(
-        clean_logs, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.STARTED
-    )
-    world.instance.report_run_failed(run, "out of memory")
-
-
-def test_a_run_that_died_leaves_its_logs_uncleanable_for_a_while_if_they_are_still_due(world: World) -> None:
-    world.topic("users", 2)
-    for partition in range(2):
-        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
-    (request,) = world.requests(dirty_ratio_sensor)
-    world.store.alter_topic("users", {"min.compaction.lag.ms": "1"})
-
-    assert "users-0, users-1" in died(world, request, {})
-
-    marks = [log.uncleanable for log in world.store.logs("users")]
-    assert all(mark and "died: out of memory" in mark.reason for mark in marks)
-    assert "users-0 is uncleanable since" in world.skips(dirty_ratio_sensor)
-    assert "none, nothing is due" in died(world, request, {})
-
-
-@pytest.fixture
-def two_due(world: World) -> World:
-    """Two topics, each with a log that is due."""
-    for topic in ("a", "b"):
-        world.topic(topic)
-        world.append(topic, ("a", "1"), ("a", "2"))
-    return world
-
-
-def test_a_topic_that_takes_no_mark_is_named_keeps_none_from_the_others_and_gets_its_own_at_a_later_tick(
-    two_due: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (request,) = two_due.requests(dirty_ratio_sensor)
-    really = LogStore.mark_uncleanable
-
-    def a_is_away(store: LogStore, topic: str, *rest: Any) -> None:
-        if topic == "a":
-            raise StorageUnavailable("its bucket is gone")
-        really(store, topic, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LogStore, "mark_uncleanable", a_is_away)
-        said = died(two_due, request, {})
-        assert "marked as uncleanable: b-0" in said
-        assert "a-0" in said
-        assert "its bucket is gone" in said
-        assert attempts(two_due) == {"a": 0, "b": 1}
-        # Its time has come, and it is due again: not marked a second time for the same run.
-        two_due.now_ms += HOUR_MS
-        assert "b-0" not in two_due.skips(failed_run_sensor)
-
-    assert "marked as uncleanable: a-0" in two_due.skips(failed_run_sensor)
-    assert attempts(two_due) == {"a": 1, "b": 1}
-    assert "no run has died" in two_due.skips(failed_run_sensor)
-
-
-def test_logs_of_a_run_that_died_while_the_catalog_was_away_are_marked_once_it_is_back(
-    two_due: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (request,) = two_due.requests(dirty_ratio_sensor)
-
-    def away(*_: object) -> None:
-        raise StorageUnavailable("the catalog is away")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LogStore, "topics", away)
-        with pytest.raises(StorageUnavailable, match="the catalog is away"):
-            died(two_due, request, {})
-
-    assert "a-0, b-0" in two_due.skips(failed_run_sensor)
-    assert attempts(two_due) == {"a": 1, "b": 1}
-
-
-def test_where_several_topics_take_no_mark_the_others_wait_for_the_next_tick_and_come_first_then(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each takes half a minute to be given up, and a tick has one."""
-    for topic in "abcd":
-        world.topic(topic)
-        world.append(topic, ("a", "1"), ("a", "2"))
-    (request,) = world.requests(dirty_ratio_sensor)
-    tried: list[str] = []
-
-    def away(_: LogStore, topic: str, *__: object) -> None:
-        tried.append(topic)
-        raise StorageUnavailable("no commit is taken")
-
-    monkeypatch.setattr(LogStore, "mark_uncleanable", away)
-    died(world, request, {})
-    assert tried == ["a", "b"]
-    world.tick(failed_run_sensor)
-    assert tried == ["a", "b", "c", "d"]
-
-
-def attempts(world: World) -> dict[str, int]:
-    """How often the log of each topic was marked."""
-    marks = {topic: world.store.logs(topic)[0].uncleanable for topic in world.store.topics()}
-    return {topic: mark.attempts if mark else 0 for topic, mark in marks.items()}
-
-
-def test_a_run_that_named_its_failures_or_is_tried_again_marks_nothing(world: World) -> None:
-    world.topic("users")
-    world.append("users", ("a", "1"), ("a", "2"))
-    (request,) = world.requests(dirty_ratio_sensor)
-    assert "itself" in died(world, request, {"keptlog/failed": "users-0"})
-    assert "is tried again" in died(world, request, {"dagster/will_retry": "true"})
-    assert world.store.logs("users")[0].uncleanable is None
 
 
 def test_the_pool_is_as_large_as_log_cleaner_threads_says(world: World) -> None:
