@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from keptlog import __version__
 from keptlog.log.broker import BrokerConfig
-from keptlog.passes.names import named_logs, refuse_unknown
+from keptlog.passes.names import refuse_unknown
 from keptlog.settings import (
     BROKER_FILE,
     broker_settings,
@@ -205,15 +205,14 @@ class Home:
 
         A result has the check's ``name``, ``passed``, a ``description`` and numbers in ``metadata``; its ``outcome`` is
         ok, broken or, where a file could not be had, not looked at. Every byte is read. What can't be read breaks its
-        own log, or stands there under its topic, and stops no other.
+        own log, or stands there under its topic, and stops no other. Without names, so does one that is half deleted.
         """
         from keptlog.notify.checks import leave_checks
-        from keptlog.passes.verify_pass import by_check, verify_named
+        from keptlog.passes.verify_pass import by_check, to_verify, verify_logs
 
-        named = named_logs(self.store, names)
-        refuse_unknown(named.unreadable)
-        found = verify_named(self.store, named, now_ms if now_ms is not None else wall_clock_ms())
-        leave_checks(self.path, by_check(found, named))
+        asked = to_verify(self.store, names)
+        found = verify_logs(self.store, asked, now_ms if now_ms is not None else wall_clock_ms())
+        leave_checks(self.path, by_check(found, asked))
         return found
 
     def repair(self, topic: str, *, adopt: bool = False, now_ms: int | None = None) -> RepairProposal | None:

@@ -24,7 +24,7 @@ from keptlog.log.counted import counted
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.holders import THIS_MACHINE, judged_here
-from keptlog.passes.names import named_logs, refuse_unknown
+from keptlog.passes.verify_pass import to_verify
 
 _TOLD = 5
 
@@ -64,17 +64,17 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     now_ms = run.now_ms()
     with telling_outages(context, now_ms):
         store = log_store.store
-        named = named_logs(store, config.logs)
+        asked = to_verify(store, config.logs)
         topics = store.topics()
-    refuse_unknown(named.unreadable)
     logs: dict[str, list[Log]] = defaultdict(list)
-    for log in named.logs:
+    for log in asked.logs:
         logs[log.topic_partition.topic].append(log)
     unreadable: dict[str, dict[int, str]] = defaultdict(dict)
-    for name, error in named.unreadable.items():
+    for name, error in asked.unreadable.items():
         topic, partition = topic_and_partition(name, topics)
         unreadable[topic][partition] = str(error)
-    problems = {name: str(error) for name, error in named.unreadable.items()}
+    # What is no topic has no asset whose checks could tell it.
+    problems = {name: str(error) for name, error in asked.not_looked_at.items()}
     for topic in sorted({*logs, *unreadable}):
         looked = look_at(store, TopicFindings(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
         for result in check_results(run, looked, is_full=True):
@@ -84,7 +84,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
     here = judged_here(log_store.holdings_here, now_ms)
     problems |= {THIS_MACHINE: here.description} if here and not here.passed else {}
-    context.log.info("%s read, %d broken or not looked at", counted(len(named.logs), "log"), len(problems))
+    context.log.info("%s read, %d broken or not looked at", counted(len(asked.logs), "log"), len(problems))
     _fail_if_any(problems)
 
 

@@ -36,7 +36,7 @@ from keptlog.log.steps import CleanStep, Compact, Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.units import size
 from keptlog.passes.clean import clean_plan
-from keptlog.passes.names import named_logs, refuse_unknown, require_all
+from keptlog.passes.names import refuse_unknown, require_all
 from keptlog.passes.observer import observe
 from keptlog.passes.retain import retention_plan
 from keptlog.settings import home_path
@@ -164,33 +164,33 @@ def _holders(store: UnopenedStore, topic: str, partition: int, now_ms: int) -> t
 def verify(names: Sequence[str], *, as_json: bool) -> None:
     """Read the stored logs and check their guarantees; exit 1 if one is broken, or can't be looked at.
 
-    G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline.
+    G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline. Without a
+    name, what may have bytes and is no topic any more is named too: a topic whose deletion was not finished.
     """
     from keptlog.notify.checks import leave_checks  # noqa: PLC0415  # a plan needs none of this
     from keptlog.passes.check import Outcome  # noqa: PLC0415
     from keptlog.passes.holders import THIS_MACHINE, judged_here  # noqa: PLC0415
-    from keptlog.passes.verify_pass import by_check, verify_named  # noqa: PLC0415
+    from keptlog.passes.verify_pass import by_check, to_verify, verify_logs  # noqa: PLC0415
 
     told = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
     store, now_ms = unopened_store(trusts=False), clock_ms()
     require_topics_here()
-    named = named_logs(store, names)
-    refuse_unknown(named.unreadable)
-    found = verify_named(store, named, now_ms)
-    leave_checks(home_path(), by_check(found, named))
+    asked = to_verify(store, names)
+    found = verify_logs(store, asked, now_ms)
+    leave_checks(home_path(), by_check(found, asked))
     if here := judged_here(held_here(store), now_ms):
         found[THIS_MACHINE] = [here]
     rows = [
         {"topic_partition": name, "check": check.name, "result": told[check.outcome], "what": check.description}
         for name, checks in found.items()
         # For people, a topic that can't be read is one line on stderr, and not one for each check.
-        if as_json or name not in named.unreadable
+        if as_json or name not in asked.not_looked_at
         for check in checks
     ]
     if as_json:
-        print_json({"checks": rows}, named.unreadable)
+        print_json({"checks": rows}, asked.not_looked_at)
     else:
-        print_table([as_columns(row) for row in rows], empty=no_topics(named.unreadable))
-    exit_if_failed(named.unreadable)
+        print_table([as_columns(row) for row in rows], empty=no_topics(asked.not_looked_at))
+    exit_if_failed(asked.not_looked_at)
     if not all(check.passed for checks in found.values() for check in checks):
         sys.exit(EXIT_FAILED)

@@ -2,22 +2,26 @@
 
 What is checked on a log itself stands in ``verify``, what holds bytes that are not live in ``holders``. One log, or one
 topic, that can't be read hides nothing of the others.
+
+A topic that was half deleted is no topic any more, and all of its bytes may be there. Whoever verifies all is told.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.segment import Log
 from keptlog.passes.check import CHECKS, CheckResult
 from keptlog.passes.holders import check_gone, not_looked_at
+from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.verify import verify_log
+from keptlog.table.embedded import unfinished_deletion
 
 if TYPE_CHECKING:
-    from keptlog.passes.names import NamedLogs
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
@@ -25,28 +29,58 @@ if TYPE_CHECKING:
 _WARN_ONLY = {check.name for check in CHECKS if check.warns_only}
 
 
-def verify_named(store: LogStore | UnopenedStore, named: NamedLogs, now_ms: int) -> dict[str, list[CheckResult]]:
+@dataclass(frozen=True, slots=True)
+class ToVerify:
+    """What some names mean to whoever verifies."""
+
+    logs: tuple[Log, ...]
+    unreadable: Mapping[str, KeptlogError]
+    """Topics and topic-partitions whose logs can't be had, with the reason."""
+    unowned: Mapping[str, KeptlogError]
+    """What is no topic any more and may have bytes, with what to do; nothing if topics were named."""
+
+    @property
+    def not_looked_at(self) -> dict[str, KeptlogError]:
+        """Both: nothing of it passes."""
+        return {**self.unreadable, **self.unowned}
+
+
+def to_verify(store: LogStore | UnopenedStore, names: Collection[str]) -> ToVerify:
+    """What is to be verified: what ``names`` mean or, without names, all that has bytes.
+
+    Raises:
+        UnknownTopic: a name means nothing.
+        StorageUnavailable: the catalog can't be reached.
+    """
+    named = named_logs(store, names)
+    refuse_unknown(named.unreadable)
+    # Asked for after the topics: one whose deletion begins in between is in both.
+    unowned = {} if names else {name: unfinished_deletion(name) for name in store.being_deleted()}
+    return ToVerify(named.logs, named.unreadable, unowned)
+
+
+def verify_logs(store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int) -> dict[str, list[CheckResult]]:
     """Check logs: topic-partition to one result for each of ``CHECKS``, and G8.
 
     What can't be read stands there by its name.
     """
-    found = {name: _unreadable(error) for name, error in named.unreadable.items()}
+    found = {name: _unreadable(error) for name, error in asked.not_looked_at.items()}
     by_topic: dict[str, list[Log]] = defaultdict(list)
-    for log in named.logs:
+    for log in asked.logs:
         by_topic[log.topic_partition.topic].append(log)
     gone = {topic: check_gone(store, topic, _partitions(logs), now_ms) for topic, logs in by_topic.items()}
-    for log in named.logs:
+    for log in asked.logs:
         name = log.topic_partition
         found[str(name)] = [*verify_log(store, log, now_ms), gone[name.topic][name.partition]]
     return found
 
 
-def by_check(found: Mapping[str, Sequence[CheckResult]], named: NamedLogs) -> dict[str, dict[str, str | None]]:
+def by_check(found: Mapping[str, Sequence[CheckResult]], asked: ToVerify) -> dict[str, dict[str, str | None]]:
     """By topic-partition and check what is broken, null if nothing is.
 
     What only warns, or was not looked at, is not in it. Nor is a topic that can't be read: whoever looks sees that.
     """
-    return {name: what_broke(results) for name, results in found.items() if name not in named.unreadable}
+    return {name: what_broke(results) for name, results in found.items() if name not in asked.not_looked_at}
 
 
 def what_broke(results: Iterable[CheckResult]) -> dict[str, str | None]:

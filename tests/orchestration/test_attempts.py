@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 from dagster._core.events import AssetMaterializationPlannedData
 
+from keptlog.table.embedded import DELETING, NAMESPACE
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import KEYS
@@ -238,6 +239,24 @@ def test_one_topic_that_cannot_be_read_fails_the_run_that_verifies_and_hides_no_
     assert failure.user_failure_data
     assert (failure.user_failure_data.description or "").startswith("1 log broken or not looked at: odd: ")
     assert [row["partitions"] for row in last_results(users, "G1")] == ["0-2"]
+
+
+def test_a_topic_that_is_half_deleted_fails_the_run_that_verifies_all(users: World) -> None:
+    assert users.clean().success
+    users.topic("odd")
+    catalog = users.store.committer.catalog
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, "odd"), (DELETING, "odd"))
+
+    result = verify(users)
+
+    assert not result.success
+    failure = result.failure_data_for_node("verify_logs")
+    assert failure
+    assert failure.user_failure_data
+    assert "odd: its deletion was begun and is not finished" in (failure.user_failure_data.description or "")
+    assert {color for color, _ in checks(users).values()} == {"green"}
+    assert verify(users, "users").success
 
 
 def test_all_logs_are_verified_every_night_from_the_start(world: World) -> None:

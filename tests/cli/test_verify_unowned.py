@@ -1,0 +1,64 @@
+"""``keptlog verify`` of all names what still has bytes and is no topic any more: it is neither fine nor broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
+from keptlog.passes.check import Outcome
+from keptlog.table.catalog import open_catalog
+from keptlog.table.embedded import DELETING, NAMESPACE
+from tests.cli.conftest import Run
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def two(home: Path) -> Path:
+    """A home with the topics users and orders, each with a record."""
+    store = open_home().store
+    for topic in ("users", "orders"):
+        store.create_topic(topic, 1, {"cleanup.policy": "compact"})
+        store.append(topic, [NewRecord(b"a", b"1", NOW_MS)], f"append-{topic}", NOW_MS)
+    return home
+
+
+def leave_half_deleted(home: Path) -> None:
+    catalog = open_catalog(home)
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, "users"), (DELETING, "users"))
+
+
+def test_a_deletion_that_was_interrupted_is_named_and_not_told_as_fine(keptlog: Run, two: Path) -> None:
+    leave_half_deleted(two)
+    verified = keptlog("verify")
+    assert (verified.code, "orders-0" in verified.out) == (1, True)
+    assert verified.err == (
+        "keptlog: users: its deletion was begun and is not finished; "
+        "if nobody is at it, keptlog topic delete users finishes it\n"
+    )
+    assert keptlog("topic", "delete", "users", "--yes").code == 0
+    assert keptlog("verify").code == 0
+
+
+def test_each_check_of_it_is_not_looked_at_in_json(keptlog: Run, two: Path) -> None:
+    leave_half_deleted(two)
+    told = keptlog("verify", "--json").json
+    assert [each["subject"] for each in told["errors"]] == ["users"]
+    assert {each["result"] for each in told["checks"] if each["topic_partition"] == "users"} == {"not looked at"}
+
+
+def test_the_library_names_it_too(two: Path) -> None:
+    leave_half_deleted(two)
+    found = open_home().verify()
+    assert {each.outcome for each in found["users"]} == {Outcome.NOT_LOOKED_AT}
+    assert {each.outcome for each in found["orders-0"]} == {Outcome.OK}
+
+
+def test_who_names_topics_hears_of_these_alone(keptlog: Run, two: Path) -> None:
+    leave_half_deleted(two)
+    verified = keptlog("verify", "orders")
+    assert (verified.code, verified.err) == (0, "")
