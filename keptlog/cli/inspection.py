@@ -191,6 +191,8 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
         print_json({"checks": rows}, asked.not_looked_at)
     else:
         print_table([as_columns(row) for row in rows], empty=no_topics(asked.not_looked_at))
+    if store.read_only and store.read_only not in map(str, asked.not_looked_at.values()):
+        click.echo(f"keptlog: {store.read_only}", err=True)
     exit_if_failed(asked.not_looked_at)
     if not all(check.passed for checks in found.values() for check in checks):
         sys.exit(EXIT_FAILED)

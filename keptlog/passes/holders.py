@@ -4,11 +4,13 @@ The other guarantees are seen in a log's own segments. This one is about all tha
 files that runs left, journals. So it is looked for once a topic, in its table and its storage (``keptlog.table.held``),
 and told of each log by the partition that a file lies in.
 
-A deadline that has passed breaks it, whatever the reason. What could not be listed or read is not looked at.
+A deadline that has passed breaks it, whatever the reason. What could not be listed or read is not looked at. Nor is
+what lies in a home that is a copy: its catalog names the files of the original.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
@@ -41,7 +43,10 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
 
     terms = store.observe(topic).holdings.terms
     with reaching(f"files of topic {topic} can't be listed"):
-        return held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
+        found = held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
+    is_elsewhere = store.read_only
+    own = (f"the files of this home itself: {is_elsewhere}",) if is_elsewhere else ()
+    return replace(found, unread=(*found.unread, *own))
 
 
 def check_gone(

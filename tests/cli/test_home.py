@@ -54,6 +54,31 @@ def test_a_command_that_changes_something_refuses_a_copy_in_one_line(
     assert len(outcome.err.splitlines()) == 1
 
 
+def test_verify_of_a_copy_does_not_say_that_anything_is_gone_from_it(keptlog: Run, copy: Path, home: Path) -> None:
+    for names in ([], ["users"]):
+        outcome = keptlog("verify", *names)
+        assert outcome.code == 1
+        [gone] = [line for line in outcome.out.splitlines() if " G8 " in line]
+        assert "not looked at" in gone
+        assert f"home {copy} is a copy of the home at {home}" in gone
+        assert outcome.err.startswith(f"keptlog: home {copy} is a copy of the home at {home}")
+        assert len(outcome.err.splitlines()) == 1
+    checks = keptlog("verify", "--json").json["checks"]
+    assert [each["result"] for each in checks if each["check"] == "G8"] == ["not looked at"]
+
+
+def test_explain_of_a_copy_names_its_own_files_as_not_looked_at(keptlog: Run, copy: Path, home: Path) -> None:
+    assert f"not looked at: the files of this home itself: home {copy} is a copy of " in keptlog("explain", "users").out
+
+
+def test_verify_of_the_original_looks_at_its_own_files(
+    keptlog: Run, copy: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_HOME", str(home))
+    outcome = keptlog("verify")
+    assert (outcome.code, outcome.err, copy.exists()) == (0, "", True)
+
+
 def test_a_home_that_was_moved_is_one_line_however_many_topics_it_has(
     keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
