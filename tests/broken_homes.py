@@ -75,6 +75,10 @@ def _unfinished_deletion(broken: Patched) -> None:
     catalog.rename_table(("keptlog", "orders"), ("keptlog_deleting", "orders"))
 
 
+def _dropped(broken: Patched) -> None:
+    broken.store._catalog.drop_table(("keptlog", TOPIC))
+
+
 def _dated_ahead(broken: Patched) -> None:
     broken.store.alter_topic(TOPIC, {"message.timestamp.after.max.ms": str(10**15)})
     ahead_ms = time.time_ns() // 1_000_000 + 400 * DAY_MS
@@ -272,6 +276,13 @@ BROKEN_HOMES = (
         "its deletion was begun and is not finished",
         _unfinished_deletion,
         "keptlog topic delete orders --yes",
+    ),
+    BrokenHome(
+        "a topic whose table was dropped",
+        "folders",
+        "no topic lies in this folder any more, and ",
+        _dropped,
+        mend=Patched.put_back,
     ),
     BrokenHome(
         "a clock that is slow",

@@ -165,7 +165,8 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     """Read the stored logs and check their guarantees; exit 1 if one is broken, or can't be looked at.
 
     G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline. Without a
-    name, what may have bytes and is no topic any more is named too: a topic whose deletion was not finished.
+    name, what may have bytes and is no topic any more is named too: a topic whose deletion was not finished, and a
+    folder whose table another program has dropped.
     """
     from keptlog.notify.checks import leave_checks  # noqa: PLC0415  # a plan needs none of this
     from keptlog.passes.check import Outcome  # noqa: PLC0415

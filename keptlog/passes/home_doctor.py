@@ -43,6 +43,7 @@ from keptlog.table.home_location import Elsewhere, elsewhere
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.store import LogStore
 from keptlog.table.topic_exam import TopicExam, examined
+from keptlog.table.unowned import unowned_folders
 
 if TYPE_CHECKING:
     from keptlog.passes.catalog_doctor import Certificate
@@ -311,6 +312,14 @@ def _history(patient: Patient) -> Iterator[Problem]:
             yield Problem(each.topic, each.ahead, cause, f"{todo} elsewhere: {files}")
 
 
+def _folders(patient: Patient) -> Iterator[Problem]:
+    if patient.elsewhere or not patient.has_warehouse:
+        raise _NotLookedAt(_NO_FILES)
+    cause = "another program dropped the topic's table and left its files, or the catalog was put back from a backup"
+    for each in unowned_folders(patient.store):
+        yield Problem(each.name, str(each), cause, each.todo)
+
+
 def _clock(patient: Patient) -> Iterator[Problem]:
     newest_ms = max((each.newest_change_ms for each in patient.seen), default=0)
     broker = BrokerConfig.of(patient.store.clock_guard.broker_settings)
@@ -370,6 +379,7 @@ CHECKS: Sequence[_Check] = (
     _Check("formats", "every topic is stored in the format of this keptlog", _formats),
     _Check("files", "every live file is in storage, with the length that it was written with", _files),
     _Check("history", "the storage knows no more of a topic than the catalog does", _history),
+    _Check("folders", "no topic's files lie in a folder that the catalog does not know", _folders),
     _Check("clock", "the clock agrees with those of earlier commits", _clock),
     _Check("timestamps", "no record is dated ahead of the clock", _timestamps),
     _Check("holders", "what was superseded is gone by its deadline", _holders),

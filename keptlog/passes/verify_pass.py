@@ -3,7 +3,8 @@
 What is checked on a log itself stands in ``verify``, what holds bytes that are not live in ``holders``. One log, or one
 topic, that can't be read hides nothing of the others.
 
-A topic that was half deleted is no topic any more, and all of its bytes may be there. Whoever verifies all is told.
+A topic that was half deleted is no topic any more, and all of its bytes may be there. So is one whose table another
+program has dropped. Whoever verifies all is told.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.verify import verify_log
 from keptlog.table.embedded import unfinished_deletion
+from keptlog.table.unowned import unowned_folders
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
@@ -55,8 +57,15 @@ def to_verify(store: LogStore | UnopenedStore, names: Collection[str]) -> ToVeri
     named = named_logs(store, names)
     refuse_unknown(named.unreadable)
     # Asked for after the topics: one whose deletion begins in between is in both.
-    unowned = {} if names else {name: unfinished_deletion(name) for name in store.being_deleted()}
-    return ToVerify(named.logs, named.unreadable, unowned)
+    return ToVerify(named.logs, named.unreadable, {} if names else _unowned(store))
+
+
+def _unowned(store: LogStore | UnopenedStore) -> dict[str, KeptlogError]:
+    found: dict[str, KeptlogError] = {name: unfinished_deletion(name) for name in store.being_deleted()}
+    try:
+        return found | {each.path: each.error for each in unowned_folders(store)}
+    except KeptlogError as error:
+        return found | {"folders without a topic": error}
 
 
 def verify_logs(store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int) -> dict[str, list[CheckResult]]:

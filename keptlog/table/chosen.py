@@ -77,6 +77,10 @@ class ChosenTopics(LogStore):
     def being_deleted(self) -> list[str]:
         return self._patterns.chosen(super().being_deleted())
 
+    def fitting(self, names: Iterable[str]) -> list[str]:
+        """Those of some names that fit, sorted."""
+        return self._patterns.chosen(names)
+
     def metadata_locations(self, patience: Patience | None = None) -> Locations:
         found = super().metadata_locations(patience)
         chosen = Locations({name: found[name] for name in self._patterns.chosen(found)})
@@ -103,3 +107,8 @@ class ChosenTopics(LogStore):
 def whole(store: LogStore) -> LogStore:
     """The store of all topics, for what is bounded by them: what a machine remembers of topics that are gone."""
     return store.whole if isinstance(store, ChosenTopics) else store
+
+
+def fitting(store: LogStore, names: Iterable[str]) -> list[str]:
+    """Those of some names of topics, which need not be there, that a store looks after, sorted."""
+    return store.fitting(names) if isinstance(store, ChosenTopics) else sorted(names)

@@ -30,7 +30,6 @@ from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.unknown_topic import unknown_topic
 from keptlog.table.catalog import metadata_locations
 from keptlog.table.deletion import being_deleted
-from keptlog.table.drafts import drafts_among
 from keptlog.table.embedded import NAMESPACE, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
@@ -47,6 +46,7 @@ from keptlog.table.state import (
     read_about,
     source_to_json,
 )
+from keptlog.table.unowned import left_behind
 
 _logger = logging.getLogger(__name__)
 _NOT_METADATA: tuple[type[Exception], ...] = (
@@ -293,14 +293,12 @@ class TopicCreation:
     def _location(self, catalog: Catalog, files: TableFiles, new_id: Callable[[], str]) -> str | None:
         """Where the table lies; null for the catalog's own choice.
 
-        Never where files of an earlier topic are left: they would be mixed with those of this one. What a creation
-        that failed has left is no harm, nor are receipts of an earlier topic: the purge of this one seals them.
+        Never where files of an earlier topic are left: they would be mixed with those of this one.
         """
         if not isinstance(catalog, MetastoreCatalog):
             return None
         location = catalog._resolve_table_location(None, NAMESPACE, self.name)  # noqa: SLF001  # the rule of create_table
-        paths = [each.path for each in files.list(location) if not each.path.endswith(".metadata.json")]
-        left = next(iter(set(paths).difference(drafts_among(location, paths))), None)
+        left = next(iter(left_behind(location, (each.path for each in files.list(location)))), None)
         if left is None:
             return location
         elsewhere = f"{location}-{new_id()}"

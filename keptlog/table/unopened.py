@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import live_paths
@@ -44,6 +44,35 @@ class DescribedTopic(NamedTuple):
 
     partitions: int
     config: TopicConfig
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedTables:
+    """Where the tables of topics lie in a home with an embedded catalog."""
+
+    home: Path
+
+    @property
+    def parent(self) -> str:
+        """The folder below which the catalog puts them."""
+        return f"file://{self.home / 'warehouse'}/{NAMESPACE}"
+
+    def folders(self) -> list[str]:
+        """Where they lie now, also those of topics that are being deleted.
+
+        Raises:
+            StorageUnavailable: the catalog can't be read.
+        """
+        # In this order: a topic whose deletion begins meanwhile is in both.
+        found = [embedded_locations(self.home, namespace=namespace) for namespace in (NAMESPACE, DELETING)]
+        if None in found:
+            raise StorageUnavailable(f"the catalog of home {self.home} can't be read")
+        return [path.rpartition("/metadata/")[0] for locations in found for path in (locations or {}).values()]
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether the path of each table's metadata tells where it lies."""
+        return all(folder.rpartition("/")[0] == self.parent for folder in self.folders())
 
 
 class UnopenedStore:
@@ -210,6 +239,16 @@ class UnopenedStore:
         from keptlog.table.unopened_receipts import UnopenedReceipts
 
         return UnopenedReceipts(self._home, self.files, lambda: self._store.committer.catalog)
+
+    def embedded_tables(self) -> EmbeddedTables | None:
+        """Where the tables of all topics lie; null if only the opened catalog can tell."""
+        tables = EmbeddedTables(self._home)
+        return tables if self._embedded is not None and tables.is_usual else None
+
+    @property
+    def opened(self) -> LogStore:
+        """The store itself, for what can't be told without it."""
+        return self._store
 
     @property
     def _store(self) -> LogStore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,20 @@ def test_who_names_topics_hears_of_these_alone(keptlog: Run, two: Path) -> None:
     leave_half_deleted(two)
     verified = keptlog("verify", "orders")
     assert (verified.code, verified.err) == (0, "")
+
+
+def test_a_topic_whose_table_another_program_dropped_is_named_with_what_puts_it_back(keptlog: Run, two: Path) -> None:
+    open_catalog(two).drop_table((NAMESPACE, "users"))
+    folder = f"file://{two}/warehouse/keptlog/users"
+    for command in (["verify"], ["doctor", "--quiet", "--no-probes"]):
+        told = keptlog(*command)
+        assert told.code == 1
+        assert f"{folder}: no topic lies in this folder any more, and 5 files (" in told.out + told.err
+    [metadata] = re.findall(r"register_table\(\('keptlog', NAME\), '(file:[^']*)'\)", told.out)
+    open_catalog(two).register_table((NAMESPACE, "users"), metadata)
+    assert keptlog("verify").code == 0
+    assert '"value": "1"' in keptlog("read", "users").out
+    open_catalog(two).drop_table((NAMESPACE, "users"))
+    open_catalog(two).register_table((NAMESPACE, "again"), metadata)
+    assert keptlog("topic", "delete", "again", "--yes").code == 0
+    assert (keptlog("verify").code, list((two / "warehouse").rglob("*users*/data/**/*.parquet"))) == (0, [])
