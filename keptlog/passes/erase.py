@@ -34,6 +34,7 @@ from keptlog.passes.erasure_request import (
     TopicProposal,
     refuse_unknown_ids,
 )
+from keptlog.passes.key_text import names_hashed_key, names_key, quotes
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.table.erasure_look import current_snapshot_of, read_register
@@ -72,11 +73,11 @@ class Eraser:
         """What a request would do; changes nothing.
 
         Raises:
-            InvalidConfig: it has no topics or keys, a deadline that has passed, or a reason with a key in it.
+            InvalidConfig: it has no topics or keys, a deadline that has passed, or a key in its id or reason.
             UnknownTopic: there is no such topic.
         """
-        self._require_sound(request, now_ms)
         hasher = self.load_hasher(is_kept=False)
+        self._require_sound(request, hasher, now_ms)
         topics: dict[str, TopicProposal] = {}
         failed: dict[str, KeptlogError] = {}
         for topic in dict.fromkeys(request.topics):
@@ -149,7 +150,7 @@ class Eraser:
                 failed[topic] = _reason(topic, error)
         return ErasureList(tuple(rows), failed)
 
-    def _require_sound(self, request: ErasureRequest, now_ms: int) -> None:
+    def _require_sound(self, request: ErasureRequest, hasher: KeyHasher, now_ms: int) -> None:
         valid_run_id(request.id)
         if not request.keys and not request.key_hashes:
             raise InvalidConfig("there is no key to erase: give one")
@@ -157,8 +158,9 @@ class Eraser:
             raise InvalidConfig("there is no topic to erase from: name one")
         if request.deadline_ms is not None and request.deadline_ms <= now_ms:
             raise InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
-        if any(key and key in request.reason.encode() for key in request.keys):
-            raise InvalidConfig("the reason has a key in it, and would be stored: say it without")
+        for what, text in (("id", request.id), ("reason", request.reason)):
+            if names_key(text, request.keys) or names_hashed_key(text, request.key_hashes, hasher):
+                raise InvalidConfig(f"the {what} has a key in it, and would be stored: give one without")
         require_topics(request.topics, self.store.topics(), "; nothing was asked for")
 
     def _erasure(self, request: ErasureRequest, topic: str, hasher: KeyHasher, now_ms: int) -> TopicErasure:
@@ -235,13 +237,8 @@ def _reason(topic: str, error: Exception, keys: Iterable[bytes] = ()) -> Keptlog
         told = unavailable(f"topic {topic}: its erasures can't be looked after", error)
     # What others have written may quote a key, also where an error of ours repeats it.
     is_ours = told is error and error.__cause__ is None
-    if told is not None and (is_ours or not _quotes(str(told), keys)):
+    if told is not None and (is_ours or not quotes(str(told), keys)):
         return told
     kind = KeptlogError if told is None else type(told)
     again = "ask again with the same id, and report it if it stays"
     return kind(f"topic {topic}: stopped at a {type(error).__name__}; {again}")
-
-
-def _quotes(text: str, keys: Iterable[bytes]) -> bool:
-    forms = (form for key in keys for form in (key.decode(errors="replace"), repr(key)[2:-1], key.hex()))
-    return any(form and form in text for form in forms)
