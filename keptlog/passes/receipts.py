@@ -6,12 +6,12 @@ Sealing them is the business of whoever deletes (``keptlog.table.receipt_chain``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from keptlog.errors import InvalidConfig, LogCorrupt
-from keptlog.receipts.chain import HEAD_FILE, ChainVerification, name_of
+from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of
 from keptlog.receipts.key_files import public_keys
 from keptlog.table.receipt_verification import verify_receipts
 from keptlog.table.sealed_receipts import SealedReceipts
@@ -64,7 +64,11 @@ class Receipts(Generic[Chain]):
             InvalidConfig: a file of a public key can't be read.
         """
         named = [Path(key) for key in keys]
-        return verify_receipts(self.chain, public_keys(named) if named else self.trusted())
+        trusted = list(public_keys(named) if named else self.trusted())
+        found = verify_receipts(self.chain, trusted)
+        if not named and trusted and found.is_sound and self.chain.table() is None:
+            return replace(found, findings=(_no_chain(trusted),))
+        return found
 
     def export(self, folder: Path | str) -> int:
         """Copy all receipts, and the head, into a folder, for whoever verifies them elsewhere; gives their number.
@@ -91,6 +95,16 @@ class Receipts(Generic[Chain]):
             raise
         replace_file(folder / HEAD_FILE, head.to_bytes())
         return count
+
+
+def _no_chain(trusted: Iterable[PublicKey]) -> Finding:
+    """A home leaves its public key when it signs for the first time, and there is a chain by then."""
+    ids = ", ".join(key.key_id for key in trusted)
+    text = (
+        f"the catalog has no chain of receipts, and this home has the public key of who signs (key {ids}): if anything "
+        "was sealed, the chain was dropped or the catalog put back, and whether receipts are missing can't be told"
+    )
+    return Finding(Flaw.NO_END, text)
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -22,8 +22,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
@@ -116,6 +116,10 @@ class ReceiptChain(SealedReceipts):
         """The table of the chain as it is now; null if nothing was ever sealed."""
         return chain_table(self.committer.catalog)
 
+    def default_location(self) -> str | None:
+        """Where the catalog puts the chain's table; null where only a server knows."""
+        return chain_location(self.committer.catalog)
+
     def known(self, table: Table) -> ReceiptFiles:
         """The files of the chain as a table says; only what came since the last look is listed."""
         end = ChainEnd.of(table.properties)
@@ -142,6 +146,17 @@ def chain_table(catalog: Catalog) -> Table | None:
         return load_topic_table(catalog, CHAIN, RECEIPTS)
     except UnknownTopic:
         return None
+
+
+def chain_location(catalog: Catalog) -> str | None:
+    """Where a catalog puts the chain's table; null where only a server knows."""
+    if not isinstance(catalog, MetastoreCatalog):
+        return None
+    with contextlib.suppress(NoSuchNamespaceError):
+        if location := catalog.load_namespace_properties(RECEIPTS).get(LOCATION):
+            return f"{location.rstrip('/')}/{CHAIN}"
+    warehouse = catalog.properties.get(WAREHOUSE_LOCATION)
+    return f"{warehouse.rstrip('/')}/{RECEIPTS}/{CHAIN}" if warehouse else None
 
 
 @dataclass

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.counted import counted
 from keptlog.receipts.receipt import Receipt, sha256_of
 from keptlog.storage.files import StoredFile
 from keptlog.table.files import TableFiles
@@ -103,6 +105,19 @@ class ReceiptName:
         """Null for any other file."""
         form = _NAME.fullmatch(path.rpartition("/")[2])
         return cls(int(form[1]), form[2], form[3]) if form else None
+
+
+def earlier_chains(paths: Iterable[str]) -> dict[str, list[str]]:
+    """What is to be told of receipts that the catalog no longer knows: a sentence for each chain, with its files."""
+    by_folder: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        if ReceiptName.of(path):
+            by_folder[path.rsplit("/", 2)[0]].append(path)
+    return {
+        f"{folder} has {counted(len(found), 'receipt')} of an earlier chain, which the catalog no longer knows: "
+        f"keptlog receipt verify {folder} checks them; keep them elsewhere": found
+        for folder, found in sorted(by_folder.items())
+    }
 
 
 @dataclass

@@ -17,13 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.counted import counted
 from keptlog.receipts.chain import ChainVerification, Finding, Flaw, told_numbers, verify_chain
 from keptlog.receipts.receipt import Head, Receipt
 from keptlog.receipts.signing import PublicKey
 from keptlog.table.files import TableFiles
 from keptlog.table.reaching import reaching
-from keptlog.table.receipt_files import ReceiptFiles, ReceiptName, all_folders, chain_folder
+from keptlog.table.receipt_files import ReceiptFiles, ReceiptName, all_folders, chain_folder, earlier_chains
 from keptlog.table.sealed_receipts import SealedReceipts
 
 
@@ -36,7 +35,8 @@ def verify_receipts(chain: SealedReceipts, keys: Iterable[PublicKey]) -> ChainVe
     with reaching("receipts can't be verified"):
         table = chain.table()
         if table is None:
-            return verify_chain((), keys, is_part=True)
+            none = verify_chain((), keys, is_part=True)
+            return replace(none, findings=tuple(_of_other_tables(chain.paths_without_table())))
         try:
             listed = chain.listed()
         except LogCorrupt as error:
@@ -84,15 +84,7 @@ def _other_end(listed: ReceiptFiles, head: Sequence[tuple[str, bytes]], found: C
 
 def _of_other_tables(paths: Iterable[str]) -> Iterator[Finding]:
     """Receipts of a table that was here before."""
-    by_folder: dict[str, list[str]] = defaultdict(list)
-    for path in paths:
-        if ReceiptName.of(path):
-            by_folder[path.rsplit("/", 2)[0]].append(path)
-    for folder, found in sorted(by_folder.items()):
-        text = (
-            f"{folder} has {counted(len(found), 'receipt')} of an earlier chain, which the catalog no longer knows: "
-            f"keptlog receipt verify {folder} checks them; keep them elsewhere"
-        )
+    for text, found in earlier_chains(paths).items():
         yield Finding(Flaw.PUT_BACK, text, tuple(found))
 
 

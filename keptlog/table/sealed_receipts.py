@@ -10,7 +10,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.receipts.receipt import Head, Receipt
 from keptlog.table.files import TableFiles
 from keptlog.table.reaching import reaching
-from keptlog.table.receipt_files import ChainEnd, ReceiptFiles, chain_folder
+from keptlog.table.receipt_files import ChainEnd, ReceiptFiles, all_folders, chain_folder, earlier_chains
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -31,6 +31,15 @@ class SealedReceipts(ABC):
     @abstractmethod
     def table(self) -> Table | None:
         """The table of the chain as it is now; null if nothing was ever sealed."""
+
+    @abstractmethod
+    def default_location(self) -> str | None:
+        """Where the catalog puts the chain's table, also one that was dropped; null where only a server knows."""
+
+    def paths_without_table(self) -> list[str]:
+        """The files in the place of the chain, for whoever finds no table: it may have been dropped."""
+        location = self.default_location()
+        return [file.path for file in self.files.list(all_folders(location))] if location else []
 
     def receipts(self) -> Iterator[Receipt]:
         """All that was sealed, from the first on. One that can't be read costs only itself.
@@ -67,10 +76,10 @@ class SealedReceipts(ABC):
         """The signed end of the chain; null if nothing was sealed.
 
         Raises:
-            LogCorrupt: its file is damaged or gone.
+            LogCorrupt: its file is damaged or gone, or the catalog has lost the chain.
         """
         with reaching("the chain of receipts can't be read"):
-            table = self.table()
+            table = self._table_or_none_ever()
             end = ChainEnd.of(table.properties) if table else ChainEnd()
             if table is None or not end.length:
                 return None
@@ -81,10 +90,22 @@ class SealedReceipts(ABC):
                 raise LogCorrupt(f"the head of the chain of receipts, {path}, can't be read: {error}") from None
 
     def listed(self) -> ReceiptFiles:
-        """The files of the chain as it is now."""
-        table = self.table()
+        """The files of the chain as it is now.
+
+        Raises:
+            LogCorrupt: the catalog has lost the chain, or its table contradicts itself.
+        """
+        table = self._table_or_none_ever()
         if table is None:
             return ReceiptFiles(self.files, "")
         listed = ReceiptFiles(self.files, chain_folder(table))
         listed.look(ChainEnd.of(table.properties))
         return listed
+
+    def _table_or_none_ever(self) -> Table | None:
+        """The table; receipts without one are not told as none."""
+        table = self.table()
+        lost = earlier_chains(self.paths_without_table()) if table is None else {}
+        if lost:
+            raise LogCorrupt("; ".join(lost))
+        return table

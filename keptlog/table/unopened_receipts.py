@@ -43,3 +43,10 @@ class UnopenedReceipts(SealedReceipts):
         from keptlog.table.receipt_chain import chain_table  # noqa: PLC0415  # what is wrong, PyIceberg says
 
         return chain_table(self._open_catalog())
+
+    @override
+    def default_location(self) -> str | None:
+        """Where the catalog puts the chain's table; null where only a server knows."""
+        from keptlog.table.receipt_chain import chain_location  # noqa: PLC0415  # asked where there is no chain alone
+
+        return chain_location(self._open_catalog())

@@ -13,6 +13,7 @@ from keptlog.table.commit import Committer
 from keptlog.table.files import TableFiles
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_verification import verify_receipts
+from keptlog.table.sealed_receipts import SealedReceipts
 from tests.receipts.chains import KEY, VERSION
 from tests.table.stores import new_id
 
@@ -31,11 +32,11 @@ def draft(name: object) -> Draft:
     return Draft(f"draft-{name}", "purge", 1_700_000_000_000, {"topic": "users", "deleted_files": [str(name)]})
 
 
-def ids(chain: ReceiptChain) -> list[str]:
+def ids(chain: SealedReceipts) -> list[str]:
     return [receipt.id for receipt in chain.receipts()]
 
 
-def check(chain: ReceiptChain) -> ChainVerification:
+def check(chain: SealedReceipts) -> ChainVerification:
     return verify_receipts(chain, [KEY.public])
 
 

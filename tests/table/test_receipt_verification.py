@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from keptlog.errors import LogCorrupt
+from keptlog.passes.receipts import Receipts
 from keptlog.receipts.chain import Flaw
+from keptlog.receipts.signing import PublicKey
+from keptlog.table.catalog import open_catalog
 from keptlog.table.embedded import RECEIPTS
+from keptlog.table.files import TableFiles
 from keptlog.table.manifests import FileChange
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import HEAD_SHA256, LENGTH, all_folders
+from keptlog.table.sealed_receipts import SealedReceipts
+from keptlog.table.unopened_receipts import UnopenedReceipts
+from tests.receipts.chains import KEY
 from tests.table.receipt_chains import chain_at, check, draft, ids, require_sound, stored
 
 
-def findings(chain: ReceiptChain) -> dict[Flaw, str]:
+def unopened(home: Path) -> UnopenedReceipts:
+    return UnopenedReceipts(home, TableFiles(), lambda: open_catalog(home))
+
+
+def findings(chain: SealedReceipts) -> dict[Flaw, str]:
     return {finding.flaw: finding.text for finding in check(chain).findings}
 
 
@@ -157,3 +170,40 @@ def test_a_chain_that_was_begun_anew_leaves_the_earlier_one_and_is_told(tmp_path
     assert [each.sequence for each in anew.append([draft(0)])] == [1]
     assert "2 receipts of an earlier chain, which the catalog no longer knows" in findings(anew)[Flaw.PUT_BACK]
     assert len(stored(anew)) == 3
+
+
+def test_a_chain_that_was_taken_out_of_the_catalog_is_told_by_what_lies_in_its_place(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    chain.append([draft(0), draft(1)])
+    chain.committer.catalog.drop_table((RECEIPTS, "chain"))
+    for without in (chain_at(tmp_path), unopened(tmp_path)):
+        assert "2 receipts of an earlier chain, which the catalog no longer knows" in findings(without)[Flaw.PUT_BACK]
+    chain.committer.catalog.drop_namespace(RECEIPTS)
+    for without in (chain_at(tmp_path), unopened(tmp_path)):
+        assert set(findings(without)) == {Flaw.PUT_BACK}
+
+
+@pytest.mark.parametrize("look", [ids, SealedReceipts.head, lambda chain: chain.find("1")])
+def test_receipts_that_the_catalog_has_lost_are_not_told_as_none(
+    tmp_path: Path, look: Callable[[SealedReceipts], object]
+) -> None:
+    chain = chain_at(tmp_path)
+    chain.append([draft(0)])
+    chain.committer.catalog.drop_table((RECEIPTS, "chain"))
+    for without in (chain_at(tmp_path), unopened(tmp_path)):
+        with pytest.raises(LogCorrupt, match="1 receipt of an earlier chain, which the catalog no longer knows"):
+            look(without)
+
+
+def test_a_catalog_without_a_chain_proves_nothing_to_a_home_that_has_signed(tmp_path: Path) -> None:
+    chain = chain_at(tmp_path)
+    trusted: list[PublicKey] = []
+    receipts = Receipts(chain, lambda: trusted)
+    assert receipts.verify().is_sound
+    chain.append([draft(0)])
+    trusted.append(KEY.public)
+    assert receipts.verify().is_sound
+    chain.committer.catalog.drop_table((RECEIPTS, "chain"))
+    shutil.rmtree(tmp_path / "warehouse")
+    (finding,) = receipts.verify().findings
+    assert (finding.flaw, KEY.public.key_id in finding.text) == (Flaw.NO_END, True)
