@@ -158,7 +158,7 @@ def _verify_deleted(run: Run, config: VerifyErasuresConfig) -> None:
         except KeptlogError as error:
             raise dg.Failure(f"nothing was verified: {first_line(error)}", allow_retries=False) from error
     meant = [row for row in found.rows if not config.ids or row.id in config.ids]
-    verified = [row for row in meant if row.erasure.ended_ms == now_ms]
+    verified = [row for row in meant if row.is_verified_now]
     for row in meant:
         _tell_verification(context, row)
     more: Metadata = {"verified": len(verified)}

@@ -99,20 +99,14 @@ class Verification:
         if not clear:
             return list(rows)
         topic_id = self.store.describe_topic(self.topic).id
-        proofs = [
-            ErasureProof(
-                self.topic, topic_id, each, looked.findings, looked.snapshots, looked.not_looked_at, self.now_ms
-            )
-            for each in clear
-        ]
+        now_ms = self.store.clock_guard.done_ms(self.now_ms)
+        seen = looked.findings, looked.snapshots, looked.not_looked_at, self.now_ms
+        proofs = [ErasureProof(self.topic, topic_id, each, *seen, _not_before(each, now_ms)) for each in clear]
         why = why_not_sealed(erasure_drafts(proofs, self.store.files), self.store.seal)
         blocked = (f"no record of its keys is left, but its receipt is not sealed ({why}): verify again",)
         if why:
             return [replace(row, blocked=row.blocked or blocked) for row in rows]
-        return [row if row.blocked else self._verified(row) for row in rows]
-
-    def _verified(self, row: ErasureRow) -> ErasureRow:
-        return replace(row, erasure=reached(row.erasure, ErasureState.VERIFIED, self.now_ms), next_ms=None)
+        return [row if row.blocked else _verified(row, now_ms) for row in rows]
 
     def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
         """Which files keep an erasure open."""
@@ -133,6 +127,16 @@ class Verification:
             return None
         records, keys = sum(hit.records for hit in hits), len({hit.key_hash for hit in hits})
         return f"{path} ({findings.kind}) has {counted(records, 'record')} of {counted(keys, 'key')}"
+
+
+def _verified(row: ErasureRow, now_ms: int) -> ErasureRow:
+    done = reached(row.erasure, ErasureState.VERIFIED, _not_before(row.erasure, now_ms))
+    return replace(row, erasure=done, next_ms=None, is_verified_now=True)
+
+
+def _not_before(erasure: Erasure, now_ms: int) -> int:
+    """Now, also by a clock that was set back."""
+    return max([now_ms, *(each.at_ms for each in erasure.reached)])
 
 
 def _not_searched(upload: OpenUpload) -> FileFindings:

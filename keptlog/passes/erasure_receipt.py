@@ -55,6 +55,7 @@ def _content(proof: ErasureProof, searched: Sequence[Mapping[str, Any]]) -> dict
         "way": erasure.way,
         "reason": erasure.reason,
         "requested_ms": erasure.requested_ms,
+        "as_of_ms": proof.as_of_ms,
         "deadline_ms": erasure.deadline_ms,
         "is_in_time": None if late_ms is None else late_ms == 0,
         "states": [{"state": each.state, "at_ms": each.at_ms} for each in erasure.reached]

@@ -83,6 +83,8 @@ class ErasureRow:
     """The earliest time of its next state, past if it waits for a pass; null if only data can bring it on."""
     blocked: tuple[str, ...] = ()
     """What keeps it from its next state, besides time: each with what to do."""
+    is_verified_now: bool = False
+    """Whether this call has ended it."""
 
     @property
     def id(self) -> str:
@@ -132,7 +134,10 @@ class ErasureProof:
     """The ids of all that the table had then, the current one last."""
     not_looked_at: tuple[str, ...]
     """Why nobody knows whether the store keeps more, in one line each."""
+    as_of_ms: int
+    """By when it was judged."""
     verified_ms: int
+    """By the clock, after the last look; never before a state that was reached."""
 
 
 def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:

@@ -172,7 +172,8 @@ class Purger:
     def _finish_deletion(self, topic: str, now_ms: int, outcome: _Outcome) -> None:
         """A topic that was made anew meanwhile is not deleted."""
         store = self.store
-        outcome.deletion = Deletion(store.committer.catalog, store.files, topic, now_ms, store.seal).finish()
+        when = now_ms, store.seal, store.clock_guard.done_ms
+        outcome.deletion = Deletion(store.committer.catalog, store.files, topic, *when).finish()
         outcome.failure = outcome.deletion.unfinished
 
 

@@ -38,6 +38,10 @@ class ClockGuard:
     _read: tuple[dict[str, str], int] | None = field(default=None)
     """What the newest commit was at these locations."""
 
+    def done_ms(self, as_of_ms: int) -> int:
+        """When what is done by now was done, for its receipt: a pass may take hours, or judge as of a given time."""
+        return self.clock_ms() if self.clock_ms else as_of_ms
+
     def require_plausible(self, topic: str, times_ms: Iterable[int], table: Table | None = None) -> None:
         """Refuse to delete anything of a topic at times that are too far after the newest commit.
 

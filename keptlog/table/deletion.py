@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -40,9 +40,18 @@ from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.unknown_topic import unknown_topic
-from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
-from keptlog.table.drafts import PURGE, Seal, Sealing, content_of, drafts_among, has_receipt, seal_drafts, write_draft
+from keptlog.table.drafts import (
+    PURGE,
+    Seal,
+    Sealing,
+    content_of,
+    done_draft,
+    drafts_among,
+    has_receipt,
+    seal_drafts,
+    write_draft,
+)
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles
 from keptlog.table.hidden import hidden_below
@@ -126,6 +135,8 @@ class Deletion:
     name: str
     now_ms: int
     seal: Seal | None = None
+    done_ms: Callable[[int], int] = lambda as_of_ms: as_of_ms
+    """When what a receipt tells was done: ``ClockGuard.done_ms``."""
 
     def delete(self) -> TopicDeletion:
         """Delete a topic, and finish an earlier deletion of this name.
@@ -299,7 +310,7 @@ class _Emptying:
         done = removal.settle(doomed, leave_receipt)
         self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
         found = drafts_among(removal.location, [*drafts, *listed])
-        given_up_at_ms = dict.fromkeys(found, self.deletion.now_ms)
+        given_up_at_ms = dict.fromkeys(found, self.deletion.done_ms(self.deletion.now_ms))
         self._sealing = seal_drafts(removal.files, self.deletion.name, found, self.deletion.seal, given_up_at_ms)
 
     def _write_draft(self, draft_id: str, gone: Journal, removal: Removal) -> str:
@@ -311,7 +322,8 @@ class _Emptying:
         content = content_of(self.deletion.name, str(self.table.metadata.table_uuid), gone, **more)
         kind = DELETION if _is_deletion(gone) else PURGE
         location = self.table.location()
-        write_draft(self.deletion.files, location, Draft(draft_id, kind, self.deletion.now_ms, content))
+        done = done_draft(draft_id, kind, content, self.deletion.now_ms, self.deletion.done_ms)
+        write_draft(self.deletion.files, location, done)
         self._receipts[draft_id] = None
         return f"{receipt_folder(location)}{draft_id}.json"
 

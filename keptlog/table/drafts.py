@@ -82,6 +82,13 @@ def content_of(topic: str, topic_id: str, gone: Journal, **more: Any) -> dict[st
     return {"topic": topic, "table_uuid": topic_id, "expired_snapshots": list(gone.snapshots), "files": files} | more
 
 
+def done_draft(
+    draft_id: str, kind: str, content: Mapping[str, Any], as_of_ms: int, done_ms: Callable[[int], int]
+) -> Draft:
+    """What is done by now; beside its time stands the one that it was judged by."""
+    return Draft(draft_id, kind, done_ms(as_of_ms), {**content, "as_of_ms": as_of_ms})
+
+
 def _told(file: DeletedFile) -> dict[str, Any]:
     return asdict(file)
 

@@ -33,7 +33,6 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
-from keptlog.receipts.receipt import Draft
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
 from keptlog.table import expired
@@ -44,6 +43,7 @@ from keptlog.table.drafts import (
     PURGE,
     Seal,
     content_of,
+    done_draft,
     drafts_among,
     given_up_drafts,
     has_receipt,
@@ -348,7 +348,9 @@ class Purge:
         done = self._removal.settle(doomed, leave_receipt)
         drafts = drafts_among(self.topic.location, [*self._receipts.values(), *(f.path for f in self._stored.values())])
         old = (file.path for file in self._stored.values() if self._is_old(file))
-        given_up = given_up_drafts(self.topic.location, old, self._removal.journals, self.times.now_ms)
+        given_up = given_up_drafts(
+            self.topic.location, old, self._removal.journals, self.times.done_ms(self.times.now_ms)
+        )
         sealing = seal_drafts(self.files, self.topic.name, drafts, self.seal, given_up)
         for what in sealing.unreadable:
             self._pass_over(what)
@@ -365,7 +367,8 @@ class Purge:
         still, left = ([asdict(file) for file in each] for each in (held, self._removal.not_deleted))
         more = {"not_deleted": left, "held_files": still, "not_looked_at": list(self._hidden.not_looked_at)}
         content = content_of(self.topic.name, self.topic.id, gone, **more)
-        write_draft(self.files, self.topic.location, Draft(draft_id, PURGE, self.times.now_ms, content))
+        done = done_draft(draft_id, PURGE, content, self.times.now_ms, self.times.done_ms)
+        write_draft(self.files, self.topic.location, done)
         self._receipts[draft_id] = f"{receipt_folder(self.topic.location)}{draft_id}.json"
 
     def _held(self, table: Table) -> tuple[HeldFile, ...]:

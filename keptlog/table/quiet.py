@@ -17,7 +17,7 @@ takes the first of. But a writer that is killed leaves files, and commits nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.manifest import ManifestContent
@@ -25,6 +25,7 @@ from pyiceberg.table import Table
 
 from keptlog.log.broker import BrokerConfig
 from keptlog.storage.files import StoredFile
+from keptlog.table.clock_guard import ClockGuard
 from keptlog.table.drafts import drafts_among
 from keptlog.table.expiry import replaced_at_ms, replaced_before
 from keptlog.table.hidden import HiddenFiles
@@ -89,12 +90,15 @@ class PurgeTimes:
     orphan_grace_ms: int
     run_memory_ms: int
     history_ms: int
+    done_ms: Callable[[int], int] = lambda as_of_ms: as_of_ms
+    """When what a receipt tells was done: ``ClockGuard.done_ms``."""
 
     @classmethod
-    def of(cls, broker: BrokerConfig, now_ms: int, delete_delay_ms: int, orphan_grace_ms: int) -> PurgeTimes:
+    def of(cls, guard: ClockGuard, now_ms: int, delete_delay_ms: int, orphan_grace_ms: int) -> PurgeTimes:
         """With what a broker's settings say."""
+        broker = BrokerConfig.of(guard.broker_settings)
         memory_ms, history_ms = broker.producer_id_expiration_ms, broker.keptlog_history_retention_ms
-        return cls(now_ms, delete_delay_ms, orphan_grace_ms, memory_ms, history_ms)
+        return cls(now_ms, delete_delay_ms, orphan_grace_ms, memory_ms, history_ms, guard.done_ms)
 
     def has_nothing_to_do(self, table: Table, storage: Storage, manifests: Manifests) -> bool:
         """Whether a purge of a table would delete nothing; the storage was listed after the table was loaded.

@@ -13,7 +13,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.broker import BrokerConfig, purge_interval_ms
+from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import settled
 from keptlog.log.drop import StagedOutcome
 from keptlog.log.holder import ORPHAN_GRACE_MS
@@ -150,7 +150,7 @@ class LogStore:
         """
         if name not in self.being_deleted():
             self.load_table(name)
-        deletion = Deletion(self._catalog, self.files, name, now_ms, self.seal).delete()
+        deletion = Deletion(self._catalog, self.files, name, now_ms, self.seal, self.clock_guard.done_ms).delete()
         if self._cache:
             self._cache.forget(name)
         return deletion
@@ -389,8 +389,7 @@ class LogStore:
         described = topic_of(table := self.load_table(topic), self._broker_settings)
         self.require_writable()
         self.clock_guard.require_plausible(topic, [now_ms], table)
-        broker = BrokerConfig.of(self._broker_settings)
-        times = PurgeTimes.of(broker, now_ms, described.config.file_delete_delay_ms, orphan_grace_ms)
+        times = PurgeTimes.of(self.clock_guard, now_ms, described.config.file_delete_delay_ms, orphan_grace_ms)
         with reaching(f"topic {topic} can't be purged"):
             return Purge(described, table, self.committer, self.files, self._new_id, times, self.seal).purge()
 
