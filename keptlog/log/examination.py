@@ -136,19 +136,24 @@ def timestamp_problems(logs: Iterable[Log], now_ms: int) -> Iterator[Problem]:
 
 
 def holder_problem(holder: Holder) -> Problem:
-    """What keeps superseded bytes past their deadline."""
+    """What keeps superseded bytes past their deadline, or nobody can tell until when."""
     told, _, _ = str(holder).rpartition(f": {holder.remedy}")
-    is_purged = holder.kind in _MENDS_BY_PURGE
-    command = f"keptlog purge {holder.topic}".strip() if is_purged else None
+    command = f"keptlog purge {holder.topic}".strip() if holder.kind in _MENDS_BY_PURGE else None
     if holder.kind is HolderKind.SPARK:
         command = f"rm -r {holder.name}"
     return Problem(
         holder.topic or holder.name,
         told or str(holder),
-        "no purge has come since" if is_purged else "whoever made it has not taken it away",
+        _why_held(holder),
         holder.remedy,
         command,
     )
+
+
+def _why_held(holder: Holder) -> str:
+    if holder.kind is HolderKind.POST_DATED:
+        return "the clock of whoever wrote it is fast, or its time was set"
+    return "no purge has come since" if holder.kind in _MENDS_BY_PURGE else "whoever made it has not taken it away"
 
 
 def condition_problems(conditions: Iterable[Condition]) -> Iterator[Problem]:

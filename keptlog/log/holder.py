@@ -45,6 +45,8 @@ class HolderKind(StrEnum):
     """Nothing refers to it, and it is younger than the grace: a run that is under way, or one that died."""
     ORPHAN = "orphan"
     """Nothing refers to it, and it is older than the grace."""
+    POST_DATED = "post-dated"
+    """Nothing refers to it, and its time is still to come: nobody can tell how old it is."""
     WATERMARKS = "watermarks"
     """A file of watermarks that a later one has replaced: it holds hashes of keys, or keys."""
     JOURNAL = "journal"
@@ -78,9 +80,13 @@ NEVER_LATE = frozenset(
         HolderKind.DELETE_MARKER,
         HolderKind.RUNNING_SPARK,
         HolderKind.REPLACED_VERSION,
+        HolderKind.POST_DATED,
     }
 )
-"""Told, but without a deadline: names and numbers, what a process may be working with, what goes with its file."""
+"""Told, but without a deadline: names and numbers, what a process may be working with, what goes with its file. Of what
+is post-dated no deadline can be told, so G8 does not pass."""
+CLOCKS_DIFFER_MS = 3_600_000
+"""A storage's clock may be so far ahead; what it has written just now is post-dated beyond that."""
 ENDS_BY_ITSELF = frozenset(
     {HolderKind.RETIRED, HolderKind.STAGED, HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_LOCK}
 )
@@ -197,6 +203,7 @@ _SUBJECTS = {
     HolderKind.RETIRED: "older snapshots",
     HolderKind.STAGED: "runs that are under way, or died,",
     HolderKind.ORPHAN: "runs that died",
+    HolderKind.POST_DATED: "runs that are under way, or died,",
     HolderKind.WATERMARKS: "earlier cleans",
     HolderKind.JOURNAL: "purges that were not finished",
     HolderKind.STATISTICS: "other programs",
@@ -210,6 +217,7 @@ _NOUNS = {
     HolderKind.BRANCH: "retired segment",
     HolderKind.STAGED: "staged file",
     HolderKind.ORPHAN: "orphan",
+    HolderKind.POST_DATED: "post-dated file",
     HolderKind.WATERMARKS: "retired watermark file",
     HolderKind.JOURNAL: "journal",
     HolderKind.STATISTICS: "file with statistics",
@@ -229,6 +237,11 @@ _REMEDIES = {
     HolderKind.RETIRED: "keptlog purge {topic} deletes what was replaced file.delete.delay.ms ago",
     HolderKind.STAGED: _SWEEP,
     HolderKind.ORPHAN: _SWEEP,
+    HolderKind.POST_DATED: (
+        "its time is still to come, so nobody can tell how old it is, and no purge deletes it; if no run is under way, "
+        "delete it, or give it the time of now (touch), and keptlog purge {topic} deletes it after the grace; see to "
+        "the clock of whoever wrote it"
+    ),
     HolderKind.WATERMARKS: _SWEEP,
     HolderKind.JOURNAL: "keptlog purge {topic} finishes them; what lies in receipts/unreadable is yours to delete",
     HolderKind.STATISTICS: (
@@ -289,6 +302,11 @@ class Holdings:
         if not any(_passed(each.deadline_ms(self.terms), now_ms) for each in self.held):
             return []
         return [each for each in self.holders(now_ms, partition) if each.is_late]
+
+
+    def post_dated(self, now_ms: int, partition: int | None = None) -> list[Holder]:
+        """Those of which nobody can tell whether a deadline has passed."""
+        return [each for each in self.holders(now_ms, partition) if each.kind is HolderKind.POST_DATED]
 
 
 _ORDER = {kind: number for number, kind in enumerate(HolderKind)}

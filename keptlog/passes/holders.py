@@ -68,15 +68,16 @@ def judged(holdings: Holdings, now_ms: int, partition: int | None = None) -> Che
     description = GONE_IN_TIME.description
     if holders:
         description = f"nothing is past its deadline; {sentence([str(each) for each in holders])}"
-    if holdings.unread:
-        description = f"nothing that was seen is past its deadline; not looked at: {sentence(holdings.unread)}"
+    unsure = [*holdings.unread, *map(str, holdings.post_dated(now_ms, partition))]
+    if unsure:
+        description = f"nothing that was seen is past its deadline; not looked at: {sentence(unsure)}"
     if late:
         description = sentence([str(each) for each in late])
     if holdings.not_looked_at:
         description = f"{description.rstrip('.')}; this storage does not tell: {sentence(holdings.not_looked_at)}"
     return CheckResult(
         name=GONE_IN_TIME.name,
-        passed=not late and not holdings.unread,
+        passed=not late and not unsure,
         description=description,
         metadata={
             "held_files": sum(each.files or 0 for each in holders),
@@ -84,7 +85,7 @@ def judged(holdings: Holdings, now_ms: int, partition: int | None = None) -> Che
             "late_files": sum(each.late_files for each in late),
             "problems": len(late),
         },
-        is_looked_at=bool(late) or not holdings.unread,
+        is_looked_at=bool(late) or not unsure,
     )
 
 

@@ -338,7 +338,7 @@ def _holders(patient: Patient) -> Iterator[Problem]:
             unseen.append(f"{topic}: {first_line(held)}")
             continue
         unseen += [f"{topic}: {line}" for line in held.unread]
-        yield from map(holder_problem, held.late(patient.now_ms))
+        yield from map(holder_problem, [*held.late(patient.now_ms), *held.post_dated(patient.now_ms)])
     terms = Terms(0, purge_interval_ms(patient.store.clock_guard.broker_settings))
     yield from map(holder_problem, Holdings("", terms, tuple(patient.here())).late(patient.now_ms))
     if unseen:

@@ -2,7 +2,7 @@
 
     superseded by the time the records were gone      older snapshots, tags, branches
     written by that time, and shown by no snapshot    staged files, orphans, watermarks
-    of a time that nobody knows                       journals, what a bucket keeps of deleted files
+    of a time that nobody knows                       journals, post-dated files, what a bucket keeps of deleted files
 
 What came later can't have them. Where that is wrong after all, because a run had begun before, the search finds it: it
 opens every file, and asks here whose a file is.
@@ -30,6 +30,7 @@ _LEFT = frozenset(
     {
         HolderKind.STAGED,
         HolderKind.ORPHAN,
+        HolderKind.POST_DATED,
         HolderKind.WATERMARKS,
         HolderKind.JOURNAL,
         HolderKind.OBJECT_VERSION,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
-from keptlog.log.holder import AFTER_DELAY, Held, HolderKind, Holdings, Terms
+from keptlog.log.holder import AFTER_DELAY, CLOCKS_DIFFER_MS, Held, HolderKind, Holdings, Terms
 from keptlog.storage.files import StoredFile
 from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.files import TableFiles
@@ -130,6 +130,10 @@ class _Unreferenced:
     watermarks_ms: Mapping[int, list[int]]
     """When the files of watermarks of a log were written that are live or came before, by partition."""
 
+    def _is_post_dated(self, file: StoredFile) -> bool:
+        # Whoever looks as of an earlier time finds files that came later; the table's own commits did too.
+        return file.modified_ms > max(self.now_ms, self.table.metadata.last_updated_ms) + CLOCKS_DIFFER_MS
+
     def held(self, files: Mapping[str, StoredFile]) -> Iterator[Held]:
         """By comparable path."""
         location = self.table.location()
@@ -159,7 +163,9 @@ class _Unreferenced:
     ) -> Held:
         since_ms = file.modified_ms if since_ms is None else since_ms
         partition = partition_of(file.path)
-        written_ms = file.modified_ms
+        written_ms: int | None = file.modified_ms
+        if kind is not HolderKind.METADATA and self._is_post_dated(file):
+            kind, until_ms, written_ms = HolderKind.POST_DATED, None, None
         return Held(kind, since_ms, 1, file.size_bytes, "", partition, file.path, until_ms, written_ms)
 
 
@@ -196,15 +202,19 @@ class HeldFile:
     holder: str
 
 
-def held_files(table: Table, unknown: Mapping[str, StoredFile], manifests: Manifests) -> tuple[HeldFile, ...]:
+def held_files(
+    table: Table, unknown: Mapping[str, StoredFile], manifests: Manifests, now_ms: int
+) -> tuple[HeldFile, ...]:
     """Who holds the files that the current snapshot does not refer to; ``unknown`` is by comparable path.
+
+    Whoever asks has swept by a grace of his own: what is left is staged.
 
     Raises:
         LogCorrupt: a snapshot can't be read.
     """
     if not unknown:
         return ()
-    found = held_now(table, unknown, Terms(0), 0, manifests)
+    found = held_now(table, unknown, Terms(0, orphan_grace_ms=now_ms + 1), now_ms, manifests)
     if found.unread:
         raise LogCorrupt(found.unread[0])
     holders = {each.path: f"{each.kind} {each.name}".rstrip() for each in sorted(found.held, key=_name, reverse=True)}
@@ -221,6 +231,8 @@ def held_lines(held: Iterable[HeldFile]) -> list[str]:
         what = counted(len(files), "file")
         if holder == HolderKind.STAGED:
             lines.append(f"{what} of runs that are under way, or died: nothing refers to them; deleted after the grace")
+        elif holder == HolderKind.POST_DATED:
+            lines.append(f"{what} whose time is still to come: nobody knows how old that is, and no purge deletes it")
         elif holder == HolderKind.RETIRED:
             lines.append(f"{what} that older snapshots still show, until file.delete.delay.ms has passed")
         else:

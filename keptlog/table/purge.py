@@ -385,4 +385,4 @@ class Purge:
             for path, file in self._hidden_files().items()
             if path not in told
         )
-        return held_files(table, unknown, self._manifests) + hidden
+        return held_files(table, unknown, self._manifests, self.times.now_ms) + hidden
