@@ -28,7 +28,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
-from keptlog.receipts.chain import ChainVerification, verify_chain
+from keptlog.receipts.chain import ChainVerification, Flaw, verify_chain
 from keptlog.receipts.key_files import PUBLIC_FILE, public_keys, trusted_keys
 from keptlog.settings import home_path
 
@@ -59,7 +59,7 @@ def list_receipts(*, topic: str | None, as_json: bool) -> None:
         problem = error
     if as_json:
         print_json({"receipts": rows}, {"receipts": problem} if problem else None)
-    else:
+    elif rows or not problem:
         shown = [row | {"done": iso_time(_number(row["done_ms"])), "size": size(_number(row["bytes"]))} for row in rows]
         empty = f"no receipts of {topic}" if topic else "no receipts yet"
         columns = ("number", "done", "kind", "topic", "files", "size", "id")
@@ -163,7 +163,11 @@ def _contents(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 def _told(found: ChainVerification, *, is_part: bool) -> str:
     if not found.receipts:
-        return "no receipts yet" if found.is_sound else "no receipt is as it was signed by a key that is trusted"
+        if found.is_sound:
+            return "no receipts yet"
+        if all(each.flaw in {Flaw.PUT_BACK, Flaw.NO_END} for each in found.findings):
+            return "no receipts that the catalog knows:"
+        return "no receipt is as it was signed by a key that is trusted"
     which = f", {found.first} to {found.last}" if found.receipts > 1 else f", number {found.first}"
     what = f"{counted(found.receipts, 'receipt')}{which}, signed by key {', '.join(found.key_ids)}"
     if not found.is_sound:

@@ -26,7 +26,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.receipts.receipt import Receipt, sha256_of
 from keptlog.storage.files import StoredFile
-from keptlog.table.files import TableFiles
+from keptlog.table.files import TableFiles, local_path
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -115,7 +115,7 @@ def earlier_chains(paths: Iterable[str]) -> dict[str, list[str]]:
             by_folder[path.rsplit("/", 2)[0]].append(path)
     return {
         f"{folder} has {counted(len(found), 'receipt')} of an earlier chain, which the catalog no longer knows: "
-        f"keptlog receipt verify {folder} checks them; keep them elsewhere": found
+        f"keptlog receipt verify {local_path(folder) or folder} checks them; keep them elsewhere": found
         for folder, found in sorted(by_folder.items())
     }
 

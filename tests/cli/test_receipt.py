@@ -250,3 +250,13 @@ def test_purges_and_deletions_of_topics_leave_receipts_that_outlive_them(termina
 
 def test_a_part_of_a_home_is_no_question(sealed: Terminal) -> None:
     assert sealed.run("verify", "--part").returncode == 2
+
+
+def test_a_chain_that_the_catalog_has_lost_is_not_told_as_no_receipts_yet(sealed: Terminal) -> None:
+    open_home(sealed.folder / "home").store.committer.catalog.drop_table(("keptlog_receipts", "chain"))
+    for command in (["list"], ["verify"], ["export", "again"]):
+        said = sealed.run(*command)
+        assert (said.returncode, "no receipts yet" in said.stdout) == (1, False)
+        assert "3 receipts of an earlier chain, which the catalog no longer knows" in said.stdout + said.stderr
+    named = said.stderr.partition("keptlog receipt verify ")[2].partition(" checks them")[0]
+    assert sealed.run("verify", named).stdout.startswith("3 receipts, 1 to 3")
