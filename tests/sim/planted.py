@@ -47,6 +47,7 @@ from keptlog.table.store import LogStore
 from keptlog.table.sweep import Fence
 from tests.sim.run import play
 from tests.sim.storage import SimulatedFiles, Storage
+from tests.sim.world import Broken
 
 MOST_HISTORIES = 200
 Plant = Callable[[], AbstractContextManager[object]]
@@ -137,7 +138,8 @@ def grace_ignored() -> Iterator[None]:
 
 def delay_ignored() -> AbstractContextManager[object]:
     """A purge expires snapshots that were replaced a moment ago."""
-    return patch("keptlog.table.store.PurgeTimes", lambda now_ms, _, *others: PurgeTimes(now_ms, 0, *others))
+    times_of = PurgeTimes.of
+    return patch.object(PurgeTimes, "of", lambda guard, now_ms, _, grace_ms: times_of(guard, now_ms, 0, grace_ms))
 
 
 def idempotence_forgotten() -> AbstractContextManager[object]:
@@ -354,10 +356,15 @@ class Found:
 
 
 def hunt(name: str, first_seed: int = 1, most: int = MOST_HISTORIES) -> Found:
-    """Play histories with one planted bug until one breaks."""
+    """Play histories with one planted bug until one breaks an oracle.
+
+    Raises:
+        AssertionError: the bug does not fit what it is planted in any more, and nothing was found by that.
+    """
     for number in range(most):
         outcome = play(first_seed + number, planted=PLANTED[name])
         if outcome.broken:
+            assert outcome.broken.startswith(Broken.__name__), f"{name}: {outcome.broken}"
             return Found(name, number + 1, outcome.seed, outcome.broken)
     return Found(name, most, None, None)
 
