@@ -22,6 +22,11 @@ topic may stage files for a while, so it is listed again until nothing new is th
 the deletion stays unfinished; so it does where the receipts can't be sealed. Tags, branches and young snapshots keep
 nothing here.
 
+What is to go is all that is listed, and all that the table refers to. Another program may have written files outside of
+the folder. Nobody may delete those here, and without the table nobody knows of them: so they are in the journal too,
+are named as not deleted, and the deletion ends when somebody has seen to them. Manifests that can't be read keep nobody
+from deleting a topic. The journal says that they could not, because it is written before they go.
+
 Without a chain of receipts the drafts are all that stays; the purge of a later topic in the same folder seals them.
 """
 
@@ -38,7 +43,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
-from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.drafts import (
@@ -67,13 +72,11 @@ from keptlog.table.journal import (
 )
 from keptlog.table.named_files import NamedFiles
 from keptlog.table.own_folder import require_own_folder
-from keptlog.table.reach import OUT_OF_REACH
 from keptlog.table.reaching import reaching
-from keptlog.table.references import References, all_references, comparable, comparable_forms
+from keptlog.table.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.removal import NotDeleted, Removal, not_deleted_error
 
 _MOST_ROUNDS = 20
-_UNTOLD: tuple[type[Exception], ...] = (LogCorrupt, *OUT_OF_REACH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,8 @@ class _Emptying:
     def _planned(self) -> Removal | None:
         """The journals that are to be carried out, with one of what no other names; null if nothing is left to do."""
         files, location = self.deletion.files, self.table.location()
+        # Read before it is listed: whoever has deleted manifests meanwhile has left his journal before, or all is gone.
+        references, unread = self._references
         listed = list(files.list(location))
         self.deletion.require_own_folder(self.table, listed)
         # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
@@ -259,6 +264,7 @@ class _Emptying:
         known = removal.named().union(kept.values())
         # What is hidden is no journal and no draft any more.
         there = sizes | {file.path: file.size_bytes for file in hidden_below(files, location).files}
+        there |= removal.elsewhere(references.data_bytes | references.metadata_bytes)
         forms = comparable_forms(there)
         new = {path: size for path, size in there.items() if forms[path] not in known}
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
@@ -266,9 +272,11 @@ class _Emptying:
             return self._planned()
         if new or self._is_empty(removal, drafts):
             snapshots = sorted(each.snapshot_id for each in self.table.metadata.snapshots)
-            named = NamedFiles(files).of(new, self._references.ranges)
+            named = NamedFiles(files).of(new, references.ranges)
             path = self._path_of_journal(new)
-            removal.journals[path] = Journal(tuple(snapshots), (), named, DELETION)
+            # An earlier journal says it, and may have deleted manifests.
+            is_first = not (self._receipts or any(map(_is_deletion, removal.journals.values())))
+            removal.journals[path] = Journal(tuple(snapshots), (), named, DELETION, unread if is_first else ())
             write_journal(files, path, removal.journals[path])
         is_waiting = bool(drafts and self.deletion.seal)
         return removal if removal.journals or is_waiting else None
@@ -284,12 +292,9 @@ class _Emptying:
         return f"{journal_folder(self.table.location())}deletion-{names[:32]}.json"
 
     @cached_property
-    def _references(self) -> References:
-        """What the manifests tell of the segments; a topic whose manifests can't be read is deleted without."""
-        try:
-            return all_references(self.table)
-        except _UNTOLD:
-            return References()
+    def _references(self) -> tuple[References, tuple[str, ...]]:
+        """What the manifests tell of the segments, and what of them can't be read: a topic is deleted without."""
+        return readable_references(self.table)
 
     def _carry_out(self, removal: Removal) -> None:
         doomed = removal.own(_is_deletion, ())
@@ -314,11 +319,11 @@ class _Emptying:
         self._sealing = seal_drafts(removal.files, self.deletion.name, found, self.deletion.seal, given_up_at_ms)
 
     def _write_draft(self, draft_id: str, gone: Journal, removal: Removal) -> str:
-        left, not_looked_at = removal.not_deleted, removal.hidden.not_looked_at
-        more: dict[str, Any] = {"not_deleted": [asdict(file) for file in left], "held_files": None}
+        more: dict[str, Any] = {"not_deleted": [asdict(file) for file in removal.not_deleted], "held_files": None}
         if _is_deletion(gone):
-            more |= {"held_files": [], "deleted_after_sealing": [self.table.metadata_location]}
-        more["not_looked_at"] = list(not_looked_at)
+            held: list[object] | None = None if gone.not_looked_at else []
+            more |= {"held_files": held, "deleted_after_sealing": [self.table.metadata_location]}
+        more["not_looked_at"] = [*gone.not_looked_at, *removal.hidden.not_looked_at]
         content = content_of(self.deletion.name, str(self.table.metadata.table_uuid), gone, **more)
         kind = DELETION if _is_deletion(gone) else PURGE
         location = self.table.location()

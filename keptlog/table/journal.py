@@ -60,6 +60,8 @@ class Journal:
     segments: tuple[DeletedFile, ...]
     metadata: tuple[DeletedFile, ...]
     kind: str = EXPIRY
+    not_looked_at: tuple[str, ...] = ()
+    """What could not be read when it was made, a line each: files that only that names are not among these."""
 
     @property
     def paths(self) -> list[str]:
@@ -69,7 +71,8 @@ class Journal:
     def only(self, is_meant: Callable[[DeletedFile], bool]) -> Journal:
         """The same journal with some of its files; without its snapshots if none is left."""
         segments, metadata = (tuple(filter(is_meant, files)) for files in (self.segments, self.metadata))
-        return Journal(self.snapshots if segments or metadata else (), segments, metadata, self.kind)
+        snapshots = self.snapshots if segments or metadata else ()
+        return replace(self, snapshots=snapshots, segments=segments, metadata=metadata)
 
     def without_snapshots(self, there: Collection[int]) -> Journal:
         """The same journal without snapshots that are still there: the commit that was to expire them never landed."""
@@ -77,11 +80,12 @@ class Journal:
 
     def and_of(self, other: Journal) -> Journal:
         """Both in one, each file once."""
-        return Journal(
-            tuple(sorted({*self.snapshots, *other.snapshots})),
-            tuple(dict.fromkeys(self.segments + other.segments)),
-            tuple(dict.fromkeys(self.metadata + other.metadata)),
-            self.kind,
+        return replace(
+            self,
+            snapshots=tuple(sorted({*self.snapshots, *other.snapshots})),
+            segments=tuple(dict.fromkeys(self.segments + other.segments)),
+            metadata=tuple(dict.fromkeys(self.metadata + other.metadata)),
+            not_looked_at=tuple(dict.fromkeys(self.not_looked_at + other.not_looked_at)),
         )
 
 

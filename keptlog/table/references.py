@@ -11,7 +11,8 @@ are therefore only compared in the form that ``comparable`` gives them.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -192,6 +193,33 @@ def all_references(table: Table, manifests: Manifests | None = None) -> Referenc
     found.add(live_references(table, manifests))
     found.add(named_references(table))
     return found
+
+
+def readable_references(table: Table) -> tuple[References, tuple[str, ...]]:
+    """The same as far as it can be read, and a line for each file that can't be: it costs only what it alone names."""
+    manifests = Manifests(table.name()[-1], table.io)
+    found = named_references(table)
+    found.metadata_bytes |= dict.fromkeys([*watermarks_paths(table.properties), table.metadata_location], 0)
+    named: dict[str, ManifestFile] = {}
+    unread: list[str] = []
+    for snapshot in table.metadata.snapshots:
+        with _told(f"manifest list {snapshot.manifest_list}", unread):
+            named |= {each.manifest_path: each for each in manifests.of(snapshot)}
+    for path, manifest in named.items():
+        found.metadata_bytes[path] = manifest.manifest_length
+        with _told(f"manifest {path}", unread):
+            found.add(manifests.files_in(manifest))
+    return found, tuple(unread)
+
+
+@contextmanager
+def _told(what: str, unread: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if not (isinstance(error, LogCorrupt) or is_out_of_reach(error)):
+            raise
+        unread.append(f"{what} can't be read ({one_line(error.__cause__ or error)})")
 
 
 def comparable(path: str) -> str:

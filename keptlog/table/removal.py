@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from keptlog.errors import StorageUnavailable
@@ -147,6 +147,16 @@ class Removal:
         """Null if it is gone."""
         if self._is_below(form):
             return self._reasons.get(path, _STILL_THERE if form in present else None)
+        return self._why_elsewhere(path)
+
+    def elsewhere(self, size_bytes: Mapping[str, int]) -> dict[str, int]:
+        """Of these files, paths to sizes, those that lie outside of the table's folder, and are there."""
+        forms = comparable_forms(size_bytes)
+        outside = [path for path in size_bytes if not self._is_below(forms[path])]
+        return {path: size_bytes[path] for path in outside if self._why_elsewhere(path)}
+
+    def _why_elsewhere(self, path: str) -> str | None:
+        """Null if it is not there; where nobody can tell, it may be."""
         try:
             return _ELSEWHERE if self.files.exists(path) else None
         except _FAILURES as error:
@@ -179,7 +189,7 @@ class Removal:
     def _write_following(self, path: str, left: Journal) -> None:
         while path in self.journals:
             path = f"{path.removesuffix('.json')}-1.json"
-        self.journals[path] = Journal((), left.segments, left.metadata, left.kind)
+        self.journals[path] = replace(left, snapshots=())
         write_journal(self.files, path, self.journals[path])
 
     def _drop(self, path: str) -> None:
