@@ -32,7 +32,6 @@ from keptlog.table.references import (
     by_comparable_form,
     comparable,
     comparable_forms,
-    live_references,
     named_references,
 )
 from keptlog.table.state import watermarks_paths
@@ -52,51 +51,64 @@ def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: 
         LogCorrupt: the current snapshot can't be read.
         OSError: the storage can't be listed.
     """
-    stored: dict[str, StoredFile] = {}
-    hidden = HiddenFiles()
+    found_there = FoundThere({}, HiddenFiles())
 
     def load_listed() -> Table:
         # Listed before the table is loaded: what is committed meanwhile is live there.
-        nonlocal hidden
+        nonlocal found_there
         location = load().location()
         listed = list(files.list(location))
-        hidden = hidden_below(files, location)
-        stored.clear()
-        # A tag keeps a file whether it is hidden or not.
-        stored.update(by_comparable_form(listed) | by_comparable_form(hidden.files))
+        found_there = FoundThere(by_comparable_form(listed), hidden_below(files, location))
         return load()
 
     def look(table: Table) -> Holdings:
-        found = held_now(table, stored, terms, now_ms)
+        found = held_now(table, found_there, terms, now_ms, Manifests(table.name()[-1], table.io))
         if found.unread and load().metadata_location != table.metadata_location:
             raise LogCorrupt(found.unread[0])
-        held = _and_hidden(table, found.held, hidden, terms)
-        late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
-        return replace(found, held=with_locks(files, held, late, terms), not_looked_at=hidden.not_looked_at)
+        late = [each for each in found.held if (each.deadline_ms(terms) or now_ms) < now_ms]
+        return replace(found, held=with_locks(files, found.held, late, terms))
 
     return looked_at(load_listed, look)
 
 
-def _and_hidden(table: Table, held: Collection[Held], hidden: HiddenFiles, terms: Terms) -> tuple[Held, ...]:
-    """What is hidden by its own names, but for what snapshots show."""
-    names = {comparable(file.path) for file in hidden.files}
-    shown = [each for each in held if each.kind in AFTER_DELAY or not each.path or comparable(each.path) not in names]
-    live = live_references(table, Manifests(table.name()[-1], table.io)).keys() if names else set()
-    needed = live.union(comparable(each.path) for each in shown if each.path) if names else live
-    return (*shown, *held_versions(hidden, table.location(), needed, terms))
+@dataclass(frozen=True, slots=True)
+class FoundThere:
+    """What lay below a table's location before the table was loaded."""
+
+    listed: Mapping[str, StoredFile]
+    """By comparable path."""
+    hidden: HiddenFiles
 
 
-def held_now(
-    table: Table, stored: Mapping[str, StoredFile], terms: Terms, now_ms: int, manifests: Manifests | None = None
-) -> Holdings:
-    """The same of a table, and files below its location that were listed before it was loaded, by comparable path.
+def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifests: Manifests) -> Holdings:
+    """The same of a table and what lies below its location; nobody is asked about locks.
 
     Raises:
         LogCorrupt: the current snapshot can't be read.
     """
-    topic = table.name()[-1]
-    snapshots = ShownFiles(table, manifests or Manifests(topic, table.io))
-    snapshots.look()
+    # A tag keeps a file whether it is hidden or not.
+    stored = {**there.listed, **by_comparable_form(there.hidden.files)}
+    snapshots = ShownFiles(table, manifests)
+    snapshots.look(stored.keys())
+    held = _held_listed(table, snapshots, stored, terms, now_ms)
+    held = _and_hidden(table, held, there.hidden, snapshots.live, terms)
+    not_looked_at = there.hidden.not_looked_at
+    return Holdings(table.name()[-1], terms, tuple(held), tuple(snapshots.unread), not_looked_at)
+
+
+def _and_hidden(
+    table: Table, held: Collection[Held], hidden: HiddenFiles, live: Collection[str], terms: Terms
+) -> list[Held]:
+    """What is hidden by its own names, but for what snapshots show."""
+    names = {comparable(file.path) for file in hidden.files}
+    shown = [each for each in held if each.kind in AFTER_DELAY or not each.path or comparable(each.path) not in names]
+    needed = {*live, *(comparable(each.path) for each in shown if each.path)} if names else live
+    return [*shown, *held_versions(hidden, table.location(), needed, terms)]
+
+
+def _held_listed(
+    table: Table, snapshots: ShownFiles, stored: Mapping[str, StoredFile], terms: Terms, now_ms: int
+) -> list[Held]:
     below = comparable(f"{table.location()}/x").removesuffix("x")
     # What is not in the list any more holds nothing; what lies elsewhere is not in it.
     found = [*snapshots.segments.items(), *snapshots.bounds.items()]
@@ -106,7 +118,7 @@ def held_now(
     unknown = {form: file for form, file in stored.items() if form not in known}
     named = snapshots.metadata.union(comparable_forms(named_references(table).metadata_bytes).values())
     held += _Unreferenced(table, terms, now_ms, named, _watermarks(table, stored)).held(unknown)
-    return Holdings(topic, terms, tuple(held), tuple(snapshots.unread))
+    return held
 
 
 def _statistics_files(table: Table) -> Iterator[Held]:
@@ -189,36 +201,40 @@ def _watermarks_of(path: str) -> int:
     return partition if partition is not None and "/watermarks/" in path else -1
 
 
-def _name(held: Held) -> str:
-    return held.name
-
-
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """A file that may hold values and is not live, as a receipt names it."""
+    """A file that may hold keys or values and is not live, as a receipt names it, and one that keeps it.
+
+    ``bytes`` is 0 where the size is not known.
+    """
 
     path: str
     bytes: int
     holder: str
 
 
-def held_files(
-    table: Table, unknown: Mapping[str, StoredFile], manifests: Manifests, now_ms: int
-) -> tuple[HeldFile, ...]:
-    """Who holds the files that the current snapshot does not refer to; ``unknown`` is by comparable path.
+def held_files(holdings: Holdings, told: Collection[str]) -> tuple[HeldFile, ...]:
+    """What G8 judges: all that has a deadline, but for files that are told of otherwise, in comparable form."""
+    held = [(each, each.path) for each in holdings.held if each.deadline_ms(holdings.terms) is not None]
+    forms = comparable_forms(path for _, path in held if path)
+    found = {
+        HeldFile(path, each.bytes or 0, f"{each.kind} {each.name}".rstrip())
+        for each, path in held
+        if path and forms[path] not in told
+    }
+    return tuple(sorted(found, key=lambda file: (file.path, file.holder)))
 
-    Whoever asks has swept by a grace of his own: what is left is staged.
 
-    Raises:
-        LogCorrupt: a snapshot can't be read.
-    """
-    if not unknown:
-        return ()
-    found = held_now(table, unknown, Terms(0, orphan_grace_ms=now_ms + 1), now_ms, manifests)
-    if found.unread:
-        raise LogCorrupt(found.unread[0])
-    holders = {each.path: f"{each.kind} {each.name}".rstrip() for each in sorted(found.held, key=_name, reverse=True)}
-    return tuple(HeldFile(file.path, file.size_bytes, holders[file.path]) for file in unknown.values())
+_LINES = {
+    HolderKind.RETIRED: "that older snapshots still show, until file.delete.delay.ms has passed",
+    HolderKind.STAGED: "of runs that are under way, or died: nothing refers to them; deleted after the grace",
+    HolderKind.ORPHAN: "of runs that died: nothing refers to them; older than the grace, and left for the next purge",
+    HolderKind.WATERMARKS: "of watermarks that later ones have replaced; deleted after the grace",
+    HolderKind.JOURNAL: "of purges that were not finished; what lies in receipts/unreadable is yours to delete",
+    HolderKind.STATISTICS: "of other programs, with bounds of keys or values, or statistics",
+    HolderKind.POST_DATED: "whose time is still to come: nobody knows how old that is, and no purge deletes it",
+    HolderKind.OBJECT_VERSION: "that somebody deleted, and whose versions the bucket keeps; deleted after the grace",
+}
 
 
 def held_lines(held: Iterable[HeldFile]) -> list[str]:
@@ -226,15 +242,8 @@ def held_lines(held: Iterable[HeldFile]) -> list[str]:
     by_holder: dict[str, list[HeldFile]] = defaultdict(list)
     for file in held:
         by_holder[file.holder].append(file)
-    lines = []
-    for holder, files in sorted(by_holder.items()):
-        what = counted(len(files), "file")
-        if holder == HolderKind.STAGED:
-            lines.append(f"{what} of runs that are under way, or died: nothing refers to them; deleted after the grace")
-        elif holder == HolderKind.POST_DATED:
-            lines.append(f"{what} whose time is still to come: nobody knows how old that is, and no purge deletes it")
-        elif holder == HolderKind.RETIRED:
-            lines.append(f"{what} that older snapshots still show, until file.delete.delay.ms has passed")
-        else:
-            lines.append(f"{what} that {holder} keeps, until it is deleted")
-    return lines
+    told_by: dict[str, str] = {str(kind): line for kind, line in _LINES.items()}
+    return [
+        f"{counted(len(files), 'file')} {told_by.get(holder, f'that {holder} keeps, until it is deleted')}"
+        for holder, files in sorted(by_holder.items())
+    ]

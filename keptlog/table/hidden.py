@@ -19,9 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
-from keptlog.log.holder import HolderKind
 from keptlog.storage.files import StoredFile
-from keptlog.storage.object_version import UPLOAD_IN_PATH, ObjectVersion
+from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.files import TableFiles
 from keptlog.table.reaching import is_out_of_reach, one_line
 
@@ -66,8 +65,3 @@ def _told(not_looked_at: list[str]) -> Iterator[None]:
         if not is_out_of_reach(error):
             raise
         not_looked_at.append(one_line(error))
-
-
-def kind_of_hidden(path: str) -> str:
-    """An upload is as staged as a file that is whole."""
-    return HolderKind.STAGED if UPLOAD_IN_PATH in path else HolderKind.OBJECT_VERSION

@@ -33,6 +33,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
+from keptlog.log.holder import Holdings, Terms
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
 from keptlog.table import expired
@@ -52,8 +53,8 @@ from keptlog.table.drafts import (
 )
 from keptlog.table.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.files import TableFiles
-from keptlog.table.held import HeldFile, held_files
-from keptlog.table.hidden import HiddenFiles, hidden_below, kind_of_hidden
+from keptlog.table.held import FoundThere, HeldFile, held_files, held_now
+from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import (
     Journal,
     condemned_names,
@@ -76,6 +77,7 @@ from keptlog.table.references import (
     References,
     all_references,
     by_comparable_form,
+    comparable,
     comparable_forms,
     live_references,
     named_references,
@@ -198,8 +200,11 @@ class Purge:
     def _set_aside(self, path: str) -> None:
         """Move a journal that says nothing to where no purge looks, for whoever wants to know what it was."""
         name = path.rpartition("/")[2]
-        self.files.write_bytes(unreadable_folder(self.topic.location) + name, self.files.read_bytes(path))
+        aside = unreadable_folder(self.topic.location) + name
+        self.files.write_bytes(aside, self.files.read_bytes(path))
         self.files.delete(path)
+        moved = replace(self._stored.pop(comparable(path)), path=aside)
+        self._stored[comparable(aside)] = moved
 
     def _pass_over(self, what: str) -> None:
         if what not in self._unreadable:
@@ -336,14 +341,17 @@ class Purge:
         if any(map(has_receipt, doomed.values())):
             # Also what others have deleted: a receipt speaks of all files.
             self.files.make_deletions_durable(self.topic.location)
+        holdings = self._held()
+        carried_out = {file.path for file in self._removal.not_deleted} | self._removal.journals.keys()
+        held = held_files(holdings, set(comparable_forms(carried_out).values()))
+        not_looked_at = (*holdings.not_looked_at, *holdings.unread)
         table = self._table()
-        held = self._held(table)
         there = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
         doomed = {path: journal.without_snapshots(there) for path, journal in doomed.items()}
 
         def leave_receipt(path: str, gone: Journal) -> None:
             if has_receipt(gone):
-                self._write_draft(id_of(path), gone, held)
+                self._write_draft(id_of(path), gone, held, not_looked_at)
 
         done = self._removal.settle(doomed, leave_receipt)
         drafts = drafts_among(self.topic.location, [*self._receipts.values(), *(f.path for f in self._stored.values())])
@@ -356,33 +364,30 @@ class Purge:
             self._pass_over(what)
         receipts, unreadable = tuple(self._receipts), tuple(self._unreadable)
         left = self._removal.not_deleted + sealing.not_deleted
-        told = Account(done, left, receipts, sealing, held, unreadable, self._hidden.not_looked_at)
+        told = Account(done, left, receipts, sealing, held, unreadable, not_looked_at)
         if self._removal.journals or left or sealing.waiting or unreadable:
             return told.receipt(self.topic.name)
         over = (*drafts, journal_folder(self.topic.location))
         self._stored = {path: file for path, file in self._stored.items() if not file.path.startswith(over)}
         return replace(told.receipt(self.topic.name), quiet=self.times.quiet(table, self._storage, needed))
 
-    def _write_draft(self, draft_id: str, gone: Journal, held: Collection[HeldFile]) -> None:
+    def _write_draft(
+        self, draft_id: str, gone: Journal, held: Collection[HeldFile], not_looked_at: Collection[str]
+    ) -> None:
         still, left = ([asdict(file) for file in each] for each in (held, self._removal.not_deleted))
-        more = {"not_deleted": left, "held_files": still, "not_looked_at": list(self._hidden.not_looked_at)}
+        more = {"not_deleted": left, "held_files": still, "not_looked_at": list(not_looked_at)}
         content = content_of(self.topic.name, self.topic.id, gone, **more)
         done = done_draft(draft_id, PURGE, content, self.times.now_ms, self.times.done_ms)
         write_draft(self.files, self.topic.location, done)
         self._receipts[draft_id] = f"{receipt_folder(self.topic.location)}{draft_id}.json"
 
-    def _held(self, table: Table) -> tuple[HeldFile, ...]:
-        """What may still hold values, of the files that are listed; what could not be deleted is told by itself."""
-        live = live_references(table, self._manifests).keys()
-        told = set(comparable_forms(file.path for file in self._removal.not_deleted).values())
-        unknown = {
-            path: file
-            for path, file in self._stored.items()
-            if path not in live and path not in told and not self._is_metadata(file)
-        }
-        hidden = tuple(
-            HeldFile(file.path, file.size_bytes, kind_of_hidden(file.path))
-            for path, file in self._hidden_files().items()
-            if path not in told
-        )
-        return held_files(table, unknown, self._manifests, self.times.now_ms) + hidden
+    def _held(self) -> Holdings:
+        """What G8 judges, but for what could not be deleted, which is told by itself."""
+        terms = Terms(self.times.delete_delay_ms, orphan_grace_ms=self.times.orphan_grace_ms)
+        there = FoundThere(self._stored, self._hidden)
+        while True:
+            table = self._table()
+            found = held_now(table, there, terms, self.times.now_ms, self._manifests)
+            # Another purge may have deleted what could not be read.
+            if not found.unread or self._table().metadata_location == table.metadata_location:
+                return found

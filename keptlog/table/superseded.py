@@ -10,14 +10,14 @@ before. But then a purge has come, and would have deleted it: its time is over, 
 
 Who looks at many topics asks ``SupersededFiles``. It takes a commit's word for what that has removed, and reads no
 file; but where there are tags and branches, it looks at what each snapshot shows, for nothing else tells what those
-keep. The look at storage (``held``) does so for every topic.
+keep. The look at storage (``held``) does so for every topic, unless appends alone have led to what is there.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _APPEND, _MAIN_BRANCH = "append", "main"
 """Iceberg's words."""
+_MANIFEST = ".avro"
 _PARTITION = re.compile(r"/partition=(\d+)/")
 _By = tuple[HolderKind, str]
 _RETIRED: _By = (HolderKind.RETIRED, "")
@@ -97,8 +98,10 @@ class ShownFiles:
     uncounted: set[tuple[_By, int]] = field(default_factory=set)
     """Tags and branches of which something could not be read, and until when main showed it."""
 
-    def look(self) -> None:
-        """Walk all of them, each manifest once.
+    def look(self, listed: Collection[str] | None = None) -> None:
+        """Walk all of them, each manifest once; but the current one alone where no other can show more.
+
+        To tell that, somebody must have listed the table's folder; ``listed`` is in comparable form.
 
         Raises:
             LogCorrupt: the current one can't be read.
@@ -106,13 +109,23 @@ class ShownFiles:
         current = self.table.current_snapshot()
         self.live = live_references(self.table, self.manifests).keys()
         live_manifests = {each.manifest_path: each for each in (self.manifests.of(current) if current else ())}
-        for path, (manifest, shown) in self._shown_manifests().items():
+        older = self._shown_manifests() if listed is None or self._may_show_more(listed) else {}
+        for path, (manifest, shown) in older.items():
             self.metadata.add(comparable(path))
             if path not in live_manifests:
                 self._look_into(manifest, shown)
         made_ms = {each.snapshot_id: each.timestamp_ms for each in self.table.metadata.snapshots}
         for manifest in live_manifests.values():
             self._look_for_bounds(manifest, made_ms.get(manifest.added_snapshot_id or 0, min(made_ms.values())))
+
+    def _may_show_more(self, listed: Collection[str]) -> bool:
+        """Not if appends alone have led from each snapshot to the current one, and no other manifest is there."""
+        snapshots = self.table.metadata.snapshots
+        is_line = sum(1 for _ in _line(self.table)) == len(snapshots)
+        if not is_line or _named(self.table) or _removed_by_commits(self.table):
+            return True
+        known = self.live.union(comparable_forms(each.manifest_list for each in snapshots).values())
+        return any(form.endswith(_MANIFEST) and form not in known for form in listed)
 
     def _shown_manifests(self) -> dict[str, tuple[ManifestFile, _Shown]]:
         """By path, of all snapshots but the current one."""
