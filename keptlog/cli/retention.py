@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -74,7 +75,8 @@ def delete_records(  # noqa: PLR0913
     """Delete the records of one log before OFFSET, or all of them if it is -1, whatever the cleanup.policy.
 
     Nobody reads them from now on. Segments that lie wholly before OFFSET go at once. The segment that holds OFFSET goes
-    later, as a whole. On a terminal it says what it would delete, and asks.
+    later, as a whole: until then it holds them, and the answer says so. On a terminal it says what it would delete, and
+    asks.
 
     \b
     keptlog delete-records users-0 42
@@ -97,6 +99,7 @@ def delete_records(  # noqa: PLR0913
             "log_start_offset": deleted.log_start_offset,
             "segments": deleted.segments,
             "bytes": deleted.bytes,
+            "held_files": [asdict(file) for file in deleted.held],
         }
         print_json(row | {"run_id": deleted.run_id, "is_repeated": deleted.is_repeated})
         return
@@ -106,6 +109,10 @@ def delete_records(  # noqa: PLR0913
         click.echo(f"run {deleted.run_id} has deleted {before} already; then {went}")
     else:
         click.echo(f"{deleted.topic_partition} begins at offset {deleted.log_start_offset} now; {went}")
+    from keptlog.table.held import held_lines  # noqa: PLC0415  # it is there: the deletion was made with it
+
+    for line in held_lines(deleted.held):
+        click.echo(line)
 
 
 def log_named(place: Sequence[str]) -> TopicPartition:

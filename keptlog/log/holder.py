@@ -13,6 +13,8 @@ them, for longer because something keeps them. G8 is the promise that this ends.
 - A tag or a branch keeps what it shows until somebody drops it; no purge may. Its deadline is that of all others,
   because nobody who was promised that a value goes has agreed to a tag. So it names who must act, and how.
 - What holds no keys and no values, such as old metadata, is told, but promises nothing: it has no deadline.
+- Deleted records that still lie in a live segment, because the log start is inside of it, go with that segment, as in
+  Kafka. No time is promised. But they are there, so nobody may say that nothing holds them.
 
 A look at storage gives ``Held``: a file, or a few that one commit has superseded. Judged at a time they become
 ``Holder``s, which people read. Who looks, and how closely, is told in ``keptlog.table.held``.
@@ -30,6 +32,7 @@ from keptlog.log.iso_time import iso_time
 
 ORPHAN_GRACE_MS = 24 * 3_600_000
 """Longer than any append or clean takes from its first staged file to its commit."""
+_IN = " in "
 PURGE_INTERVAL_MS = 86_400_000
 """The default of ``keptlog.purge.interval.ms``."""
 
@@ -63,6 +66,8 @@ class HolderKind(StrEnum):
     """One that may be in use, and goes with its process."""
     OBJECT_VERSION = "object version"
     """Of a file that somebody deleted, in a bucket that keeps versions."""
+    LIVE_SEGMENT = "live segment"
+    """One that the log start lies in: its name says which offsets are below, and which it has."""
     REPLACED_VERSION = "replaced version"
     """Of a file that is there, and was written again."""
     DELETE_MARKER = "delete marker"
@@ -81,12 +86,30 @@ NEVER_LATE = frozenset(
         HolderKind.RUNNING_SPARK,
         HolderKind.REPLACED_VERSION,
         HolderKind.POST_DATED,
+        HolderKind.LIVE_SEGMENT,
     }
 )
-"""Told, but without a deadline: names and numbers, what a process may be working with, what goes with its file. Of what
-is post-dated no deadline can be told, so G8 does not pass."""
+"""Told, but without a deadline: names and numbers, what a process may be working with, what goes with a live one. Of
+what is post-dated no deadline can be told, so G8 does not pass."""
 CLOCKS_DIFFER_MS = 3_600_000
 """A storage's clock may be so far ahead; what it has written just now is post-dated beyond that."""
+
+
+def is_told_by_g8(kind: HolderKind) -> bool:
+    """Whether such a holder may hold keys or values: what has a deadline, or would have one if its age were known, and
+    deleted records in a live segment.
+    """
+    return kind in {HolderKind.LIVE_SEGMENT, HolderKind.POST_DATED} or kind not in NEVER_LATE
+
+
+def name_below_log_start(first_offset: int, last_offset: int, log_start_offset: int) -> str | None:
+    """The name of a live segment as a holder; null if nothing of it is below the log start."""
+    if first_offset >= log_start_offset:
+        return None
+    end_offset = last_offset + 1
+    return f"[{first_offset},{min(log_start_offset, end_offset)}){_IN}[{first_offset},{end_offset})"
+
+
 ENDS_BY_ITSELF = frozenset(
     {HolderKind.RETIRED, HolderKind.STAGED, HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_LOCK}
 )
@@ -176,6 +199,10 @@ class Holder:
 
     def __str__(self) -> str:
         """One line for people: what keeps how much, until when, and what to do."""
+        if self.kind is HolderKind.LIVE_SEGMENT:
+            deleted, _, segment = self.name.partition(_IN)
+            where = f"are below the log start and still lie in the live segment at {segment}"
+            return f"offsets {deleted} of {self._which} {where}: {self.remedy}"
         told = f"{self._subject()} {'keep' if self.kind in _SUBJECTS else 'keeps'} {self._what()}"
         if self.is_late and self.deadline_ms is not None:
             number = "" if self.files in {None, self.late_files} else f"{self.late_files} "
@@ -189,10 +216,13 @@ class Holder:
             told += f", to be gone by {iso_time(self.deadline_ms)}"
         return f"{told}: {self.remedy}"
 
+    @property
+    def _which(self) -> str:
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+
     def _subject(self) -> str:
-        which = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
         named = " ".join(filter(None, (_SUBJECTS.get(self.kind, self.kind), self.name)))
-        return f"{named} of {which}" if which else named
+        return f"{named} of {self._which}" if self._which else named
 
     def _what(self) -> str:
         noun = _NOUNS.get(self.kind, "file")
@@ -257,6 +287,7 @@ _REMEDIES = {
         "somebody wrote the file again; what was there before goes with the file, or by its version id, which whoever "
         "manages the bucket deletes"
     ),
+    HolderKind.LIVE_SEGMENT: "they go with that segment",
     HolderKind.DELETE_MARKER: "it has no bytes, and goes with its file",
     HolderKind.OBJECT_LOCK: (
         "nobody can delete it before that, but who may bypass governance retention; after that keptlog purge {topic} "

@@ -5,7 +5,8 @@ files that runs left, journals. So it is looked for once a topic, in its table a
 and told of each log by the partition that a file lies in.
 
 A deadline that has passed breaks it, whatever the reason. What could not be listed or read is not looked at. Nor is
-what lies in a home that is a copy: its catalog names the files of the original.
+what lies in a home that is a copy: its catalog names the files of the original. Deleted records in a live segment have
+no deadline, and are told.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
-from keptlog.log.holder import Holdings
+from keptlog.log.holder import Holdings, is_told_by_g8
 from keptlog.passes.check import Check, CheckResult, sentence
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def check_gone(
 def judged(holdings: Holdings, now_ms: int, partition: int | None = None) -> CheckResult:
     """What a look says of G8, of a log or of all that was looked at."""
     # What holds names and numbers alone is for who asks for all (``explain``).
-    holders = [each for each in holdings.holders(now_ms, partition) if each.deadline_ms is not None]
+    holders = [each for each in holdings.holders(now_ms, partition) if is_told_by_g8(each.kind)]
     late = [each for each in holders if each.is_late]
     description = GONE_IN_TIME.description
     if holders:

@@ -84,7 +84,7 @@ class KeptRecords:
         )
 
     def of_file(self, path: str) -> str | None:
-        """Who keeps a file, or a version of one, in a line; null for what is live."""
+        """Who keeps a file, or a version of one, in a line; null for what is live, and has nothing deleted in it."""
         paths = {path, path.partition(VERSION_IN_PATH)[0]}
         return "; ".join(self._lines([each for each in self.holdings.held if each.path in paths], 0)) or None
 

@@ -6,6 +6,7 @@ they lie and how old they are.
 
 - A file of watermarks belongs to no snapshot. It is retired if a later one of its log is live; since when, the next
   later one says.
+- A live segment holds what is below its log's start.
 - Metadata holds no records. But another program may write bounds of keys and values into manifests, or statistics.
 - What a bucket keeps beside what it lists stands in ``held_versions``. Where nobody can tell, that is said.
 """
@@ -19,7 +20,17 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
-from keptlog.log.holder import AFTER_DELAY, CLOCKS_DIFFER_MS, Held, HolderKind, Holdings, Terms
+from keptlog.log.holder import (
+    AFTER_DELAY,
+    CLOCKS_DIFFER_MS,
+    Held,
+    HolderKind,
+    Holdings,
+    Terms,
+    is_told_by_g8,
+    name_below_log_start,
+)
+from keptlog.log.segment import Log
 from keptlog.storage.files import StoredFile
 from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.files import TableFiles
@@ -29,12 +40,13 @@ from keptlog.table.journal import journal_folder, receipt_folder, unreadable_fol
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.references import (
     Manifests,
+    References,
     by_comparable_form,
     comparable,
     comparable_forms,
     named_references,
 )
-from keptlog.table.state import watermarks_paths
+from keptlog.table.state import LogState, watermarks_paths
 from keptlog.table.superseded import ShownFiles, partition_of
 from keptlog.whole_file import is_unfinished
 
@@ -92,8 +104,29 @@ def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifes
     snapshots.look(stored.keys())
     held = _held_listed(table, snapshots, stored, terms, now_ms)
     held = _and_hidden(table, held, there.hidden, snapshots.live, terms)
-    not_looked_at = there.hidden.not_looked_at
-    return Holdings(table.name()[-1], terms, tuple(held), tuple(snapshots.unread), not_looked_at)
+    unread = list(snapshots.unread)
+    held += _below_log_start(table, snapshots.current, unread)
+    return Holdings(table.name()[-1], terms, tuple(held), tuple(unread), there.hidden.not_looked_at)
+
+
+def _below_log_start(table: Table, current: References, unread: list[str]) -> Iterator[Held]:
+    """Deleted records in live segments; since when is not known, but by the table's last change they were deleted."""
+    starts: dict[int, int] = {}
+    for path, (partition, first_offset, last_offset) in current.ranges.items():
+        if partition not in starts:
+            starts[partition] = _log_start(table, partition, unread)
+        name = name_below_log_start(first_offset, last_offset, starts[partition])
+        if name:
+            size_bytes, since_ms = current.data_bytes[path], table.metadata.last_updated_ms
+            yield Held(HolderKind.LIVE_SEGMENT, since_ms, 1, size_bytes, name, partition, path)
+
+
+def _log_start(table: Table, partition: int, unread: list[str]) -> int:
+    try:
+        return LogState.read(table.name()[-1], partition, table.properties).log_start_offset
+    except LogCorrupt as error:
+        unread.append(str(error))
+        return 0
 
 
 def _and_hidden(
@@ -214,8 +247,8 @@ class HeldFile:
 
 
 def held_files(holdings: Holdings, told: Collection[str]) -> tuple[HeldFile, ...]:
-    """What G8 judges: all that has a deadline, but for files that are told of otherwise, in comparable form."""
-    held = [(each, each.path) for each in holdings.held if each.deadline_ms(holdings.terms) is not None]
+    """What G8 tells of, but for files that are told of otherwise, in comparable form."""
+    held = [(each, each.path) for each in holdings.held if is_told_by_g8(each.kind)]
     forms = comparable_forms(path for _, path in held if path)
     found = {
         HeldFile(path, each.bytes or 0, f"{each.kind} {each.name}".rstrip())
@@ -237,13 +270,29 @@ _LINES = {
 }
 
 
+def held_below(log: Log) -> tuple[HeldFile, ...]:
+    """The live segments of a log with records below its start."""
+    named = [
+        (segment, name_below_log_start(segment.base_offset, segment.last_offset, log.log_start_offset))
+        for segment in log.segments
+    ]
+    return tuple(HeldFile(each.path, each.size_bytes, _BELOW + name) for each, name in named if name)
+
+
+_BELOW = f"{HolderKind.LIVE_SEGMENT} "
+
+
+def _line(holder: str, count: int) -> str:
+    if holder.startswith(_BELOW):
+        told = counted(count, HolderKind.LIVE_SEGMENT)
+        return f"deleted records still lie in {told}, {holder.removeprefix(_BELOW)}: they go with their segment"
+    told_by: dict[str, str] = {str(kind): line for kind, line in _LINES.items()}
+    return f"{counted(count, 'file')} {told_by.get(holder, f'that {holder} keeps, until it is deleted')}"
+
+
 def held_lines(held: Iterable[HeldFile]) -> list[str]:
     """One line for each holder, for people."""
     by_holder: dict[str, list[HeldFile]] = defaultdict(list)
     for file in held:
         by_holder[file.holder].append(file)
-    told_by: dict[str, str] = {str(kind): line for kind, line in _LINES.items()}
-    return [
-        f"{counted(len(files), 'file')} {told_by.get(holder, f'that {holder} keeps, until it is deleted')}"
-        for holder, files in sorted(by_holder.items())
-    ]
+    return [_line(holder, len(files)) for holder, files in sorted(by_holder.items())]

@@ -13,7 +13,7 @@ Readers begin at the log start. What lies below it in the first segment goes wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyiceberg.table import Table
 
@@ -26,6 +26,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_for, commit_id_of
 from keptlog.table.commit import Committer, Land
 from keptlog.table.freshness import require_old
+from keptlog.table.held import HeldFile, held_below
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
@@ -48,6 +49,8 @@ class DeletionResult:
     run_id: str
     is_repeated: bool = False
     """Whether this run id has deleted before: then this is what it did at that time, and nothing more went."""
+    held: tuple[HeldFile, ...] = ()
+    """Live segments in which deleted records still lie: they go with those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +144,17 @@ class DeleteRecords:
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
         commit_id = self._commit_id
         done: _StoredDeletion | None = None
+        held: tuple[HeldFile, ...] = ()
 
         def prepare(table: Table) -> Land | None:
-            nonlocal done
+            nonlocal done, held
             described = topic_of(table, broker_settings)
             require_partition(described, partition)
             live = live_files.of(table)
             log = logs_of(topic, table.properties, live, described.config)[partition]
             start, gone = what_goes(log, self.before_offset)
             done = _StoredDeletion(start, len(gone), total_bytes(gone))
+            held = held_below(replace(log, log_start_offset=start, segments=log.segments[len(gone) :]))
             if start == log.log_start_offset:
                 return None
             removed = live_at(live, {segment.path for segment in gone})
@@ -159,10 +164,12 @@ class DeleteRecords:
         landed = committer.commit(self._change, prepare)
         is_repeated = done is None
         if done is None:
-            done = self._earlier(landed, load_topic_table(committer.catalog, topic))
-        return DeletionResult(
-            self.topic_partition, done.log_start_offset, done.segments, done.bytes, self.run_id, is_repeated
-        )
+            table = load_topic_table(committer.catalog, topic)
+            done = self._earlier(landed, table)
+            config = topic_of(table, broker_settings).config
+            held = held_below(logs_of(topic, table.properties, live_files.of(table), config)[partition])
+        numbers = (done.log_start_offset, done.segments, done.bytes)
+        return DeletionResult(self.topic_partition, *numbers, self.run_id, is_repeated, held)
 
     def has_landed(self, committer: Committer) -> bool:
         """Whether its run id has deleted before, so that nothing more would go.

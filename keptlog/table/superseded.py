@@ -25,7 +25,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.holder import Held, HolderKind
 from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.lineage import summary_of
-from keptlog.table.references import Manifests, comparable, comparable_forms, live_references
+from keptlog.table.references import Manifests, References, comparable, comparable_forms, live_references
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
@@ -87,8 +87,10 @@ class ShownFiles:
 
     table: Table
     manifests: Manifests
+    current: References = field(default_factory=References)
+    """What the current one needs."""
     live: set[str] = field(default_factory=set)
-    """All that the current one needs, in comparable form."""
+    """The same in comparable form."""
     segments: dict[str, _Shown] = field(default_factory=lambda: defaultdict(_Shown))
     """By comparable path, as the following."""
     bounds: dict[str, _Shown] = field(default_factory=lambda: defaultdict(_Shown))
@@ -107,7 +109,8 @@ class ShownFiles:
             LogCorrupt: the current one can't be read.
         """
         current = self.table.current_snapshot()
-        self.live = live_references(self.table, self.manifests).keys()
+        self.current = live_references(self.table, self.manifests)
+        self.live = self.current.keys()
         live_manifests = {each.manifest_path: each for each in (self.manifests.of(current) if current else ())}
         older = self._shown_manifests() if listed is None or self._may_show_more(listed) else {}
         for path, (manifest, shown) in older.items():

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.home import open_home
 from keptlog.table.catalog import open_catalog
 from tests.cli.conftest import Run
+from tests.table.stores import new_id, new_records
 
 NOW_MS = time.time_ns() // 1_000_000
 HOUR_MS = 3_600_000
@@ -59,6 +61,19 @@ def test_records_are_deleted_before_an_offset_and_stay_deleted(keptlog: Run, eve
     assert {row["result"] for row in keptlog("verify", events, "--json").json["checks"]} == {"ok"}
     assert "begins at offset 3 now" in keptlog("delete-records", events, "0", "--", "-1").out
     assert keptlog("read", events).out == ""
+
+
+def test_a_deletion_says_which_segment_still_holds_deleted_records(keptlog: Run, home: Path) -> None:
+    store = open_home(home).store
+    store.create_topic("users", 1, {})
+    store.append("users", new_records(("a", "1"), ("b", "2"), ("c", "3")), new_id(), NOW_MS)
+    deleted = keptlog("delete-records", "users", "0", "1", "--json").json
+    [held] = deleted["held_files"]
+    assert held["holder"] == "live segment [0,1) in [0,3)"
+    told = keptlog("delete-records", "users-0", "1").out.splitlines()
+    assert told[1] == "deleted records still lie in 1 live segment, [0,1) in [0,3): they go with their segment"
+    assert "offsets [0,1) of users-0 are below the log start" in keptlog("explain", "users-0").out
+    assert "offsets [0,1) of users-0 are below the log start" in keptlog("verify", "users").out
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,14 @@ class RetainedForm(TypedDict):
     left_alone: dict[str, str]
 
 
+class HeldFileForm(TypedDict):
+    """A file that may still hold values."""
+
+    path: str
+    bytes: int
+    holder: str
+
+
 class DeletedRecordsForm(TypedDict):
     """`delete-records`."""
 
@@ -207,6 +215,8 @@ class DeletedRecordsForm(TypedDict):
     log_start_offset: int
     segments: int
     bytes: int
+    held_files: list[HeldFileForm]
+    """Live segments in which deleted records still lie: they go with those."""
     run_id: str
     is_repeated: bool
 
@@ -246,14 +256,6 @@ class TruncationPreviewForm(TypedDict):
     """That would go; where it `is_repeated`, that went."""
     is_repeated: bool
     """Whether this run id has truncated the log before, so that nothing more would go."""
-
-
-class HeldFileForm(TypedDict):
-    """A file that may still hold values."""
-
-    path: str
-    bytes: int
-    holder: str
 
 
 class PurgedTopicForm(TypedDict):
