@@ -13,8 +13,8 @@ The complication is a kill in between, after which every file is to be in one re
 journals may name the same file: after a kill the next purge may write down again what an earlier one had; and of what
 could not be deleted the new journal names what the old one does. So a file belongs to the last journal that names it,
 and journals are settled from the first one on. Whichever of them are left after a kill still name what is theirs; after
-a power loss too, because none goes before it is sure that those before it are gone. A new journal's name begins with
-that of the one it follows, and therefore comes behind it.
+a power loss too, because none goes before it is sure that those before it are gone. So one that can't be deleted keeps
+those behind it. A new journal's name begins with that of the one it follows, and therefore comes behind it.
 
 A receipt has the id of its journal. One that was written before a kill is written again, in its place.
 """
@@ -171,6 +171,7 @@ class Removal:
             What is gone, by journal.
         """
         gone: dict[str, Journal] = {}
+        is_in_turn = True
         dropped = ""  # the folder of a journal that a power loss may bring back
         for path in self._in_order(own):
             left = own[path].only(lambda file: file.path in self._left)
@@ -182,7 +183,7 @@ class Removal:
             leave_receipt(path, gone[path])
             if dropped:
                 self.files.make_deletions_durable(dropped)
-            self._drop(path)
+            is_in_turn = is_in_turn and self._drop(path)
             dropped = path.rpartition("/")[0]
         return gone
 
@@ -192,12 +193,13 @@ class Removal:
         self.journals[path] = replace(left, snapshots=())
         write_journal(self.files, path, self.journals[path])
 
-    def _drop(self, path: str) -> None:
-        """A journal that can't be deleted is carried out again by the next one, which finds nothing to do."""
+    def _drop(self, path: str) -> bool:
+        """Gives whether it is gone. One that can't be deleted keeps those behind it: what both name is theirs."""
         if self.delete_file(path):
             del self.journals[path]
-        else:
-            self._left[path] = NotDeleted(path, 0, self._reasons[path])
+            return True
+        self._left[path] = NotDeleted(path, 0, self._reasons[path])
+        return False
 
     def _in_order(self, paths: Iterable[str]) -> list[str]:
         """From the first to be settled; what a topic's deletion names is nobody's else."""

@@ -12,6 +12,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.passes.purge import Purger
 from keptlog.table.catalog import open_catalog
 from keptlog.table.files import TableFiles
+from keptlog.table.journal import SWEEP, DeletedFile, Journal, journal_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.storage_errors import unlisted
 from tests.table.killed import sealing_store
@@ -173,6 +174,21 @@ def test_a_bucket_that_lets_nothing_be_deleted_says_so_and_collects_no_journals(
             assert len([file for file in receipt.not_deleted if "/data/" in file.path]) == 3
         assert len(list((tmp_path / "warehouse").rglob("gc/*.json"))) == 1
     assert len(store.purge(TOPIC, clock_ms() + AFTER_THE_DELAY_MS).deleted_files) == 3
+
+
+def test_a_journal_that_can_not_be_deleted_gives_no_file_a_second_receipt(
+    tmp_path: Path, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = orphan(store, "left")
+    folder = journal_folder(store.describe_topic(TOPIC).location)
+    for name in ("x1", "x2"):
+        write_journal(store.files, f"{folder}{name}.json", Journal((), (), (DeletedFile(left, 18),), SWEEP))
+    with monkeypatch.context() as patch:
+        refusing(patch, OSError(5, "Input/output error"), "x1.json")
+        assert [file.path for file in store.purge(TOPIC, clock_ms()).not_deleted] == [f"{folder}x1.json"]
+    assert store.purge(TOPIC, clock_ms()).not_deleted == ()
+    assert files_sealed(tmp_path / "chain") == [left]
+    assert not list((tmp_path / "warehouse").rglob("gc/*.json"))
 
 
 def test_a_topic_of_which_a_file_can_not_be_deleted_is_gone_for_all_and_its_deletion_stays_unfinished(
