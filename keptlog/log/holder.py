@@ -96,8 +96,9 @@ CLOCKS_DIFFER_MS = 3_600_000
 
 
 def is_told_by_g8(kind: HolderKind) -> bool:
-    """Whether such a holder may hold keys or values: what has a deadline, or would have one if its age were known, and
-    deleted records in a live segment.
+    """Whether such a holder may hold keys or values.
+
+    What has a deadline may, or would have one if its age were known, and deleted records in a live segment.
     """
     return kind in {HolderKind.LIVE_SEGMENT, HolderKind.POST_DATED} or kind not in NEVER_LATE
 
