@@ -76,6 +76,13 @@ def settings_of(config: Fields) -> dict[str, str]:
     return settings
 
 
+def compacted(config: Fields) -> dict[str, str]:
+    """The same for a log that a case cleans: Kafka's tests clean logs of any policy, keptlog only compacted ones."""
+    settings = settings_of(config)
+    policies = [each for each in settings.get("cleanup.policy", "").split(",") if each.strip()]
+    return settings | {"cleanup.policy": ",".join(["compact", *policies])}
+
+
 def as_text(value: Any) -> str:
     """A setting's value as Kafka's properties have it."""
     if isinstance(value, bool):

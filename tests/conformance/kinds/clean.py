@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import Record
-from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, settings_of, understood
+from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, compacted, understood
 from tests.conformance.logs import CaseLog, Pass, PassResult, RuleLog
 from tests.conformance.transactions import Batch, Source, batch_of
 
@@ -54,7 +54,7 @@ _KEPT_EMPTY = Difference(15, "an empty batch is not kept: the log end offset is 
 
 def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Difference]:
     fields = case_fields(case, {"config"}, {"steps"})
-    settings = {"cleanup.policy": "compact"} | settings_of(fields.get("config", {}))
+    settings = compacted(fields.get("config", {}))
     history = History(open_log(settings), TopicConfig.of(settings))
     for step in fields["steps"]:
         history.apply(step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from keptlog.log.record import Record
-from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, settings_of, understood
+from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, compacted, understood
 from tests.conformance.logs import CaseLog, Pass
 from tests.conformance.transactions import headers_of, in_bytes
 
@@ -15,7 +15,7 @@ _DIALECTS = {"pr8103": "the abandoned patch takes a header's first occurrence, a
 def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Difference]:
     fields = case_fields(case, {"dialect"}, {"config", "records", "expect"})
     expect = understood(fields["expect"], "expect", set(), {"surviving_offsets"})
-    log = open_log({"cleanup.policy": "compact"} | settings_of(fields["config"]))
+    log = open_log(compacted(fields["config"]))
     records = [_record(each) for each in fields["records"]]
     log.append(records)
     log.clean(Pass(records[0].offset, records[-1].offset + 1, now_ms=0))
