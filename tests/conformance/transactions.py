@@ -11,9 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from keptlog.log.record import Header, Record
-from tests.conformance.cases import Fields, understood
+from tests.conformance.cases import Fields, NotUnderstoodError, understood
 
 _PRODUCER = {"pid", "epoch", "seq", "txn"}
+_DECIDING = {"COMMIT", "ABORT"}
+_CONTROLS = {*_DECIDING, "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS"}
+"""Kafka's types of control records. Only a producer's marker decides about transactions."""
 
 
 @dataclass(frozen=True)
@@ -87,24 +90,26 @@ class Source:
         decided: dict[int, bool] = {}
         undecided: dict[int | None, list[int]] = {}
         for batch in self.batches:
-            if batch.control:
+            if batch.control in _DECIDING:
                 for base_offset in undecided.pop(batch.producer_id, []):
                     decided[base_offset] = batch.control == "COMMIT"
-            elif batch.is_transactional:
+            elif batch.is_transactional and not batch.control:
                 undecided.setdefault(batch.producer_id, []).append(batch.base_offset)
         open_offsets = [base_offset for bases in undecided.values() for base_offset in bases]
         return decided, min(open_offsets, default=self.log_end_offset)
 
 
 def batch_of(fields: Fields) -> Batch:
-    """Read a batch: ``{base, last?, records, pid?, epoch?, seq?, txn?}`` or ``{base, pid, epoch, control, ts}``."""
-    if "control" in fields:
-        understood(fields, "control batch", {"epoch", "ts", "pid"}, {"base", "control"})
-        return Batch(fields["base"], fields["base"], (), fields.get("pid"), control=fields["control"])
-    understood(fields, "batch", {"last", *_PRODUCER}, {"base", "records"})
-    records = tuple(record_of(row) for row in fields["records"])
+    """Read a batch: ``{base, last?, records, pid?, epoch?, seq?, txn?, control?, ts?}``; a marker needs no records."""
+    control = fields.get("control") or None
+    known, required = {"last", "control", "ts", *_PRODUCER}, {"base"} if control else {"base", "records"}
+    understood(fields, "batch", known | {"records"}, required)
+    if control and control not in _CONTROLS:
+        raise NotUnderstoodError(f"there is no control batch {control!r}")
+    # The one record of a control batch is the marker itself.
+    records = () if control else tuple(record_of(row) for row in fields["records"])
     last_offset = fields.get("last", records[-1].offset if records else fields["base"])
-    return Batch(fields["base"], last_offset, records, fields.get("pid"), bool(fields.get("txn")))
+    return Batch(fields["base"], last_offset, records, fields.get("pid"), bool(fields.get("txn")), control)
 
 
 def record_of(row: Sequence[object]) -> Record:
