@@ -8,13 +8,14 @@ from keptlog.log.segment import Segment
 from tests.building import is_rolled_before
 from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, settings_of, understood
 
-_JITTER = {"segment.jitter.ms", "_active_roll_jitter_ms"}
+_ROLL_JITTER = "_active_roll_jitter_ms"
+"""What a case draws of the jitter that its topic allows."""
 
 
 def run(case: Fields) -> list[Difference]:
     fields = case_fields(case, {"start"}, {"config", "events"})
-    settings = {name: value for name, value in fields["config"].items() if name not in _JITTER}
-    has_jitter = any(fields["config"].get(name) for name in _JITTER)
+    settings = {name: value for name, value in fields["config"].items() if name != _ROLL_JITTER}
+    has_jitter = any(fields["config"].get(name) for name in ("segment.jitter.ms", _ROLL_JITTER))
     config = TopicConfig.of({"cleanup.policy": "compact"} | settings_of(settings))
     differences = [Difference(17, "there is no jitter")] if has_jitter else []
     run_of_files: list[Segment] = []

@@ -1,0 +1,106 @@
+"""A case of ``clean``: what it may append and set, and what it is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.log.config import TopicConfig
+from tests.conformance.cases import Difference
+from tests.conformance.kinds import clean
+from tests.conformance.logs import CaseLog, RuleLog, TableLog
+
+NOW_MS = 1_700_000_000_000
+ROLL = {"op": "roll"}
+Open = Callable[[dict[str, str]], CaseLog]
+
+
+@pytest.fixture(params=["rules", "table"])
+def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    if request.param == "rules":
+        return lambda settings: RuleLog(TopicConfig.of(settings))
+    return lambda settings: TableLog(tmp_path, settings)
+
+
+def cleaned(open_log: Open, *steps: dict[str, Any], **config: object) -> list[Difference]:
+    settings = {name.replace("_", "."): value for name, value in config.items()}
+    return clean.run({"config": settings, "steps": list(steps)}, open_log)
+
+
+def batch(offset: int, key: str | None, value: str | None = "v", **producer: object) -> dict[str, Any]:
+    return {"base": offset, "records": [[offset, key, value, NOW_MS]], **producer}
+
+
+def append(*batches: dict[str, Any]) -> dict[str, Any]:
+    return {"op": "append", "batches": list(batches)}
+
+
+def pass_of(upper: int, *, first_dirty: int = 0, now_ms: int = NOW_MS, **expect: object) -> dict[str, Any]:
+    return {"op": "clean", "first_dirty": first_dirty, "upper": upper, "now": now_ms, "expect": expect}
+
+
+def test_only_records_with_a_key_and_a_value_are_listed(open_log: Open) -> None:
+    steps = append(batch(0, "a"), batch(1, "a")), ROLL, append(batch(2, None)), ROLL, append(batch(3, "b"))
+    listed = pass_of(2, keys_with_value=["a", "b"], value_and_marker_offsets=[1, 3])
+    assert cleaned(open_log, *steps, listed) == []
+
+
+def test_a_listed_key_must_not_be_that_of_a_record_without_one_that_never_entered(open_log: Open) -> None:
+    aborted = append(batch(0, None, pid=1, txn=True), {"base": 1, "pid": 1, "control": "ABORT"}), ROLL
+    with pytest.raises(AssertionError):
+        cleaned(open_log, *aborted, pass_of(2, keys_with_value=[None]))
+
+
+@pytest.mark.parametrize("wrong", [{"keys_with_value": ["a"]}, {"value_and_marker_offsets": [0, 1, 2]}])
+def test_other_keys_and_offsets_than_are_there_are_told(open_log: Open, wrong: dict[str, object]) -> None:
+    steps = append(batch(0, "a"), batch(1, None), batch(2, "b")), ROLL
+    with pytest.raises(AssertionError):
+        cleaned(open_log, *steps, pass_of(3, **wrong))
+
+
+@pytest.mark.parametrize("policy", ["delete", "", "compact", "compact,delete", ["delete"]])
+def test_a_log_that_is_cleaned_is_compacted_whatever_its_policy_says(open_log: Open, policy: object) -> None:
+    steps = append(batch(0, None), batch(1, "a"), batch(2, "a")), ROLL
+    wanted = pass_of(3, data=[[2, "a", "v"]], invalid=1)
+    assert cleaned(open_log, *steps, wanted, cleanup_policy=policy) == []
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        {"records": []},
+        {"records": [], "last": 1, "seq": 7, "txn": True},
+        {"last": 1},
+        {"txn": True, "ts": NOW_MS},
+    ],
+)
+def test_a_control_batch_has_the_fields_of_any_batch(open_log: Open, control: dict[str, Any]) -> None:
+    marker = {"base": 1, "pid": 1, "epoch": 0, "control": "ABORT"} | control
+    steps = append(batch(0, "a", pid=1, epoch=0, seq=0, txn=True), marker, batch(2, "b")), ROLL
+    (difference,) = cleaned(open_log, *steps, pass_of(3, keys_with_value=["b"], value_and_marker_offsets=[1, 2]))
+    assert difference.adr == 15
+
+
+def test_a_batch_that_says_that_it_is_no_control_batch_is_none(open_log: Open) -> None:
+    steps = append(batch(0, "a", control=None), batch(1, "b", control=False)), ROLL
+    assert cleaned(open_log, *steps, pass_of(2, keys_with_value=["a", "b"])) == []
+
+
+def test_settings_that_mean_nothing_here_decide_nothing(open_log: Open) -> None:
+    steps = append(batch(0, "a"), batch(1, "a")), ROLL
+    config = {
+        "segment_index_bytes": 100,
+        "index_interval_bytes": 1,
+        "segment_jitter_ms": 5,
+        "producer_id_expiration_ms": 1000,
+        "segment_bytes": 1024,
+    }
+    assert cleaned(open_log, *steps, pass_of(2, data=[[1, "a", "v"]]), **config) == []
+
+
+def test_a_setting_that_nobody_knows_is_told(open_log: Open) -> None:
+    with pytest.raises(ValueError, match="there is no setting"):
+        cleaned(open_log, append(batch(0, "a")), segment_index_byte=100)
