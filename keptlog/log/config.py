@@ -30,6 +30,7 @@ SETTINGS: tuple[Setting, ...] = (
         "which record of a key is the latest (KIP-280)",
         (Synonym("log.cleaner.compaction.strategy"),),
         choices=tuple(StrategyKind),
+        empty_is_default=True,
     ),
     Setting(
         "compaction.strategy.header",
@@ -101,9 +102,9 @@ SETTINGS: tuple[Setting, ...] = (
         7 * _DAY_MS,
         "with cleanup.policy=delete: segments older than this go; -1 keeps them",
         (
-            Synonym("log.retention.ms"),
-            Synonym("log.retention.minutes", 60_000),
-            Synonym("log.retention.hours", _HOUR_MS),
+            Synonym("log.retention.ms", keeps_something=True),
+            Synonym("log.retention.minutes", 60_000, keeps_something=True),
+            Synonym("log.retention.hours", _HOUR_MS, keeps_something=True),
         ),
         minimum=-1,
     ),
@@ -113,6 +114,7 @@ SETTINGS: tuple[Setting, ...] = (
         "with cleanup.policy=delete: the oldest segments go while the log is larger than this; -1 keeps them",
         (Synonym("log.retention.bytes"),),
         minimum=-1,
+        negative_is_unlimited=True,
     ),
     Setting(
         "file.delete.delay.ms",

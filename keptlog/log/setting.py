@@ -9,13 +9,14 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from keptlog.errors import InvalidConfig
 
 Value = bool | int | float | str | tuple[str, ...]
 LONG_MAX = 2**63 - 1
+_INT_MAX = 2**31 - 1
 
 
 class Origin(StrEnum):
@@ -29,10 +30,15 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker setting that gives a topic setting its default; ``unit`` of it make one of the topic's."""
+    """A broker setting that gives a topic setting its default; one of it is ``unit`` of the topic's.
+
+    Those in a coarser unit are ints in Kafka, not longs.
+    """
 
     name: str
     unit: int = 1
+    keeps_something: bool = False
+    """Unlike a topic's own value it must not be 0, and any negative number means -1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,25 @@ class Setting:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    negative_is_unlimited: bool = False
+    """Any negative number means -1, no limit; ``minimum`` is -1 too."""
+    empty_is_default: bool = False
+
+    def parse_synonym(self, synonym: Synonym, text: str) -> Value:
+        """Turn what a broker has under a synonym into a value of this setting.
+
+        Raises:
+            InvalidConfig: as ``parse``; the message names the synonym.
+        """
+        setting = self
+        if synonym.unit != 1:
+            setting = replace(setting, maximum=_INT_MAX)
+        if synonym.keeps_something:
+            setting = replace(setting, negative_is_unlimited=True)
+        value = setting.parse(text, name=synonym.name)
+        if synonym.keeps_something and value == 0:
+            raise InvalidConfig(f"{synonym.name}={text} is out of range: it must be at least 1, or -1 for no limit")
+        return value * synonym.unit if isinstance(value, int) and value > 0 else value
 
     def parse(self, text: str, *, name: str | None = None) -> Value:
         """Turn text into a value of this setting.
@@ -63,6 +88,8 @@ class Setting:
             self._check_choices(shown, value)
         elif isinstance(self.default, str):
             value = text.strip()
+            if not value and self.empty_is_default:
+                return self.default
             if self.choices:
                 self._check_choices(shown, (value,))
         elif isinstance(self.default, bool):
@@ -79,6 +106,8 @@ class Setting:
         except ValueError:
             wanted = "a number" if is_float else "a whole number"
             raise InvalidConfig(f"{shown}={text!r} is not {wanted}") from None
+        if self.negative_is_unlimited and -LONG_MAX - 1 <= number < 0:
+            return -1
         highest = sys.float_info.max if is_float else LONG_MAX
         low, high = self.minimum, self.maximum if self.maximum is not None else highest
         if not (low is None or number >= low) or not number <= high:
@@ -127,9 +156,7 @@ def resolve(
             return Resolved(setting, setting.parse(values[setting.name]), origin, setting.name)
     for synonym in setting.broker:
         if synonym.name in broker:
-            value = setting.parse(broker[synonym.name], name=synonym.name)
-            if synonym.unit != 1 and isinstance(value, int) and value > 0:
-                value *= synonym.unit
+            value = setting.parse_synonym(synonym, broker[synonym.name])
             return Resolved(setting, value, Origin.BROKER, synonym.name)
     return Resolved(setting, setting.default, Origin.DEFAULT, setting.name)
 

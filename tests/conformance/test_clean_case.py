@@ -55,7 +55,7 @@ def test_a_listed_key_must_not_be_that_of_a_record_without_one_that_never_entere
 
 
 @pytest.mark.parametrize("wrong", [{"keys_with_value": ["a"]}, {"value_and_marker_offsets": [0, 1, 2]}])
-def test_other_keys_and_offsets_than_are_there_are_told(open_log: Open, wrong: dict[str, object]) -> None:
+def test_other_keys_and_offsets_than_are_there_are_told(open_log: Open, wrong: dict[str, Any]) -> None:
     steps = append(batch(0, "a"), batch(1, None), batch(2, "b")), ROLL
     with pytest.raises(AssertionError):
         cleaned(open_log, *steps, pass_of(3, **wrong))

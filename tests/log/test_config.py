@@ -3,6 +3,7 @@
 import pytest
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS, TopicConfig
 from keptlog.log.setting import LONG_MAX, Origin
 from keptlog.log.strategy import Strategy, StrategyKind
@@ -54,7 +55,6 @@ def test_every_setting_says_what_it_is_for() -> None:
         ("segment.bytes", "1048576", "1048575"),
         ("internal.segment.bytes", "0", "-1"),
         ("retention.ms", "-1", "-2"),
-        ("retention.bytes", "-1", "-2"),
         ("file.delete.delay.ms", "0", "-1"),
         ("max.message.bytes", "0", "-1"),
         ("message.timestamp.before.max.ms", "0", "-1"),
@@ -181,6 +181,12 @@ def test_a_value_is_the_topics_before_the_brokers_before_the_default() -> None:
         ({"log.retention.hours": "2", "log.retention.minutes": "3"}, "retention_ms", 180_000),
         ({"log.retention.minutes": "3", "log.retention.ms": "4"}, "retention_ms", 4),
         ({"log.retention.hours": "-1"}, "retention_ms", -1),
+        ({"log.retention.hours": "-3"}, "retention_ms", -1),
+        ({"log.retention.minutes": "-2", "log.retention.hours": "0"}, "retention_ms", -1),
+        ({"log.retention.ms": "-9", "log.retention.minutes": "0"}, "retention_ms", -1),
+        ({"log.retention.ms": "1"}, "retention_ms", 1),
+        ({"log.retention.bytes": "-2"}, "retention_bytes", -1),
+        ({"log.cleaner.compaction.strategy": ""}, "compaction_strategy", "offset"),
         ({"log.cleaner.min.cleanable.ratio": "0.25"}, "min_cleanable_dirty_ratio", 0.25),
         ({"log.segment.delete.delay.ms": "0"}, "file_delete_delay_ms", 0),
         ({"message.max.bytes": "99"}, "max_message_bytes", 99),
@@ -190,6 +196,36 @@ def test_a_broker_setting_gives_the_default_in_its_own_unit_the_finer_one_first(
     broker: dict[str, str], field: str, value: float
 ) -> None:
     assert getattr(TopicConfig.of({}, broker), field) == value
+
+
+@pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
+def test_a_broker_keeps_records_for_a_while_or_for_ever_but_a_topic_may_keep_none(name: str) -> None:
+    with pytest.raises(InvalidConfig, match=rf"{name}=0 is out of range: it must be at least 1, or -1 for no limit"):
+        TopicConfig.of({}, {name: "0"})
+    with pytest.raises(InvalidConfig, match=rf"{name}=0 is out of range"):
+        BrokerConfig.of({name: "0"})
+    assert TopicConfig.of({"retention.ms": "0"}).retention_ms == 0
+
+
+@pytest.mark.parametrize("name", ["log.retention.minutes", "log.retention.hours", "log.roll.hours"])
+def test_minutes_and_hours_are_ints(name: str) -> None:
+    TopicConfig.of({}, {name: "2147483647"})
+    with pytest.raises(InvalidConfig, match=rf"{name}=2147483648 is out of range"):
+        TopicConfig.of({}, {name: "2147483648"})
+
+
+@pytest.mark.parametrize("text", ["-1", "-2", "-9223372036854775808"])
+def test_any_negative_number_of_bytes_is_no_limit(text: str) -> None:
+    assert TopicConfig.of({"retention.bytes": text}).retention_bytes == -1
+    with pytest.raises(InvalidConfig, match="out of range"):
+        TopicConfig.of({"retention.bytes": "-9223372036854775809"})
+
+
+def test_an_empty_strategy_is_that_of_the_offset() -> None:
+    config = TopicConfig.of({"compaction.strategy": ""}, {"log.cleaner.compaction.strategy": "timestamp"})
+    assert config.strategy == Strategy(StrategyKind.OFFSET)
+    with pytest.raises(InvalidConfig, match="is not known"):
+        TopicConfig.of({"message.timestamp.type": ""})
 
 
 def test_versions_in_a_header_need_the_name_of_the_header() -> None:
