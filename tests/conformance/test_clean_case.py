@@ -104,3 +104,64 @@ def test_settings_that_mean_nothing_here_decide_nothing(open_log: Open) -> None:
 def test_a_setting_that_nobody_knows_is_told(open_log: Open) -> None:
     with pytest.raises(ValueError, match="there is no setting"):
         cleaned(open_log, append(batch(0, "a")), segment_index_byte=100)
+
+
+EARLY = append(batch(0, "a"), batch(1, "b", None), batch(2, "c")), ROLL, pass_of(3, next_dirty=1) | {"max_keys": 1}
+"""The first pass ends before the tombstone. Kafka stamps it all the same, so it goes a pass earlier (ADR 12)."""
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        {"data": [[0, "a", "v"], [2, "c", "v"]]},
+        {"batch_last_offsets": [0, 2]},
+        {"batch_base_offsets": [0, 2]},
+        {"messages_written": 2},
+        {"messages_written": 2, "batch_last_offsets": [0, 2], "data": [[0, "a", "v"], [2, "c", "v"]]},
+        {"delete_horizons": {}},
+    ],
+)
+def test_a_tombstone_that_kafka_stamped_early_may_stay_longer(open_log: Open, expect: dict[str, Any]) -> None:
+    second = pass_of(3, first_dirty=1, now_ms=NOW_MS + 100, **expect)
+    differences = cleaned(open_log, *EARLY, second, delete_retention_ms=100)
+    assert {difference.adr for difference in differences} == {12}
+
+
+def test_the_first_batch_may_be_a_tombstone_that_kafka_stamped_early(open_log: Open) -> None:
+    steps = append(batch(0, "a"), batch(1, "b", None), batch(2, "a")), ROLL, pass_of(3, next_dirty=1) | {"max_keys": 1}
+    second = pass_of(3, first_dirty=1, now_ms=NOW_MS + 100, first_batch_last_offset=2)
+    (difference,) = cleaned(open_log, *steps, second, delete_retention_ms=100)
+    assert difference.adr == 12
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        {"batch_last_offsets": [0]},
+        {"batch_base_offsets": [2]},
+        {"messages_written": 1},
+        {"messages_written": 4},
+        {"first_batch_last_offset": 2},
+        {"data": [[0, "a", "v"], [2, "c", "v"]], "batch_last_offsets": [0, 1]},
+    ],
+)
+def test_nothing_else_may_be_there_because_of_an_early_stamp(open_log: Open, expect: dict[str, Any]) -> None:
+    second = pass_of(3, first_dirty=1, now_ms=NOW_MS + 100, **expect)
+    with pytest.raises(AssertionError):
+        cleaned(open_log, *EARLY, second, delete_retention_ms=100)
+
+
+def test_a_tombstone_that_kafka_stamped_early_stays_until_its_horizon_there_too(open_log: Open) -> None:
+    second = pass_of(3, first_dirty=1, now_ms=NOW_MS + 99, batch_last_offsets=[0, 2])
+    with pytest.raises(AssertionError):
+        cleaned(open_log, *EARLY, second, delete_retention_ms=100)
+
+
+def test_a_later_pass_of_kafka_does_not_read_what_it_removed_early(open_log: Open) -> None:
+    second = pass_of(3, first_dirty=1, now_ms=NOW_MS + 100, batch_last_offsets=[0, 2])
+    more = append(batch(3, "c")), ROLL
+    third = pass_of(
+        4, first_dirty=3, now_ms=NOW_MS + 101, messages_read=3, messages_written=2, data=[[0, "a", "v"], [3, "c", "v"]]
+    )
+    differences = cleaned(open_log, *EARLY, second, *more, third, delete_retention_ms=100)
+    assert {difference.adr for difference in differences} == {12}

@@ -30,6 +30,11 @@ class Batch:
     is_transactional: bool = False
     control: str | None = None
 
+    @property
+    def offsets(self) -> set[int]:
+        """Those of its records."""
+        return {record.offset for record in self.records}
+
 
 @dataclass
 class Source:
