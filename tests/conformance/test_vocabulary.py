@@ -93,6 +93,43 @@ def test_segments_without_timestamps_stay_only_where_kafka_goes_by_time() -> Non
         retained(segments(NOW_MS, NOW_MS), gone, retention_ms=1)
 
 
+@pytest.mark.parametrize("by", [{"retention_ms": 1}, {"retention_ms": -1, "retention_bytes": 0}])
+def test_the_last_segment_below_the_log_start_goes_in_kafka_by_age_or_size(by: dict[str, object]) -> None:
+    three = segments(NOW_MS - 2, NOW_MS - 2)
+    gone = {"now": NOW_MS, "log_start": 20, "expect": {"deleted": 2, "n_segments": 1, "segment_bases": [20]}}
+    kept = {"now": NOW_MS, "log_start": 20, "expect": {"deleted": 1, "segment_bases": [10]}}
+    assert "takes its place" in str(*retained(three, gone, **by))
+    with pytest.raises(AssertionError):
+        retained(three, kept, **by)
+    assert "Kafka keeps it" in str(*retained(three, kept, retention_ms=-1))
+    with pytest.raises(AssertionError):
+        retained(three, gone, retention_ms=-1)
+
+
+@pytest.mark.parametrize(
+    "expect", [{"deleted": 2}, {"n_segments": 1}, {"log_start": 20}, {"segment_bases": [20]}, {"n_segments": 2}]
+)
+def test_whatever_tells_that_segments_without_timestamps_went_by_their_files_counts(expect: dict[str, Any]) -> None:
+    step = {"now": NOW_MS, "expect": expect}
+    assert retained([*segments(-1, -1), EMPTY_ACTIVE], step, retention_ms=1)[0].adr == 14
+    with pytest.raises(AssertionError):
+        retained([*segments(NOW_MS, NOW_MS), EMPTY_ACTIVE], step, retention_ms=1)
+
+
+def test_a_segment_without_timestamps_holds_up_only_here_what_is_old_behind_it() -> None:
+    step = {"now": NOW_MS, "expect": {"n_segments": 1, "log_start": 20}}
+    (difference,) = retained([*segments(-1, NOW_MS - 2), EMPTY_ACTIVE], step, retention_ms=1)
+    assert difference.adr == 14
+    with pytest.raises(AssertionError):
+        retained([*segments(-1, NOW_MS), EMPTY_ACTIVE], step, retention_ms=1)
+
+
+def test_a_high_watermark_of_the_case_holds_from_the_first_step() -> None:
+    old = segments(NOW_MS - 2, NOW_MS - 2)
+    case = {"config": {"retention.ms": 1}, "segments": old, "leo": 20, "hw": 10}
+    assert retention.run(case | {"steps": [{"now": NOW_MS, "expect": {"deleted": 1, "log_start": 10}}]}) == []
+
+
 def test_a_lag_may_be_longer_only_where_a_first_timestamp_is_missing() -> None:
     untimed = {"base": 0, "size": 10, "first_ts": 0, "largest_ts": NOW_MS - 3_000}
     late = {"max_compaction_delay_ms": 0, "need_compaction_now": False}
