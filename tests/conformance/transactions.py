@@ -119,18 +119,28 @@ def batch_of(fields: Fields) -> Batch:
 
 def record_of(row: Sequence[object]) -> Record:
     """Read ``[offset, key, value|null, timestamp, headers?]``."""
-    offset, key, value, timestamp_ms, *headers = row
+    offset, key, value, timestamp_ms, *rest = row
     assert isinstance(offset, int)
     assert isinstance(timestamp_ms, int)
-    return Record(
-        offset, in_bytes(key), in_bytes(value), timestamp_ms, headers=headers_of(headers[0] if headers else [])
-    )
+    headers = headers_of(rest[0] if rest else None)
+    return Record(offset, in_bytes(key), in_bytes(value), timestamp_ms, headers=headers)
 
 
-def headers_of(pairs: object) -> tuple[Header, ...]:
-    """Headers as pairs of name and value."""
-    assert isinstance(pairs, list)
-    return tuple((name, in_bytes(value)) for name, value in pairs)
+def headers_of(described: object) -> tuple[Header, ...]:
+    """Headers as pairs of name and value, or as objects with ``key`` and ``value``; null if there are none."""
+    if described is None:
+        return ()
+    assert isinstance(described, list)
+    return tuple(map(_header, described))
+
+
+def _header(described: object) -> Header:
+    if isinstance(described, dict):
+        fields = understood(described, "header", set(), {"key", "value"})
+        return fields["key"], in_bytes(fields["value"])
+    assert isinstance(described, list)
+    name, value = described
+    return name, in_bytes(value)
 
 
 def in_bytes(value: object) -> bytes | None:

@@ -17,7 +17,7 @@ Three things follow where the map is full and a batch has several records, or is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,6 +42,7 @@ _EXPECT = {
     "invalid",
     "last_sequences",
     "aborted_txns",
+    "map",
     "map_size",
     "latest_offset",
 }
@@ -114,6 +115,9 @@ class History:
         self._enter()
         end_offset = self.source.segment_base_at(step["upper"])
         asked = Pass(step["first_dirty"], end_offset, step["now"], step.get("max_keys"))
+        if "map" in expect:
+            _, latest = self._mapping(self.log.records()).latest(asked)
+            assert _named(latest) == expect["map"]
         result = self.log.clean(asked)
         self._note_partial(asked, result)
         self._note_unkeyed(expect.get("next_dirty", result.end_offset), result.end_offset)
@@ -122,6 +126,8 @@ class History:
         if self.source.has_unreplicated:
             self.differences.append(_NOT_REPLICATED)
         for name, wanted in expect.items():
+            if name == "map":
+                continue  # looked at before the clean
             if name in _NOT_HERE:
                 self.differences.append(_NOT_HERE[name])
             else:
@@ -163,13 +169,11 @@ class History:
     def _build_map(self, step: Fields) -> None:
         understood(step, "build_map", {"max_keys"}, {"op", "start", "end", "expect"})
         expect = understood(step["expect"], "expect", {"map_size", "map", "map_messages_read", "latest_offset"})
-        mapping = RuleLog(self.config)
-        for segment in self.source.by_segment(list(self.source.entered())):
-            mapping.append(segment)
+        mapping = self._mapping(list(self.source.entered()))
         end_offset, latest = mapping.latest(Pass(step["start"], step["end"], 0, step.get("max_keys")))
         actual = {
             "map_size": len(latest),
-            "map": {key.decode(): offset for key, offset in latest.items()},
+            "map": _named(latest),
             "latest_offset": end_offset - 1,
         }
         if "map_messages_read" in expect:
@@ -177,6 +181,13 @@ class History:
         assert {name: actual[name] for name in expect if name in actual} == {
             name: value for name, value in expect.items() if name in actual
         }
+
+    def _mapping(self, records: Sequence[Record]) -> RuleLog:
+        """A log that is only mapped."""
+        mapping = RuleLog(self.config)
+        for segment in self.source.by_segment(records):
+            mapping.append(segment)
+        return mapping
 
 
 @dataclass(frozen=True)
@@ -345,6 +356,10 @@ class Comparison:
 def _is_listed(record: Record) -> bool:
     """Whether Kafka's tests list a record: with a key and a value."""
     return record.key is not None and record.value is not None
+
+
+def _named(latest: Mapping[bytes, int]) -> dict[str, int]:
+    return {key.decode(): offset for key, offset in latest.items()}
 
 
 def _text(value: bytes | None) -> str | None:

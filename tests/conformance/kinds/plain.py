@@ -67,7 +67,7 @@ def run_grouping(case: Fields) -> list[Difference]:
     """Which segments are rewritten together; all of them change."""
     fields = case_fields(case, set(), {"segments", "max_size", "max_index", "first_uncleanable", "expect"})
     expect = understood(fields["expect"], "expect", set(), {"groups"})
-    ends = [each["base"] for each in fields["segments"][1:]] + [fields["first_uncleanable"]]
+    _, *ends = *(each["base"] for each in fields["segments"]), fields["first_uncleanable"]
     segments = [_segment(each, end - 1) for each, end in zip(fields["segments"], ends, strict=True)]
     every = [True] * len(segments)
     groups = groups_to_rewrite(segments, every, every, fields["max_size"])

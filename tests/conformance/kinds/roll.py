@@ -11,6 +11,9 @@ from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case
 _ROLL_JITTER = "_active_roll_jitter_ms"
 """What a case draws of the jitter that its topic allows."""
 
+_NO_TIMESTAMP_MS = -1
+"""What Kafka's tests give to a record without one."""
+
 
 def run(case: Fields) -> list[Difference]:
     fields = case_fields(case, {"start"}, {"config", "events"})
@@ -29,7 +32,7 @@ def run(case: Fields) -> list[Difference]:
             if run_of_files and not active_segments(run_of_files, config, event["now"]):
                 differences.append(Difference(5, "the clock closes the idle active segment"))
         elif event["op"] == "append":
-            understood(event, "append", {"size"}, {"op", "now", "ts", "segments"})
+            understood(event, "append", {"size", "ts"}, {"op", "now", "segments"})
             differences += _append(run_of_files, _file(number, event), config, rolls=rolls, has_jitter=has_jitter)
         else:
             raise NotUnderstoodError(f"there is no event {event['op']!r}")
@@ -57,5 +60,5 @@ def _append(
 
 
 def _file(number: int, event: Fields) -> Segment:
-    time_ms, size_bytes = event["ts"], event.get("size", 1)
+    time_ms, size_bytes = event.get("ts", _NO_TIMESTAMP_MS), event.get("size", 1)
     return Segment(f"{number}.parquet", number, number, time_ms, time_ms, 1, size_bytes)

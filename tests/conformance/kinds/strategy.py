@@ -17,8 +17,9 @@ def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Dif
     expect = understood(fields["expect"], "expect", set(), {"surviving_offsets"})
     log = open_log(compacted(fields["config"]))
     records = [_record(each) for each in fields["records"]]
-    log.append(records)
-    log.clean(Pass(records[0].offset, records[-1].offset + 1, now_ms=0))
+    if records:
+        log.append(records)
+        log.clean(Pass(records[0].offset, records[-1].offset + 1, now_ms=0))
     found = [record.offset for record in log.records()]
     dialect = fields.get("dialect")
     if dialect is not None and dialect not in _DIALECTS:
