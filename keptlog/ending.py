@@ -13,6 +13,8 @@ import sys
 import threading
 from collections.abc import Callable
 
+from keptlog.streams import NotPrinted
+
 _STREAMS_FAILED = 120
 """What Python ends with if the last of the output could not be written."""
 
@@ -41,6 +43,6 @@ def exit_code_of(run: Callable[[], object]) -> int:
             # There is none where the caller has closed it.
             if stream and not stream.closed:
                 stream.flush()
-    except OSError:
+    except (OSError, NotPrinted):
         code = code or _STREAMS_FAILED
     return code & 0xFF

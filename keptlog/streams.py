@@ -8,12 +8,23 @@ Python does without a stream that is closed. But then its number is free, and th
 
 So ``/dev/null`` is opened in the place of each, for this process and for those that it starts. A command then does what
 it does with ``>/dev/null``.
+
+A stdout that takes nothing any more, as on a full disk, has an error of its own: ``NotPrinted``. What the command did
+is done by then, so nobody may take it for a failure of that. A stderr that takes nothing ends no work.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from _typeshed import ReadableBuffer
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -28,3 +39,48 @@ def open_closed_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", errors="replace", closefd=False))
+
+
+class NotPrinted(Exception):
+    """Stdout did not take the answer. It is no ``OSError``, because whoever handles one means a file or the network."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror or str(error))
+        self.is_reader_gone = error.errno == errno.EPIPE
+
+
+class _Stdout(io.FileIO):
+    def write(self, part: ReadableBuffer, /) -> int:
+        try:
+            return super().write(part)
+        except OSError as error:
+            raise NotPrinted(error) from error
+
+
+class _Stderr(io.FileIO):
+    def write(self, part: ReadableBuffer, /) -> int:
+        try:
+            return super().write(part)
+        except OSError:
+            # There is nowhere left to tell it, and what is told there is not worth ending the work.
+            return memoryview(part).nbytes
+
+
+def guard_output() -> None:
+    """From now on a stdout that takes nothing raises ``NotPrinted``, and a stderr that takes nothing is read by nobody.
+
+    For a process that is a command's alone.
+    """
+    out = _text(_Stdout(1, "w", closefd=False), sys.stdout, is_by_line=os.isatty(1))
+    err = _text(_Stderr(2, "w", closefd=False), sys.stderr, is_by_line=True)
+    for name, stream in (("stdout", out), ("stderr", err)):
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _text(raw: io.FileIO, before: TextIO, *, is_by_line: bool) -> TextIO:
+    """A standard stream as Python makes it."""
+    raw.name = before.name  # "<stdout>", as in messages
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=before.encoding, errors=before.errors, newline="\n", line_buffering=is_by_line
+    )

@@ -33,6 +33,7 @@ from keptlog.cli.own_process import begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 from keptlog.interrupted import EXIT_STOPPED, STOPPED
+from keptlog.streams import NotPrinted
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000
 """Python's own 700 suit programs that go on: what a command makes lives until it ends, or needs no collector."""
@@ -127,11 +128,8 @@ def main() -> None:
         code = cli.main(prog_name="keptlog", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
-    except click.UsageError as error:
-        hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        _fail(error.format_message() + hint, EXIT_BAD_INPUT, error)
     except click.ClickException as error:
-        _fail(error.format_message(), EXIT_BAD_INPUT, error)
+        _fail(error.format_message() + _see_help(error), EXIT_BAD_INPUT, error)
     except (click.Abort, KeyboardInterrupt) as error:
         _fail(STOPPED, EXIT_STOPPED, error, Action.RETRY)
     except UnknownTopic as error:
@@ -143,12 +141,10 @@ def main() -> None:
         if told is None:
             raise
         _fail(told, EXIT_BAD_INPUT, error)
-    except BrokenPipeError:
-        _drop_stdout()
-        sys.exit(EXIT_FAILED)
+    except NotPrinted as error:
+        _end_without_answer(error)
     except OSError as error:
-        # A disk that is full, or stdout on such a disk; whatever could be told better has been.
-        _drop_stdout_if_broken()
+        # A disk that is full, say; whatever could be told better has been.
         _fail(_told(error), EXIT_FAILED, error)
 
 
@@ -166,16 +162,23 @@ def _refuse(error: KeptlogError) -> NoReturn:
     _fail(str(error), EXIT_BAD_INPUT if is_input else EXIT_FAILED, error, error.action)
 
 
+def _see_help(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f" (see {context.command_path} --help)" if context else ""
+
+
+def _end_without_answer(error: NotPrinted) -> NoReturn:
+    _drop_stdout()
+    if not error.is_reader_gone:
+        tell_wrong(
+            f"the answer can't be printed: {error}; what was done by then stays done, so look before you run it again"
+        )
+    sys.exit(EXIT_FAILED)
+
+
 def _drop_stdout() -> None:
     """What waits to be printed can't be; without this Python would try once more, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _drop_stdout_if_broken() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _drop_stdout()
 
 
 def _told(error: OSError) -> str:
@@ -193,6 +196,6 @@ def _fail(message: str, code: int, error: BaseException, action: Action = Action
     if "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv):
         try:
             print_json_errors(error_row(type(error).__name__, message, action))
-        except OSError:  # stderr has it
+        except (NotPrinted, OSError):  # stderr has it
             _drop_stdout()
     sys.exit(code)

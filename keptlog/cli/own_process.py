@@ -14,6 +14,7 @@ from keptlog.arrow_alone import spare_pandas
 from keptlog.errors import KeptlogError
 from keptlog.interrupted import watch_ctrl_c
 from keptlog.settings import home_path, spark_master, spark_settings
+from keptlog.streams import guard_output
 
 if TYPE_CHECKING:
     from keptlog.spark.driver import Spark
@@ -30,6 +31,7 @@ _own: set[str] = set()
 def begin_own_process(words: Sequence[str]) -> None:
     """This process is that of one command, called with these words."""
     _own.add("process")
+    guard_output()
     if not _WITH_ARROW.isdisjoint(words):
         spare_pandas(with_datasets=_may_be_far())
 
