@@ -5,16 +5,22 @@ only then gets its name. Who is killed in between leaves the part, which nobody 
 
 Two ways to give the name: over what is there, or only if nothing is. With the second, several processes at once make
 one file, and each of them sees it whole.
+
+To give a name that is taken takes away what had it. So a device or a pipe is refused, a symbolic link is followed, and
+the new file gets the permissions and the owner of the old one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import secrets  # noqa: TID251  # for the names of parts, of which nothing is ever made
+import stat
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 _logger = logging.getLogger(__name__)
 
@@ -28,12 +34,27 @@ def is_unfinished(path: str) -> bool:
     return path.endswith(UNFINISHED)
 
 
+def replaced_file(path: Path) -> Path:
+    """The file that is replaced, or made, under this name: the one that it leads to, if it is a symbolic link.
+
+    Raises:
+        OSError: something is there that is no regular file, or it can't be looked at.
+    """
+    real = Path(os.path.realpath(path)) if path.is_symlink() else path
+    with contextlib.suppress(FileNotFoundError):
+        # What is open can have a name in /proc, and none where the link leads to.
+        if not stat.S_ISREG(path.stat().st_mode) or not real.exists():
+            raise OSError(errno.EINVAL, "no regular file is there, and one would take its place", str(path))
+    return real
+
+
 def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
     """Write a file, over the one that is there; with these permissions, if some are given.
 
     Raises:
         OSError: it can't be written; what was there is as it was.
     """
+    path = replaced_file(path)
     for attempt in range(1, _ATTEMPTS + 1):
         part = _write_part(path, content, mode)
         try:
@@ -86,13 +107,35 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def open_part(part: Path, path: Path, mode: int | None = None) -> BinaryIO:
+    """A new file, which is to take the place of another: with these permissions, or else with its own and its owner.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    before = None
+    if mode is None:
+        with contextlib.suppress(FileNotFoundError):
+            before = path.stat()
+            mode = stat.S_IMODE(before.st_mode)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
+    try:
+        if before:
+            with contextlib.suppress(PermissionError):  # only root gives files away
+                os.fchown(descriptor, before.st_uid, before.st_gid)
+        if mode is not None:
+            os.fchmod(descriptor, mode)  # whatever the umask takes away
+        return os.fdopen(descriptor, "wb")
+    except BaseException:
+        os.close(descriptor)
+        part.unlink(missing_ok=True)
+        raise
+
+
 def _write_part(path: Path, content: bytes, mode: int | None = None) -> Path:
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{UNFINISHED}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(part, flags, 0o666 if mode is None else mode), "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)  # whatever the umask takes away
+        with open_part(part, path, mode) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -6,8 +6,9 @@ import errno
 import multiprocessing
 import os
 import signal
+import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,66 @@ def test_a_part_that_a_purge_without_grace_took_is_written_again(
     replace_file(tmp_path / "file", NEW)
     assert (tmp_path / "file").read_bytes() == NEW
     assert len(set(taken)) == 3
+
+
+@pytest.fixture(params=["pipe", "socket", "folder", "link to a pipe"])
+def no_file(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """What is there and is no file; never a real device, which a mistake would take away from the machine."""
+    path = tmp_path / "there"
+    with socket.socket(socket.AF_UNIX) as listening:
+        if request.param == "socket":
+            listening.bind(str(path))
+        elif request.param == "folder":
+            path.mkdir()
+        else:
+            os.mkfifo(tmp_path / "pipe")
+            path = tmp_path / "pipe" if request.param == "pipe" else path
+        if request.param == "link to a pipe":
+            path.symlink_to("pipe")
+        yield path
+
+
+def test_what_is_no_regular_file_is_not_replaced_by_one(no_file: Path) -> None:
+    before = {each.name: each.lstat().st_ino for each in no_file.parent.iterdir()}
+    with pytest.raises(OSError, match="no regular file is there"):
+        replace_file(no_file, NEW)
+    assert {each.name: each.lstat().st_ino for each in no_file.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path, is_there: bool) -> None:
+    (tmp_path / "far").mkdir()
+    if is_there:
+        (tmp_path / "far" / "file").write_bytes(OLD)
+    (tmp_path / "link").symlink_to("near")
+    (tmp_path / "near").symlink_to("far/file")
+    replace_file(tmp_path / "link", NEW)
+    assert (tmp_path / "link").readlink() == Path("near")
+    assert (tmp_path / "near").readlink() == Path("far/file")
+    assert (tmp_path / "far" / "file").read_bytes() == NEW
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["far", "file", "link", "near"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_owner(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(OLD)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(file, 12, 34)
+    file.chmod(mode)
+    replace_file(file, NEW)
+    status = file.stat()
+    assert (stat.S_IMODE(status.st_mode), status.st_size) == (mode, len(NEW))
+    assert not is_root or (status.st_uid, status.st_gid) == (12, 34)
+
+
+def test_permissions_that_are_asked_for_win_over_those_of_the_file_that_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(OLD)
+    file.chmod(0o644)
+    replace_file(file, NEW, 0o600)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def _killed_at(moment: str, path: Path) -> None:

@@ -34,6 +34,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.observer import Observer, Overview, observe
 from keptlog.settings import home_path
+from keptlog.sinks.new_file import place_for
 from keptlog.whole_file import replace_file
 
 if TYPE_CHECKING:
@@ -108,17 +109,16 @@ def write(file: str, max_series: int) -> None:
     Exit code 1: the catalog, or the storage of all topics, did not answer, or no catalog is there. The file says so
     too.
     """
+    path = None if file == _STDOUT else place_for(Path(file))
     store = unopened_store()
     looks = _Looks(store.broker_settings, lambda now_ms: observe(store, now_ms=now_ms), max_series)
     shown = Shown(looks.families())
     text = generate_latest(shown.registry)
-    if file == _STDOUT:
+    if path is None:
         click.echo(text, nl=False)
     else:
-        path = Path(file)
-        if not path.parent.is_dir():
-            raise InvalidConfig(f"{file} can't be written: there is no folder {path.parent}; make it first")
-        replace_file(path, text, 0o644)
+        # A new one is for everybody, whatever the umask takes away: who reads it is another user.
+        replace_file(path, text, None if path.exists() else 0o644)
     if not shown.is_up:
         sys.exit(EXIT_FAILED)
 

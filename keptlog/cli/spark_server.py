@@ -18,6 +18,7 @@ from keptlog.cli.resident import resident_beside
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.interrupted import interrupt
 from keptlog.settings import SPARK_FILE, SPARK_MASTER, home_path, spark_address_file, spark_settings
+from keptlog.sinks.new_file import place_for
 from keptlog.spark.connect import CONNECT_PORT, place_of
 from keptlog.whole_file import replace_file
 
@@ -75,6 +76,7 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
     with ExitStack() as beside:
         if address_file:
             address_file.parent.mkdir(parents=True, exist_ok=True)
+            place_for(address_file)
             # It takes its time for imports while Spark takes its own: who reads the file finds both.
             beside.enter_context(resident_beside(address_file))
         for starts in itertools.count(1):

@@ -12,6 +12,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.whole_file import UNFINISHED, open_part, replaced_file
+
+
+def place_for(path: Path) -> Path:
+    """The file that is to be written under this name: the one that it leads to, if it is a symbolic link.
+
+    Raises:
+        InvalidConfig: something else is there, which a file would take the place of; or its folder does not exist.
+    """
+    if path.is_dir():
+        raise InvalidConfig(f"{path} is a folder: give the name of a file in it")
+    try:
+        real = replaced_file(path)
+    except OSError as error:
+        raise InvalidConfig(f"{path} can't be written: {error.strerror}; give the name of a file") from None
+    if not real.parent.is_dir():
+        raise InvalidConfig(f"{path} can't be written: there is no folder {real.parent}; create it first")
+    return real
 
 
 @contextmanager
@@ -19,22 +37,19 @@ def new_file(path: Path, run_id: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     """A file to write; it gets its name once the block is left without an error.
 
     Raises:
-        InvalidConfig: it exists and must not be overwritten, or its folder does not exist.
+        InvalidConfig: it exists and must not be overwritten, or can't be there (``place_for``).
         StorageUnavailable: it can't be written.
     """
-    if path.is_dir():
-        raise InvalidConfig(f"{path} is a folder: give the name of a file in it")
-    if path.exists() and not overwrite:
+    real = place_for(path)
+    if real.exists() and not overwrite:
         raise InvalidConfig(f"{path} exists: choose another name, or have it replaced (--overwrite)")
-    if not path.parent.is_dir():
-        raise InvalidConfig(f"there is no folder {path.parent}: create it, or choose another one")
-    part = path.with_name(f"{path.name}.{run_id}.part")
+    part = real.with_name(f"{real.name}.{run_id}{UNFINISHED}")
     try:
-        with part.open("xb") as file:
+        with open_part(part, real) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        part.replace(real)
     except OSError as error:
         raise StorageUnavailable(f"{path} can't be written: {error.strerror}; nothing is there") from error
     finally:
