@@ -7,7 +7,8 @@ Python does without a stream that is closed. But then its number is free, and th
     Arrow complains                           into the segment
 
 So ``/dev/null`` is opened in the place of each, for this process and for those that it starts. A command then does what
-it does with ``>/dev/null``.
+it does with ``>/dev/null``. Where stdout is what is asked for, and not just where the answer goes, it asks
+``closed_streams``.
 
 A stdout that takes nothing any more, as on a full disk, has an error of its own: ``NotPrinted``. What the command did
 is done by then, so nobody may take it for a failure of that. A stderr that takes nothing ends no work.
@@ -29,12 +30,21 @@ if TYPE_CHECKING:
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
+_closed: set[str] = set()
+
+
+def closed_streams() -> frozenset[str]:
+    """Which of this process's streams its caller had closed: ``stdin``, ``stdout``, ``stderr``."""
+    return frozenset(_closed)
+
+
 def open_closed_streams() -> None:
     """Open them; to be called before anything else is opened."""
     for descriptor, (name, mode) in enumerate(_STREAMS):
         try:
             os.fstat(descriptor)
         except OSError:
+            _closed.add(name)
             # The lowest that is free is taken, and that is this one: those below it are open by now.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003
         if getattr(sys, name) is None:

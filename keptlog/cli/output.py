@@ -13,11 +13,12 @@ from typing import Any
 import click
 
 from keptlog.cli.colour import Wrong, wrong
-from keptlog.errors import Action, KeptlogError
+from keptlog.errors import Action, InvalidConfig, KeptlogError
 from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
 from keptlog.settings import home_path
+from keptlog.streams import closed_streams
 
 EXIT_FAILED = 1
 """Something was found, or failed."""
@@ -73,6 +74,16 @@ def print_json_errors(*errors: Mapping[str, object]) -> None:
 def answer_is_no_document() -> None:
     """From now on stdout is something else than the document of docs/json.md: records, or a file as it is stored."""
     _has_answered.set(True)
+
+
+def require_stdout() -> None:
+    """For commands whose records go to standard output: who has closed it would take them for written.
+
+    Raises:
+        InvalidConfig: it is closed.
+    """
+    if "stdout" in closed_streams():
+        raise InvalidConfig("records go to standard output, and that is closed: open it")
 
 
 def begin_answer() -> None:

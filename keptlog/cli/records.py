@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from keptlog.cli.arguments import topic_or_log_argument
-from keptlog.cli.output import answer_is_no_document, clock_ms
+from keptlog.cli.output import answer_is_no_document, clock_ms, require_stdout
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
@@ -32,6 +32,7 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
     positions move once all of them were printed. A reader that missed deletions gets an error, and no records.
     """
     del as_json
+    require_stdout()
     store = unopened_store()
     topic, partition = topic_and_partition(store, topic)
     if partition is not None:

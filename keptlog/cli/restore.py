@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from keptlog.cli.arguments import topic_or_log_argument
-from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option
+from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, require_stdout
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.counted import counted
@@ -129,6 +129,8 @@ def _to_file(topic: str, options: _Options) -> None:
 
     if options.file is None:
         raise InvalidConfig(f"--to {options.to} needs a FILE: keptlog restore {topic} --to {options.to} FILE")
+    if options.file == _STDOUT:
+        require_stdout()
     progress, store = progress_to_stderr(quiet=options.quiet), open_home().store
     reader = store.reader(*topic_and_partition(store, topic))
     if options.file == _STDOUT:

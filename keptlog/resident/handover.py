@@ -31,6 +31,7 @@ from keptlog.resident.place import (
     socket_beside,
     socket_in,
 )
+from keptlog.streams import closed_streams
 
 LENGTH = struct.Struct("!I")
 GO = b"go"
@@ -108,12 +109,7 @@ def is_of_this_user(other: socket.socket) -> bool:
 
 def _is_plain(argv: Sequence[str]) -> bool:
     """Whether this process has its three streams, names no other that it inherited, and may read its terminal."""
-    try:
-        for stream in STREAMS:
-            os.fstat(stream)
-    except OSError:
-        return False
-    return not any(_STREAM in word for word in argv) and not _is_in_background()
+    return not closed_streams() and not any(_STREAM in word for word in argv) and not _is_in_background()
 
 
 def _is_in_background() -> bool:

@@ -82,3 +82,16 @@ def test_a_command_whose_stderr_takes_nothing_is_carried_out(users: Path) -> Non
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False)
 
     assert (done.returncode, done.stdout.startswith("created warned with 1 partition")) == (0, True)
+
+
+@pytest.mark.parametrize("line", ["read users", "read users --as-reader rr", "restore users --to jsonl -"])
+def test_records_that_would_go_to_a_closed_stdout_are_refused_and_no_position_moves(
+    keptlog: Run, users: Path, line: str
+) -> None:
+    keptlog("reader", "add", "users", "rr")
+    command = f"{sys.executable} -m keptlog {line} >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr == "keptlog: records go to standard output, and that is closed: open it\n"
+    assert keptlog("reader", "list", "--json").json["readers"][0]["position"] is None

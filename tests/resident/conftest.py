@@ -22,6 +22,8 @@ from tests.processes import Started, descendants
 _CLIENT = """
 import sys
 from keptlog.resident.handover import hand_over
+from keptlog.streams import open_closed_streams
+open_closed_streams()
 code = hand_over(sys.argv)
 sys.exit(99 if code is None else code)
 """

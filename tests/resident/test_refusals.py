@@ -75,8 +75,9 @@ def test_what_lasts_or_needs_other_files_of_its_client_is_not_handed_over(reside
     assert code_of(resident, *words) == REFUSED
 
 
-def test_who_has_closed_a_stream_does_it_himself(resident: Resident) -> None:
-    shell = ["sh", "-c", '"$@" <&-', "sh", *client("--version")]
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_who_has_closed_a_stream_does_it_himself(resident: Resident, closed: str) -> None:
+    shell = ["sh", "-c", f'"$@" {closed}', "sh", *client("--version")]
     assert subprocess.run(shell, env=resident.variables, capture_output=True, check=False).returncode == REFUSED
 
 
