@@ -16,6 +16,8 @@ from keptlog.log.drop import DropResult, StagedOutcome
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import total_bytes
 
+DELETE_RECORDS = "delete-records"
+"""The operation of a commit that has moved a log start, and perhaps nothing else."""
 OTHERS = -1
 """Takes the place of a partition where several logs are told together."""
 _MOST_LOGS = 50
@@ -84,8 +86,8 @@ class HistoryEntry:
 
     @property
     def moves_records(self) -> bool:
-        """Whether a segment came or went."""
-        return bool(self.files_added or self.files_removed)
+        """Whether a segment came or went, or readers see less: a log may begin within a segment."""
+        return bool(self.files_added or self.files_removed) or (self.is_own and self.operation == DELETE_RECORDS)
 
 
 @dataclass(frozen=True, slots=True)

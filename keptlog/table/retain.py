@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.counted import counted
+from keptlog.log.history import DELETE_RECORDS
 from keptlog.log.retention import log_start_after_deletion
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
@@ -32,7 +33,7 @@ from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
 from keptlog.table.reaching import reaching
-from keptlog.table.runs import DELETED, DELETION, LandedChange
+from keptlog.table.runs import DELETED, LandedChange
 from keptlog.table.state import LogState, first_dirty_offset, log_start_offset, uncleanable
 from keptlog.table.stored_json import from_json, to_json
 from keptlog.table.topics import load_topic_table, require_partition, topic_of
@@ -158,7 +159,7 @@ class DeleteRecords:
             if start == log.log_start_offset:
                 return None
             removed = live_at(live, {segment.path for segment in gone})
-            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: DELETION, DELETED: to_json(done)}
+            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: DELETE_RECORDS, DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
         landed = committer.commit(self._change, prepare)
@@ -189,11 +190,11 @@ class DeleteRecords:
     @property
     def _change(self) -> Change:
         since = None if self.is_new_run else 0
-        return Change(self.topic_partition.topic, None, self._commit_id, since, once_bare=DELETION)
+        return Change(self.topic_partition.topic, None, self._commit_id, since, once_bare=DELETE_RECORDS)
 
     @property
     def _commit_id(self) -> str:
-        return commit_id_for(self.run_id, DELETION, self.topic_partition.partition)
+        return commit_id_for(self.run_id, DELETE_RECORDS, self.topic_partition.partition)
 
     def _earlier(self, landed: LandedChange | None, table: Table) -> _StoredDeletion:
         """What an earlier call of the same run has done; before format 1.1 nobody wrote that down."""

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from keptlog.log.history import DELETE_RECORDS
 from keptlog.table.change import OPERATION, Change
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, summary_of
@@ -36,8 +37,7 @@ TRUNCATED = "keptlog.truncated"
 """Snapshot summary properties: what an append, a deletion or a truncation has done."""
 
 APPEND = "append"
-DELETION = "delete-records"
-"""Operations that can be told by their results."""
+"""An operation, which can be told by its result as ``DELETE_RECORDS`` can."""
 
 _NAME = re.compile(r"(\d+)-[^/]+\.json")
 
@@ -63,7 +63,7 @@ class LandedChange:
     def _known_operation(self) -> str | None:
         """Where it was not written down, by its result: a list is an append's, and else only deletions had one."""
         if self.operation is None and self.result is not None:
-            return APPEND if self.result.startswith("[") else DELETION
+            return APPEND if self.result.startswith("[") else DELETE_RECORDS
         return self.operation
 
 

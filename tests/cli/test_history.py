@@ -48,6 +48,24 @@ def test_each_commit_is_told_with_its_reason_its_cost_and_its_run(keptlog: Run, 
     assert (cleaned["records_removed"], cleaned["records_added"]) == (2, 1)
 
 
+@pytest.mark.parametrize("is_purged", [False, True])
+def test_a_deletion_is_told_also_if_no_whole_segment_went(keptlog: Run, is_purged: bool) -> None:
+    store = open_home().store
+    store.create_topic("orders", 1, {"cleanup.policy": "delete"})
+    records = [NewRecord(b"k", b"%d" % number, OLD_MS, 0) for number in range(3)]
+    store.append("orders", records, "append", OLD_MS)
+    for offset, run_id in (("1", "within"), ("1", "nothing-left"), ("3", "all")):
+        assert keptlog("delete-records", "orders-0", offset, "--yes", "--run-id", run_id).code == 0
+    if is_purged:
+        store.append("orders", records[:1], "later", OLD_MS)
+        assert store.purge("orders", 2 * OLD_MS).expired_snapshots
+
+    told = commits(keptlog("history", "orders", "--json"))
+
+    deletions = [(each["run_id"], each["records_removed"]) for each in told if each["operation"] == "delete-records"]
+    assert deletions == [("within", 0), ("all", 3)]
+
+
 def test_a_day_is_told_with_what_it_cost(keptlog: Run, users: str) -> None:
     [day] = keptlog("history", users, "--per-day", "--json").json["days"]
     at_ms = commits(keptlog("history", users, "--json"))[-1]["at_ms"]
