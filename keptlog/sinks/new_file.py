@@ -28,7 +28,7 @@ def place_for(path: Path) -> Path:
     except OSError as error:
         raise InvalidConfig(f"{path} can't be written: {error.strerror}; give the name of a file") from None
     if not real.parent.is_dir():
-        raise InvalidConfig(f"{path} can't be written: there is no folder {real.parent}; create it first")
+        raise InvalidConfig(f"there is no folder {real.parent}: create it, or choose another one")
     return real
 
 
