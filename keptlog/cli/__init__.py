@@ -33,6 +33,7 @@ from keptlog.cli.own_process import begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 from keptlog.interrupted import EXIT_STOPPED, STOPPED
+from keptlog.log.given_time import NOW_MS, given_now_ms
 from keptlog.streams import NotPrinted
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000
@@ -111,6 +112,8 @@ def cli(context: click.Context, log_level: str) -> None:
     \b
     Exit code 0: fine. 1: something was found or failed. 2: bad input, nothing changed. 130: stopped.
     """
+    # Also for commands that judge nothing: who has set it means that it acts.
+    given_now_ms(os.environ.get(NOW_MS))
     context.with_resource(log_lines_to_stderr(log_level))
 
 

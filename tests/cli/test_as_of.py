@@ -10,6 +10,7 @@ from keptlog.home import open_home
 from tests.cli.conftest import Run
 
 COMMANDS = (["status", "--json"], ["plan"], ["verify", "--json"], ["clean"], ["retain"], ["purge", "--json"])
+WHATEVER_THE_TIME = (["delete-records", "users-0", "0", "--yes"], ["topic", "create", "others"], ["topic", "list"])
 SAID = "keptlog: as of 2027-01-15T08:00:00.000Z, as KEPTLOG_NOW_MS says"
 
 
@@ -34,9 +35,10 @@ def test_a_time_that_can_not_be_meant_stops_a_command_before_it_does_anything(
 ) -> None:
     keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
     monkeypatch.setenv("KEPTLOG_NOW_MS", "1800000000")
-    for command in COMMANDS:
+    for command in (*COMMANDS, *WHATEVER_THE_TIME):
         outcome = keptlog(*command)
         answered = outcome.json.keys() if "--json" in command else outcome.out
         assert answered == ({"schema_version", "errors"} if "--json" in command else ""), command
         assert (outcome.code, len(outcome.err.splitlines())) == (2, 1), command
         assert "are these seconds?" in outcome.err
+    assert open_home().topics() == ["users"]
