@@ -15,6 +15,7 @@ from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.iso_time import iso_time, next_time
+from keptlog.log.plain_number import plain_number
 from keptlog.log.units import duration
 
 if TYPE_CHECKING:
@@ -99,10 +100,10 @@ def remove(topic: str, name: str, *, as_json: bool) -> None:
 
 
 def _position(text: str) -> tuple[int, int]:
-    partition, _, offset = text.partition("=")
-    if not (partition.isdecimal() and offset.isdecimal()):
+    partition, offset = map(plain_number, text.partition("=")[::2])
+    if partition is None or offset is None:
         raise InvalidConfig(f"{text!r} is not PARTITION=OFFSET, for example 0=500")
-    return int(partition), int(offset)
+    return partition, offset
 
 
 def _json_row(each: ReaderStanding) -> dict[str, object]:

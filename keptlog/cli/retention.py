@@ -23,6 +23,7 @@ from keptlog.cli.output import (
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
+from keptlog.log.plain_number import plain_number
 from keptlog.log.segment import total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
@@ -123,9 +124,13 @@ def log_named(place: Sequence[str]) -> TopicPartition:
     Raises:
         InvalidConfig: they mean no log.
     """
-    if len(place) > 2 or (len(place) == 2 and not place[1].isdecimal()):
+    if len(place) == 1:
+        return TopicPartition.parse(place[0])
+    topic, partition, *more = place
+    number = plain_number(partition)
+    if more or number is None:
         raise InvalidConfig(f"{' '.join(place)!r} is no log: write users-0 or users 0, and then the offset")
-    return TopicPartition.parse(place[0]) if len(place) == 1 else TopicPartition(place[0], int(place[1]))
+    return TopicPartition(topic, number)
 
 
 def _preview(store: LogStore, name: TopicPartition, offset: int, run_id: str | None) -> dict[str, object]:

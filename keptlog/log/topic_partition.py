@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.plain_number import plain_number
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME_LENGTH = 249
@@ -34,9 +35,10 @@ class TopicPartition:
             InvalidConfig: the text has no partition number or an illegal topic name.
         """
         topic, hyphen, number = text.rpartition("-")
-        if not hyphen or not number.isdecimal():
+        partition = plain_number(number)
+        if not hyphen or partition is None:
             raise InvalidConfig(f"{text!r} is not a topic-partition: write <topic>-<number>, for example orders-0")
-        return cls(valid_topic_name(topic), int(number))
+        return cls(valid_topic_name(topic), partition)
 
 
 def valid_topic_name(name: str) -> str:

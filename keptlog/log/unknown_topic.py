@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 
 from keptlog.errors import UnknownTopic
+from keptlog.log.plain_number import plain_number
 
+_ALIKE = 3
+"""So many topics are looked at for a log that may have been meant."""
 _COMPARED = 5_000
 """With more names, looking for one that is alike would take longer than the list."""
 
 
-def unknown_topic(name: str, known: Collection[str], *, what: str = "topic", besides: str = "") -> UnknownTopic:
-    """The error for ``name``; ``what`` it was to be the name of, and ``besides`` ends the message."""
+def unknown_topic(name: str, known: Collection[str], *, besides: str = "") -> UnknownTopic:
+    """The error for ``name`` where a whole topic is meant; ``besides`` ends the message."""
     topic, hyphen, number = name.rpartition("-")
-    is_log = bool(hyphen) and number.isdecimal()
-    if is_log and topic in known:
-        # Whoever takes logs has looked already whether there is this one.
+    if hyphen and number.isdecimal() and topic in known:
         hint = f"a whole topic is meant here, and it looks like a log of {topic}"
-    elif is_log and what != "topic" and (near := _near(topic, known)):
-        hint = f"did you mean {near}-{number}?"
-    elif near := _near(name, known):
-        hint = f"did you mean {near}?"
     else:
-        hint = "see keptlog topic list"
-    return UnknownTopic(f"there is no {what} {name!r}: {hint}{besides}")
+        hint = _hint(_near(name, known))
+    return UnknownTopic(f"there is no topic {name!r}: {hint}{besides}")
 
 
-def _near(name: str, known: Collection[str]) -> str | None:
-    near = difflib.get_close_matches(name, known, n=1) if len(known) <= _COMPARED else []
-    return near[0] if near else None
+def unknown_log(name: str, known: Collection[str], partitions: Callable[[str], int]) -> UnknownTopic:
+    """The error for ``name`` where a topic or a topic-partition is meant; ``partitions`` says how many a topic has."""
+    topic, _, number = name.rpartition("-")
+    if number.isdecimal() and topic in known:
+        return UnknownTopic(
+            f"there is no topic-partition {name!r}: those of {topic} are {topic}-0 to {topic}-{partitions(topic) - 1}"
+        )
+    partition = plain_number(number)
+    logs = [
+        f"{each}-{number}" for each in _near(topic, known) if partition is not None and partition < partitions(each)
+    ]
+    return UnknownTopic(f"there is no topic or topic-partition {name!r}: {_hint(logs or _near(name, known))}")
+
+
+def _hint(meant: Sequence[str]) -> str:
+    return f"did you mean {meant[0]}?" if meant else "see keptlog topic list"
+
+
+def _near(name: str, known: Collection[str]) -> Sequence[str]:
+    """The topics whose names are most like this one, the likest first."""
+    return difflib.get_close_matches(name, known, n=_ALIKE) if len(known) <= _COMPARED else []

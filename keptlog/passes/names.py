@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.plain_number import plain_number
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.unknown_topic import unknown_topic
+from keptlog.log.unknown_topic import unknown_log, unknown_topic
 from keptlog.table.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -69,12 +70,7 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
             return of_partition
         if name in topics:
             return logs_of(name)
-        if topic in topics and name.rpartition("-")[2].isdecimal():
-            last = len(logs_of(topic)) - 1
-            raise UnknownTopic(
-                f"there is no topic-partition {name!r}: those of {topic} are {topic}-0 to {topic}-{last}"
-            )
-        raise unknown_topic(name, topics, what="topic or topic-partition")
+        raise unknown_log(name, topics, lambda near: _count(read[near] if near in read else _read(store, near)))
 
     logs: dict[TopicPartition, Log] = {}
     unreadable: dict[str, KeptlogError] = {}
@@ -95,16 +91,27 @@ def _read(store: Topics, topic: str) -> Sequence[Log] | KeptlogError:
         return error
 
 
+def _count(logs: Sequence[Log] | KeptlogError) -> int:
+    return 0 if isinstance(logs, KeptlogError) else len(logs)
+
+
 def topic_and_partition(store: LogStore | UnopenedStore, name: str) -> tuple[str, int | None]:
     """What a word means by the same rule: a topic and one of its partitions, or null for all of them.
 
-    Whether there is such a topic is left to who reads it; without a number behind a hyphen nothing is asked.
+    Without a number behind a hyphen nothing is asked, and whether there is such a topic is left to who reads it.
+
+    Raises:
+        UnknownTopic: there is a number, and neither such a log nor such a topic.
     """
-    topic, hyphen, number = name.rpartition("-")
-    if hyphen and number.isdecimal() and topic in store.topics():
-        partition = int(number)
-        if str(partition) == number and partition < store.describe_topic(topic).partitions:
-            return topic, partition
+    topic, _, number = name.rpartition("-")
+    if not number.isdecimal():
+        return name, None
+    topics = store.topics()
+    partitions, partition = store.describe_topic(topic).partitions if topic in topics else 0, plain_number(number)
+    if partition is not None and partition < partitions:
+        return topic, partition
+    if name not in topics:
+        raise unknown_log(name, topics, lambda near: partitions if near == topic else _count(_read(store, near)))
     return name, None
 
 

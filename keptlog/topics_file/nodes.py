@@ -16,6 +16,8 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
+from keptlog.log.plain_number import plain_number
+
 _MERGE = "tag:yaml.org,2002:merge"
 _NULL = "tag:yaml.org,2002:null"
 _INT = "tag:yaml.org,2002:int"
@@ -124,8 +126,7 @@ def is_null(node: Node) -> bool:
 
 def whole_number(node: Node) -> int | None:
     """The number that stands there in plain digits; null for anything else."""
-    is_number = isinstance(node, ScalarNode) and node.tag == _INT and node.value.isdecimal()
-    return int(node.value) if is_number else None
+    return plain_number(node.value) if isinstance(node, ScalarNode) and node.tag == _INT else None
 
 
 def kind_of(node: Node) -> str:

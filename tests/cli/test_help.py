@@ -24,6 +24,21 @@ from tests.readme.page import ROOT
 Complete = Callable[..., list[str]]
 
 
+_MANY = "1" * 5_000
+LONG_NUMBERS = (
+    ["read", f"users-{_MANY}"],
+    ["files", f"users-{_MANY}"],
+    ["explain", f"users-{_MANY}"],
+    ["explain", "users", _MANY],
+    ["delete-records", f"users-{_MANY}", "1", "--yes"],
+    ["delete-records", "users", _MANY, "1", "--yes"],
+    ["truncate", f"users-{_MANY}", "1", "--yes"],
+    ["reader", "commit", "users", "me", f"{_MANY}=1"],
+    ["reader", "commit", "users", "me", f"0={_MANY}"],
+)
+"""Python itself refuses to make a number of so many digits."""
+
+
 @pytest.fixture
 def topics(home: Path) -> Path:
     """Two topics, one of them with a hyphen and a number in its name, and three logs."""
@@ -89,6 +104,14 @@ def test_what_is_looked_for_elsewhere_is_there() -> None:
         (["topic", "describe", "users-0"], "a whole topic is meant here, and it looks like a log of users"),
         (["purge", "users-0"], "a whole topic is meant here"),
         (["explain", "users-2"], "there is no topic-partition 'users-2': those of users are users-0 to users-1"),
+        (["read", "users-2"], "there is no topic-partition 'users-2': those of users are users-0 to users-1"),
+        (["files", "users-2"], "there is no topic-partition 'users-2': those of users are users-0 to users-1"),
+        (["restore", "users-2", "--to", "jsonl", "-"], "those of users are users-0 to users-1"),
+        (["read", "users-01"], "those of users are users-0 to users-1"),
+        (["status", "users--1"], "did you mean users-1?"),
+        (["status", "users--7"], "there is no topic or topic-partition 'users--7': did you mean users?"),
+        (["explain", "events-7-7"], "those of events-7 are events-7-0 to events-7-0"),
+        *((command, "keptlog: ") for command in LONG_NUMBERS),
         (["explain", "users"], "users has 2 logs: name one of users-0 to users-1"),
         (["read", "users-0", "--partition", "1"], "leave one of them out"),
     ],
@@ -98,6 +121,13 @@ def test_a_wrong_topic_or_log_is_told_in_one_line(keptlog: Run, topics: Path, ty
     assert refused.code == 2
     assert told in refused.err
     assert refused.err.count("\n") == 1
+
+
+def test_a_log_that_may_have_been_meant_is_one_that_is_there(keptlog: Run, topics: Path) -> None:
+    """``users-0`` is more like ``users-`` than ``users`` is, and has no log of this number."""
+    open_home().store.create_topic("users-0", 1, {})
+    told = "keptlog: there is no topic or topic-partition 'users--1': did you mean users-1?\n"
+    assert keptlog("status", "users--1").err == told
 
 
 def test_a_log_is_named_in_one_word_wherever_one_is_meant(keptlog: Run, topics: Path, tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def test_a_file_that_is_no_text_is_refused_with_the_line() -> None:
         ("partitions: -1", f"partitions is '-1': write a whole number from 1 to {MAX_PARTITIONS}"),
         ("partitions: 10001", f"partitions is '10001': write a whole number from 1 to {MAX_PARTITIONS}"),
         ("partitions:", f"partitions is empty: write a whole number from 1 to {MAX_PARTITIONS}"),
+        (f"partitions: {'1' * 5000}", f"partitions is '{'1' * 5000}': write a whole number from 1 to {MAX_PARTITIONS}"),
         ("partitions: [4]", f"partitions is a list: write a whole number from 1 to {MAX_PARTITIONS}"),
         ("config: [a]", "config is a list: write NAME: VALUE, one a line"),
         ("config: {cleanup.polcy: compact}", "there is no setting 'cleanup.polcy': did you mean cleanup.policy?"),
