@@ -70,7 +70,20 @@ def home_folder(path: Path) -> Path:
     folder = Path("/")
     for part in expanded.absolute().parts[1:]:
         folder = folder.resolve().parent if part == ".." else folder / part
+    _require_utf_8(folder)
     return folder
+
+
+def _require_utf_8(folder: Path) -> None:
+    """What stands in a topic's metadata is UTF-8, and so are the paths in it."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        shown = ascii(str(folder))
+        raise InvalidConfig(
+            f"home {shown} is no UTF-8 to this process: set PYTHONUTF8=1, or LC_ALL to a locale of UTF-8 such as "
+            "C.UTF-8; or rename the folder"
+        ) from None
 
 
 def broker_settings(properties: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -79,18 +79,18 @@ class _Stderr(io.FileIO):
 def guard_output() -> None:
     """From now on a stdout that takes nothing raises ``NotPrinted``, and a stderr that takes nothing is read by nobody.
 
-    For a process that is a command's alone.
+    Both are UTF-8, whatever the locale: JSON is. For a process that is a command's alone.
     """
-    out = _text(_Stdout(1, "w", closefd=False), sys.stdout, is_by_line=os.isatty(1))
-    err = _text(_Stderr(2, "w", closefd=False), sys.stderr, is_by_line=True)
+    out = _text(_Stdout(1, "w", closefd=False), "<stdout>", "surrogateescape", is_by_line=os.isatty(1))
+    err = _text(_Stderr(2, "w", closefd=False), "<stderr>", "backslashreplace", is_by_line=True)
     for name, stream in (("stdout", out), ("stderr", err)):
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 
 
-def _text(raw: io.FileIO, before: TextIO, *, is_by_line: bool) -> TextIO:
-    """A standard stream as Python makes it."""
-    raw.name = before.name  # "<stdout>", as in messages
+def _text(raw: io.FileIO, name: str, errors: str, *, is_by_line: bool) -> TextIO:
+    """A standard stream as Python makes it; a file's name that is no UTF-8 is printed as the bytes that it is."""
+    raw.name = name
     return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=before.encoding, errors=before.errors, newline="\n", line_buffering=is_by_line
+        io.BufferedWriter(raw), encoding="utf-8", errors=errors, newline="\n", line_buffering=is_by_line
     )
