@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
-from keptlog.cli.arguments import topic_argument
+from keptlog.cli.arguments import not_empty, topic_argument
 from keptlog.cli.asking import is_piped
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
@@ -63,10 +63,18 @@ class How(TypedDict):
     help=f"Parquet: the column for a field ({', '.join(ROWS.names)}); no NAME for none. May be repeated.",
 )
 @click.option(
-    "--key-field", "key_fields", metavar="NAME[,NAME]", help="Debezium: the key's columns, if events have none."
+    "--key-field",
+    "key_fields",
+    metavar="NAME[,NAME]",
+    callback=not_empty,
+    help="Debezium: the key's columns, if events have none.",
 )
 @click.option(
-    "--table", "tables", metavar="PATTERN", help="Debezium: take these tables' events (users, 'shop.*') and no others."
+    "--table",
+    "tables",
+    metavar="PATTERN",
+    callback=not_empty,
+    help="Debezium: take these tables' events (users, 'shop.*') and no others.",
 )
 @click.option(
     "--rows-only", is_flag=True, help="Debezium: leave out heartbeats, schema changes, transaction marks and messages."
@@ -81,7 +89,12 @@ class How(TypedDict):
     help="Debezium: what stands for such a value, if the connector was given its own. May be repeated.",
 )
 @click.option("--partition", type=click.IntRange(0), help="The partition of records that name none.")
-@click.option("--source-topic", metavar="NAME", help="With offsets: the topic that they are from. TOPIC by default.")
+@click.option(
+    "--source-topic",
+    metavar="NAME",
+    callback=not_empty,
+    help="With offsets: the topic that they are from. TOPIC by default.",
+)
 @click.option("--skip-existing", is_flag=True, help="With offsets: leave out records that are there already.")
 @run_id_option
 @json_option

@@ -5,6 +5,13 @@ from __future__ import annotations
 import click
 
 
+def not_empty(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """The callback of options that are something else if they are left out: a script's unset variable is empty."""
+    if text == "":
+        raise click.BadParameter("it is empty: write something, or leave the option out")
+    return text
+
+
 def _topics(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from keptlog.cli.completion import topics  # noqa: PLC0415  # only who presses Tab needs it
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from keptlog.cli.arguments import topics_argument
+from keptlog.cli.arguments import not_empty, topics_argument
 from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
@@ -56,7 +56,12 @@ _WAYS = {
 @click.option("--key-hash", "hashes", multiple=True, metavar="HASH", help="A key by its keyed hash. May be repeated.")
 @click.option("--keys", "path", metavar="FILE", help="A file of keys, one a line; - is standard input.")
 @click.option("--keys-format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of --keys.")
-@click.option("--by", metavar="TIME", help="The deadline: 2026-12-01T00:00Z, or 30d. By default what a topic promises.")
+@click.option(
+    "--by",
+    metavar="TIME",
+    callback=not_empty,
+    help="The deadline: 2026-12-01T00:00Z, or 30d. By default what a topic promises.",
+)
 @click.option("--reason", default="", metavar="TEXT", help="Stored with the request, and shown; no key in it.")
 @click.option("--here", "is_here", is_flag=True, help="Ingested topics: drop the records here at once.")
 @consent_option

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.arguments import config_option
+from keptlog.cli.arguments import config_option, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
@@ -40,7 +40,9 @@ def import_group() -> None:
 @import_group.command("kafka-logs", short_help="Import a Kafka broker's log directory, or a backup of it.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic there; may be repeated.")
-@click.option("--into", metavar="TOPIC", help="The topic here, if the only one there is to have another name.")
+@click.option(
+    "--into", metavar="TOPIC", callback=not_empty, help="The topic here, if the only one there is to have another name."
+)
 @config_option
 @click.option("--skip-corrupt", is_flag=True, help="Leave out what is broken in the middle of a log, and count it.")
 @skip_lost_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.arguments import config_option
+from keptlog.cli.arguments import config_option, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
@@ -37,8 +37,12 @@ def ingest() -> None:
 
 @ingest.command(short_help="Ingest topics of a Kafka broker, from where the last ingest ended.")
 @click.option("--topic", "names", multiple=True, metavar="TOPIC", help="A topic there; may be repeated.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="Brokers to ask first; a topic here remembers them.")
-@click.option("--into", metavar="TOPIC", help="The topic here, if it is to have another name than there.")
+@click.option(
+    "--bootstrap", metavar="HOST:PORT", callback=not_empty, help="Brokers to ask first; a topic here remembers them."
+)
+@click.option(
+    "--into", metavar="TOPIC", callback=not_empty, help="The topic here, if it is to have another name than there."
+)
 @config_option
 @click.option("--broker-config", is_flag=True, help="Create topics with the settings that they have there.")
 @skip_lost_option

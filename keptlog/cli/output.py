@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from keptlog.cli.arguments import not_empty
 from keptlog.cli.colour import Wrong, wrong
 from keptlog.errors import Action, InvalidConfig, KeptlogError
 from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
@@ -34,7 +35,7 @@ quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr
 run_id_option = click.option(
     "--run-id",
     metavar="ID",
-    callback=lambda _context, _option, run_id: run_id and valid_run_id(run_id),
+    callback=lambda context, option, run_id: not_empty(context, option, run_id) and valid_run_id(run_id),
     help="Name this run. What was done before under the same name is not done twice.",
 )
 

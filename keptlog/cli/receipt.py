@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from keptlog.cli.arguments import not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -47,7 +48,9 @@ def receipt() -> None:
 
 
 @receipt.command(name="list", short_help="List all receipts, or those of a topic.")
-@click.option("--topic", metavar="TOPIC", help="Only those of this topic, also if it is deleted by now.")
+@click.option(
+    "--topic", metavar="TOPIC", callback=not_empty, help="Only those of this topic, also if it is deleted by now."
+)
 @json_option
 def list_receipts(*, topic: str | None, as_json: bool) -> None:
     """List all receipts, oldest first."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from keptlog.cli.arguments import topic_or_log_argument
+from keptlog.cli.arguments import not_empty, topic_or_log_argument
 from keptlog.cli.output import answer_is_no_document, clock_ms, require_stdout
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
@@ -20,7 +20,12 @@ from keptlog.sources.json_lines import to_json
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; all of them otherwise.")
 @click.option("--from-offset", type=click.IntRange(0), help="Begin at this offset.")
 @click.option("--latest", is_flag=True, help="Only the latest record of each key; deleted keys are left out.")
-@click.option("--as-reader", metavar="NAME", help="Go on where this registered reader is, and move it at the end.")
+@click.option(
+    "--as-reader",
+    metavar="NAME",
+    callback=not_empty,
+    help="Go on where this registered reader is, and move it at the end.",
+)
 @click.option("--start-over", is_flag=True, help="With --as-reader: from the beginning, into an empty state.")
 @click.option("--json", "as_json", is_flag=True, help="Accepted as everywhere; the output is JSON lines already.")
 def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, **where: Any) -> None:

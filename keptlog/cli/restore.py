@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from keptlog.cli.arguments import topic_or_log_argument
+from keptlog.cli.arguments import not_empty, topic_or_log_argument
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, require_stdout
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
@@ -51,8 +51,18 @@ class _Options:
 @topic_or_log_argument
 @click.argument("file", required=False)
 @click.option("--to", type=click.Choice(["kafka", "jsonl", "parquet"]), required=True, help="Where the records go.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="kafka: the broker; default is that of kafka.properties.")
-@click.option("--topic", "target", help="kafka: the topic there, created if there is none; default is the same name.")
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    callback=not_empty,
+    help="kafka: the broker; default is that of kafka.properties.",
+)
+@click.option(
+    "--topic",
+    "target",
+    callback=not_empty,
+    help="kafka: the topic there, created if there is none; default is the same name.",
+)
 @click.option("--append-to-existing", is_flag=True, help="kafka: add to a topic that has other records.")
 @click.option("--skip-lost", is_flag=True, help="kafka: go on though records or tombstones went since the last time.")
 @click.option("--latest", is_flag=True, help="Files: only the latest record of each key; deleted keys are left out.")
