@@ -196,9 +196,10 @@ def connecting() -> Iterator[None]:
 def disk_refusal_of(error: BaseException) -> str | None:
     """Why a disk, also that of SQLite's database, refuses for good; null if something else is wrong.
 
-    SQLite rolls the transaction back, so nothing landed. It has words for this, and no numbers that SQLAlchemy shows.
+    SQLite rolls the transaction back, so nothing landed. It has words for this, and no numbers that SQLAlchemy shows. A
+    part of the catalog uses SQLite without SQLAlchemy.
     """
-    text = str(error) if isinstance(error, OperationalError) else ""
+    text = str(error) if isinstance(error, OperationalError | sqlite3.OperationalError) else ""
     if "database or disk is full" in text:
         return "is full"
     return "can't be written to" if "readonly database" in text else refusal_of(error)

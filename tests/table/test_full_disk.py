@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import re
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -101,6 +102,14 @@ def test_a_real_disk_that_is_full_at_any_write_of_an_append_costs_nothing(small_
     assert [line for line in told if not expected.fullmatch(line)] == []
 
 
+def test_a_deletion_of_a_topic_on_a_real_disk_that_is_full_is_told_and_can_be_made_again(small_disk: Path) -> None:
+    append_each(create(small_disk), [("a", "1")])
+    with with_room(small_disk, 0), pytest.raises(StorageUnavailable, match=r"the disk is full, make room$"):
+        store_at(small_disk).delete_topic(TOPIC, NOW_MS)
+    assert len(values(store_at(small_disk))) == 1
+    assert store_at(small_disk).delete_topic(TOPIC, NOW_MS).unfinished is None
+
+
 def test_a_real_database_that_can_not_grow_is_a_full_disk_and_nothing_landed(tmp_path: Path) -> None:
     """SQLite says so itself, as on a disk without room: the journal is rolled back."""
     create(tmp_path)
@@ -125,6 +134,10 @@ def full_database(commit: Commit) -> CommitTableResponse:
     raise OperationalError("UPDATE", {}, Exception("database or disk is full"))
 
 
+def full_database_without_sqlalchemy(commit: Commit) -> CommitTableResponse:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
 def full(commit: Commit) -> CommitTableResponse:
     raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -147,6 +160,7 @@ def faulty(tmp_path: Path) -> FaultyCatalog:
     ("fault", "said"),
     [
         (full_database, "is full"),
+        (full_database_without_sqlalchemy, "is full"),
         (full, "is full"),
         (no_quota, "has no quota left"),
         (read_only, "can't be written to"),
