@@ -121,10 +121,7 @@ class Home:
         Raises:
             StorageUnavailable: some are left, or no receipt is sealed. The same call again, or a purge, finishes it.
         """
-        from keptlog.notify.checks import forget_topics
-
         deletion = self.store.delete_topic(name, wall_clock_ms())
-        forget_topics(self.path, [name], self.store.topics)
         if deletion.unfinished:
             raise deletion.unfinished
         return len(deletion.deleted_files)
@@ -327,6 +324,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
         InvalidConfig: a broker setting is unknown or out of range.
         StorageUnavailable: the catalog can't be opened.
     """
+    from keptlog.notify.checks import forget_topic
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.key_files import signing_key, trusted_keys
     from keptlog.table.cache import TopicCache
@@ -343,6 +341,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     store.clock_guard.clock_ms = wall_clock_ms
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
     store.seal = in_turn(chain.append)
+    store.forgets.append(lambda topic: forget_topic(path, topic, store.topics))
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
 
 

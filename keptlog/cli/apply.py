@@ -28,7 +28,6 @@ from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.counted import counted
-from keptlog.settings import home_path
 from keptlog.topics_file.reading import TopicsFile, load_topics, read_topics
 from keptlog.topics_file.writing import as_data, as_yaml
 
@@ -75,10 +74,6 @@ def apply(  # noqa: PLR0913
     if plan.deletions and not yes:
         _confirm(plan, is_stdin_taken=file == _STDIN)
     applied = applier.carry_out(plan, clock_ms(), lambda line: None if as_json else click.echo(line))
-    if applied.deletions:
-        from keptlog.notify.checks import forget_topics  # noqa: PLC0415  # an ordinary apply deletes nothing
-
-        forget_topics(home_path(), applied.deletions, applier.store.topics)
     _report(applied, as_json=as_json)
 
 

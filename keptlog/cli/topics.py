@@ -33,7 +33,6 @@ from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
 from keptlog.log.units import in_words
-from keptlog.settings import home_path
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.logs import table_location
 from keptlog.table.state import read_source_identity
@@ -222,9 +221,6 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     if not yes:
         require_consent(f"delete topic {name} and all its records for good?")
     deletion = store.delete_topic(name, clock_ms())
-    from keptlog.notify.checks import forget_topics  # noqa: PLC0415  # the other commands remember nothing
-
-    forget_topics(home_path(), [name], store.topics)
     if as_json:
         print_json({"topic": name} | deletion_numbers(deletion))
     else:

@@ -66,20 +66,20 @@ def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:
         _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)})
 
 
-def forget_topics(home: Path, deleted: Collection[str], others: Callable[[], Collection[str]]) -> None:
-    """Remember no results of topics that were deleted; ``others`` tells which are there, and keep theirs.
+def forget_topic(home: Path, deleted: str, others: Callable[[], Collection[str]]) -> None:
+    """Remember no results of a topic that was deleted; ``others`` tells which are there, and keep theirs.
 
-    A topic that is made anew under the same name is another one.
+    One that is made anew under the same name is another topic.
     """
 
     def is_gone(name: str) -> bool:
-        meant = set(possible_topics(name))
-        return not meant.isdisjoint(deleted) and meant.isdisjoint(others())
+        meant = possible_topics(name)
+        return deleted in meant and not set(meant).intersection(others())
 
     try:
         forget_checks(home, is_gone)
     except KeptlogError as error:
-        _logger.warning("what verify has found of %s is still remembered: %s", ", ".join(deleted), error)
+        _logger.warning("what verify has found of %s is still remembered: %s", deleted, error)
 
 
 def possible_topics(name: str) -> list[str]:

@@ -21,12 +21,12 @@ from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_topics
 from keptlog.table.chosen import whole
-from keptlog.table.deletion import Deletion, TopicDeletion
 from keptlog.table.reaching import one_line
 from keptlog.table.removal import not_deleted_error
 from keptlog.table.side_by_side import side_by_side
 
 if TYPE_CHECKING:
+    from keptlog.table.deletion import TopicDeletion
     from keptlog.table.purge_memory import PurgeMemory
     from keptlog.table.purge_preview import PurgePreview
     from keptlog.table.purge_receipt import PurgeReceipt
@@ -171,9 +171,7 @@ class Purger:
 
     def _finish_deletion(self, topic: str, now_ms: int, outcome: _Outcome) -> None:
         """A topic that was made anew meanwhile is not deleted."""
-        store = self.store
-        when = now_ms, store.seal, store.clock_guard.done_ms
-        outcome.deletion = Deletion(store.committer.catalog, store.files, topic, *when).finish()
+        outcome.deletion = self.store.deletion(topic, now_ms).finish()
         outcome.failure = outcome.deletion.unfinished
 
 

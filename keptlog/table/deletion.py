@@ -140,6 +140,8 @@ class Deletion:
     seal: Seal | None = None
     done_ms: Callable[[int], int] = lambda as_of_ms: as_of_ms
     """When what a receipt tells was done: ``ClockGuard.done_ms``."""
+    forgets: Iterable[Callable[[str], None]] = ()
+    """What remembers topics, and forgets this one, whoever ends its deletion."""
 
     def delete(self) -> TopicDeletion:
         """Delete a topic, and finish an earlier deletion of this name.
@@ -179,6 +181,9 @@ class Deletion:
         table = deleting(self.catalog, self.name)
         if table is None:
             return TopicDeletion(self.name)
+        # Before the last step: after a kill behind that, nobody would come again.
+        for forget in self.forgets:
+            forget(self.name)
         if self._is_location_of(table.location()):
             return self._forget(table, TopicDeletion(self.name))
         emptying = _Emptying(self, table)

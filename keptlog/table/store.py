@@ -93,6 +93,7 @@ class LogStore:
         self._cache = cache
         self._locations = LocationLook(catalog)
         self.seal: Seal | None = None  # takes receipts into their chain
+        self.forgets: list[Callable[[str], None]] = [cache.forget] if cache else []  # what forgets a deleted topic
         self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
 
     @property
@@ -150,10 +151,11 @@ class LogStore:
         """
         if name not in self.being_deleted():
             self.load_table(name)
-        deletion = Deletion(self._catalog, self.files, name, now_ms, self.seal, self.clock_guard.done_ms).delete()
-        if self._cache:
-            self._cache.forget(name)
-        return deletion
+        return self.deletion(name, now_ms).delete()
+
+    def deletion(self, name: str, now_ms: int) -> Deletion:
+        """The deletion of a topic, for whoever finishes one that was begun, and begins none."""
+        return Deletion(self._catalog, self.files, name, now_ms, self.seal, self.clock_guard.done_ms, self.forgets)
 
     def being_deleted(self) -> list[str]:
         """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""
@@ -324,9 +326,8 @@ class LogStore:
         Raises:
             LogCorrupt: it can't be done this way; says why, and what can be.
         """
-        table = self.load_table(topic)
         with reaching(f"topic {topic} can't be read"):
-            return self._repair(topic, is_adoption=is_adoption).plan(table)
+            return self._repair(topic, is_adoption=is_adoption).plan(self.load_table(topic))
 
     def repair(self, plan: RepairPlan, run_id: str) -> None:
         """Carry out the plan of a repair, in one commit; nothing if it was done already.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keptlog.home import open_home
 from keptlog.notify.checks import leave_checks
+from keptlog.table.embedded import DELETING, NAMESPACE
 from tests.notify.conftest import Scene, told
 from tests.notify.servers import HttpInbox
 
@@ -20,6 +23,28 @@ LOOKS = [("notify", "--dry-run"), ("metrics", "write", "-"), ("doctor", "--no-pr
 
 def checks(scene: Scene) -> Any:
     return json.loads((scene.home / "notify" / "checks.json").read_text())
+
+
+def dropped_by_another_program(scene: Scene) -> None:
+    scene.store.committer.catalog.drop_table((NAMESPACE, "users"))
+
+
+def begun_and_killed(scene: Scene) -> None:
+    """A deletion that came as far as its first step."""
+    catalog = scene.store.committer.catalog
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, "users"), (DELETING, "users"))
+
+
+def applied(scene: Scene) -> None:
+    nothing = scene.home.parent / "topics.yaml"
+    nothing.write_text("topics: {}\n")
+    open_home(scene.home).apply(nothing, delete=["users"])
+
+
+def purged(scene: Scene) -> None:
+    begun_and_killed(scene)
+    open_home(scene.home).purger.purge(now_ms=scene.now_ms)
 
 
 @pytest.fixture
@@ -48,15 +73,34 @@ def test_nothing_is_over_while_nobody_says_where_the_catalog_is(
     assert (checks(broken), sorted(told(posts))) == (FOUND, BEGUN)
     for path in kept:
         (tmp_path / "elsewhere" / path.name).rename(path)
-    broken.store.delete_topic("users", broken.now_ms)
+    dropped_by_another_program(broken)
     assert [broken.notify().code for _ in range(3)] == [0] * 3
     assert [event for event, *_ in told(posts)[2:]] == ["cleared"] * 2
 
 
 def test_who_only_looks_forgets_nothing_of_a_topic_that_is_gone(broken: Scene) -> None:
-    broken.store.delete_topic("users", broken.now_ms)
+    dropped_by_another_program(broken)
     for command in LOOKS:
         broken.keptlog(*command)
         assert checks(broken) == FOUND
     broken.notify()
     assert checks(broken) == {}
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        pytest.param(lambda scene: scene.keptlog("topic", "delete", "users", "--yes"), id="the command"),
+        pytest.param(lambda scene: open_home(scene.home).delete_topic("users"), id="the library"),
+        pytest.param(applied, id="a file that is applied"),
+        pytest.param(purged, id="a purge that ends what was killed"),
+    ],
+)
+def test_whoever_ends_a_deletion_forgets_what_was_found_of_the_topic(
+    broken: Scene, delete: Callable[[Scene], object]
+) -> None:
+    leave_checks(broken.home, {"orders-0": {"G1": "a file is damaged"}})
+
+    delete(broken)
+
+    assert checks(broken) == {"orders-0": {"G1": "a file is damaged"}}
