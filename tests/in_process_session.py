@@ -68,6 +68,7 @@ class _Context:
 
     defaultParallelism = 2  # noqa: N815  # Spark's name
     master = "local[2]"
+    _temp_dir = None
 
     def __init__(self, application: str) -> None:
         self.applicationId = application
