@@ -101,7 +101,7 @@ def change_to(before: DeclaredTopic | None, declared: DeclaredTopic, positions: 
         InvalidConfig: it can't be brought there, because of what it holds.
     """
     there = before or DeclaredTopic(declared.name)
-    source = _source_after(there, declared, positions)
+    source = source_after(there.source, declared.source, positions)
     if source and declared.partitions is not None and declared.partitions != there.partitions:
         raise InvalidConfig(f"it has the partitions of its source, {source}: leave partitions out")
     partitions = there.partitions or 1 if declared.partitions is None else declared.partitions
@@ -114,6 +114,28 @@ def change_to(before: DeclaredTopic | None, declared: DeclaredTopic, positions: 
     return TopicChange(before, replace(declared, partitions=partitions, config=config, source=source))
 
 
+def source_after(
+    there: SourceIdentity | None, declared: SourceIdentity | None, positions: Sequence[int | None]
+) -> SourceIdentity | None:
+    """The source of a topic that has one there, or none, and those log end offsets, once one is declared.
+
+    Raises:
+        InvalidConfig: its records are not of that source.
+    """
+    if declared is None:
+        return there
+    if there is None:
+        if any(position is not None for position in positions):
+            raise InvalidConfig(
+                f"it has records of its own, whose offsets are not those of {declared}: leave source out, or make "
+                "another topic for it"
+            )
+        return declared
+    if there.topic != declared.topic:
+        raise InvalidConfig(f"its records come from {there}, not from {declared}: make another topic for that")
+    return there.updated(declared)
+
+
 def valid_owner(owner: str) -> str:
     """Return the owner if it is one.
 
@@ -123,25 +145,6 @@ def valid_owner(owner: str) -> str:
     if not _OWNER.fullmatch(owner):
         raise InvalidConfig(f"owner {owner!r} is not known: write an email address, or team:NAME")
     return owner
-
-
-def _source_after(
-    there: DeclaredTopic, declared: DeclaredTopic, positions: Sequence[int | None]
-) -> SourceIdentity | None:
-    if declared.source is None:
-        return there.source
-    if there.source is None:
-        if any(position is not None for position in positions):
-            raise InvalidConfig(
-                f"it has records of its own, whose offsets are not those of {declared.source}: leave source out, or "
-                "make another topic for it"
-            )
-        return declared.source
-    if there.source.topic != declared.source.topic:
-        raise InvalidConfig(
-            f"its records come from {there.source}, not from {declared.source}: make another topic for that"
-        )
-    return there.source.updated(declared.source)
 
 
 def _kept_text(name: str, before: str | None, declared: str) -> str:

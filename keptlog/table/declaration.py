@@ -4,8 +4,9 @@
     commit    the topic is read again: is it still what was compared?    settings, partitions, source, and what is told
 
 So nothing lands that was not shown before: who alters the topic in between makes the change stale. What records come
-in meanwhile does not matter. Like an alteration of settings (``alteration``) the commit has an empty snapshot, so that
-it lands on exactly what it was checked on. A topic that is new is created with all of it at once.
+in meanwhile matters only to a source: a topic with records of its own gets none. Like an alteration of settings
+(``alteration``) the commit has an empty snapshot, so that it lands on exactly what it was checked on. A topic that is
+new is created with all of it at once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import StalePlan
 from keptlog.log.config import settled
-from keptlog.log.declared import DeclaredTopic, TopicChange
+from keptlog.log.declared import DeclaredTopic, TopicChange, source_after
 from keptlog.table.alteration import Alteration, alteration_of
 from keptlog.table.change import Change
 from keptlog.table.commit import Committer, Land
@@ -50,7 +51,7 @@ class Declaration:
         """Check and commit.
 
         Raises:
-            InvalidConfig: the configuration would not be valid.
+            InvalidConfig: the configuration would not be valid, or the topic has records of its own and gets no source.
             StalePlan: the topic is not what it was when this was planned, or is another one; nothing landed.
             CommitStateUnknown: the catalog did not say whether it landed.
         """
@@ -70,7 +71,7 @@ class Declaration:
         """The properties that it gives to a table with those that are ``there``; null for those that go.
 
         Raises:
-            InvalidConfig: the configuration would not be valid.
+            InvalidConfig: the configuration would not be valid, or its records are not of the source.
         """
         after = self.change.after
         settings = Alteration(self.change.name, self.change.to_set, self.change.unset, self.run_id)
@@ -80,8 +81,10 @@ class Declaration:
             **about_properties(after.about),
             PARTITIONS: str(after.partitions),
         }
-        if self.change.before and after.source and after.source != self.change.before.source:
-            wanted[SOURCE] = source_to_json(after.source, there.get(SOURCE))
+        stored = read_source(self.change.name, there)
+        source = source_after(stored.source, after.source, stored.positions)
+        if source and source != stored.source:
+            wanted[SOURCE] = source_to_json(source, there.get(SOURCE))
         return wanted
 
 

@@ -234,6 +234,20 @@ def test_a_source_can_be_declared_before_anything_was_ingested(store: LogStore) 
     assert store.source_of("fed").positions == (None, 55, None)
 
 
+def test_a_topic_that_has_got_records_of_its_own_since_gets_no_source(store: LogStore) -> None:
+    store.create_topic("orders", 1, {})
+    lines = "  orders: {source: {bootstrap: 'broker:9092'}}\n"
+    plan = applier(store).plan(file(lines))
+    store.append("orders", [NewRecord(b"k", b"1", NOW_MS, 0)], None, NOW_MS)
+    done = applier(store).carry_out(plan, NOW_MS)
+    assert (done.done, list(done.failed)) == ((), ["orders"])
+    assert isinstance(done.failed["orders"], InvalidConfig)
+    assert "has records of its own" in str(done.failed["orders"])
+    assert store.source_of("orders").source is None
+    store.append("orders", [NewRecord(b"k", b"2", NOW_MS, 0)], None, NOW_MS)
+    assert [record.value for _, record in store.read("orders")] == [b"1", b"2"]
+
+
 def test_what_is_exported_is_no_difference_here_and_the_same_elsewhere(
     store: LogStore, tmp_path: Path, make_unreadable: Callable[[str], None]
 ) -> None:
