@@ -73,3 +73,11 @@ def test_a_record_without_a_key_is_not_sent_to_a_compacted_topic(broker: MockBro
         with pytest.raises(InvalidRecord, match="users-0 can't be restored beyond offset 9: it has no key"):
             opened.write(0, Record(9, None, b"value", 7))
         assert not opened.is_full
+
+
+def test_to_a_topic_whose_limits_nobody_may_see_it_writes_all_the_same(broker: MockBroker) -> None:
+    unseen = Target("people", "id-there", PARTITIONS, {"cleanup.policy": "delete"})
+    with open_writer(settings(broker), Pair("users", "id-here", unseen)) as opened:
+        opened.write(0, record(3, 5))
+        opened.commit({0: Position(4, 1000, 0)})
+    assert timestamps_there(broker, 1) == [5]

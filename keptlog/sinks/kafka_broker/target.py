@@ -37,7 +37,7 @@ class Target:
     """Kafka's UUID in base64, which tells a topic from a later one of the same name."""
     partitions: int
     config: Mapping[str, str] = field(hash=False)
-    """All of its settings, its broker's defaults too."""
+    """All of its settings, and its broker's defaults as far as they may be seen."""
 
     @property
     def is_compacted(self) -> bool:
@@ -48,9 +48,10 @@ class Target:
         return self.config.get("message.timestamp.type") == "LogAppendTime"
 
     @property
-    def max_message_bytes(self) -> int:
-        """The largest record batch that it takes."""
-        return int(self.config["max.message.bytes"])
+    def max_message_bytes(self) -> int | None:
+        """The largest record batch that it takes; null where nobody may see it."""
+        limit = self.config.get("max.message.bytes")
+        return None if limit is None else int(limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def open_writer(settings: ClientSettings, pair: Pair) -> Iterator[Writer]:
 def _producer(settings: ClientSettings, pair: Pair, trouble: Trouble) -> Producer:
     ours = {
         "transactional.id": pair.transactional_id,
-        "batch.size": min(_BATCH_BYTES, pair.target.max_message_bytes),
+        "batch.size": min(_BATCH_BYTES, pair.target.max_message_bytes or _BATCH_BYTES),
         "message.max.bytes": _ANY_BYTES,  # the broker knows what it takes
         "delivery.report.only.error": True,
         "logger": _NOBODY,
