@@ -258,16 +258,19 @@ class _Run:
     deletions: dict[str, TopicDeletion] = field(default_factory=dict)
     failed: dict[str, KeptlogError] = field(default_factory=dict)
     not_tried: set[str] = field(default_factory=set)
+    is_outage: bool = False
+    """Whether catalog or storage did not answer; what is left of one topic stops no other."""
 
     def attempt(self, name: str, do: Callable[[], None]) -> None:
         """Do it for a topic, unless it would fail as the one before did."""
-        if any(isinstance(error, StorageUnavailable) for error in list(self.failed.values())):
+        if self.is_outage:
             self.not_tried.add(name)
             return
         try:
             do()
         except KeptlogError as error:
             self.failed[name] = error
+            self.is_outage |= isinstance(error, StorageUnavailable)
 
     def change(self, planned: PlannedChange) -> None:
         committer, change = self.store.committer, planned.change
@@ -281,4 +284,4 @@ class _Run:
     def delete(self, name: str) -> None:
         deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms)
         if deletion.unfinished:
-            raise deletion.unfinished
+            self.failed[name] = deletion.unfinished

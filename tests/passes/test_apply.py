@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.apply import Applied, Applier, TopicsPlan
 from keptlog.passes.observer import Observer, observe
 from keptlog.table.embedded import DELETING, NAMESPACE
+from keptlog.table.files import TableFiles
 from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.state import COMMENT, OWNERS
 from keptlog.table.store import LogStore
@@ -219,6 +221,25 @@ def test_after_an_outage_nothing_further_is_tried_and_the_same_again_does_the_re
     again = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
     assert (again.failed, again.not_tried, list(again.deletions)) == ({}, (), ["c"])
     assert len(store.topics()) == 31
+
+
+def test_a_deletion_that_a_file_keeps_from_ending_stops_no_other(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append("a", [NewRecord(b"k", b"1", NOW_MS, 0)], None, NOW_MS)
+    stuck = min(file.path for file in store.files.list(store.data_location("a")))
+    real = TableFiles.delete
+
+    def delete(files: TableFiles, path: str) -> None:
+        if path == stuck:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        real(files, path)
+
+    monkeypatch.setattr(TableFiles, "delete", delete)
+    done = applied(store, "  new: {}\n", delete=("a", "b", "c"))
+    assert (list(done.failed), done.not_tried, list(done.deletions)) == (["a"], (), ["a", "b", "c"])
+    assert stuck in str(done.failed["a"])
+    assert (store.topics(), store.being_deleted()) == (["new"], ["a"])
 
 
 def test_a_source_can_be_declared_before_anything_was_ingested(store: LogStore) -> None:
