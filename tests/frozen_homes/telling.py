@@ -90,9 +90,13 @@ def purged(home: Path, now_ms: int) -> Any:
     return {topic: {key: row[key] for key in _COMPARED_IN_PURGE if key in row} for topic, row in receipts.items()}
 
 
+_ANY_MS = 1_900_000_000_000
+"""Nothing of what is declared depends on the time, but every command refuses one that is none."""
+
+
 def declared(home: Path) -> Any:
     """What a file would have to declare of its topics, since format 1.3."""
-    return keptlog(home, 0, "topic", "export", "--json").json
+    return keptlog(home, _ANY_MS, "topic", "export", "--json").json
 
 
 def topics(home: Path) -> list[str]:
