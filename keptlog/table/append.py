@@ -20,7 +20,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
 from keptlog.log.run_id import valid_run_id
 from keptlog.storage.leftover import discard
-from keptlog.table.change import OPERATION, RUN_ID, Change
+from keptlog.table.change import OPERATION, RUN_ID, Change, may_have_landed_since
 from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
@@ -103,9 +103,10 @@ class Append:
             CommitStateUnknown: nobody knows whether it landed, so what was staged stays.
         """
         valid_run_id(self.paths.run_id)
-        change = Change(self.topic.name, self.topic.id, self._commit_id, None if self.is_new_run else 0)
+        since = may_have_landed_since(is_new_run=self.is_new_run)
+        change = Change(self.topic.name, self.topic.id, self._commit_id, since)
         with reaching(f"topic {self.topic.name} can't be read"):
-            earlier = self.committer.find(change, table)
+            earlier = self.committer.find_earlier(change, table)
         if earlier:
             _logger.info("topic %s, run %s: it was appended before", self.topic.name, self.paths.run_id)
             return self._repeated(earlier)

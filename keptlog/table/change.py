@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from keptlog.log.run_id import valid_run_id
 from keptlog.table.embedded import NAMESPACE
-from keptlog.table.lineage import require_own
+from keptlog.table.lineage import COMMIT_ID, require_own
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+
+    from keptlog.log.topic_partition import TopicPartition
 
 RUN_ID = "keptlog.run-id"
 OPERATION = "keptlog.operation"
@@ -53,6 +55,25 @@ class Change:
     def run_id(self) -> str:
         """Of the run that makes it; empty if it is of none."""
         return (self.commit_id or "").partition("/")[0]
+
+    def summary(self, operation: str) -> dict[str, str]:
+        """What its snapshot tells of it."""
+        return {RUN_ID: self.run_id, COMMIT_ID: self.commit_id or "", OPERATION: operation}
+
+
+def log_change(name: TopicPartition, run_id: str, operation: str, *, is_new_run: bool) -> Change:
+    """What a run does to one log, once for each operation.
+
+    Raises:
+        InvalidConfig: the run id is not possible.
+    """
+    commit_id = commit_id_for(run_id, operation, name.partition)
+    return Change(name.topic, None, commit_id, may_have_landed_since(is_new_run=is_new_run), once_bare=operation)
+
+
+def may_have_landed_since(*, is_new_run: bool) -> int | None:
+    """``Change.since`` before a run sends anything: who has just made its run id has not used it before."""
+    return None if is_new_run else 0
 
 
 def commit_id_for(run_id: str, operation: str, partition: int) -> str:

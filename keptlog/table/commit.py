@@ -112,9 +112,9 @@ class Committer:
                 raise rounds.unknown(first_line(error)) from error
             raise
 
-    def find(self, change: Change, table: Table) -> LandedChange | None:
-        """What is known of a change that has landed before."""
-        return _Rounds(change, since=change.since).found(table, self.files)
+    def find_earlier(self, change: Change, table: Table) -> LandedChange | None:
+        """What is known of a change that has landed before; null if it has not, or can't have (``Change.since``)."""
+        return None if change.since is None else _Rounds(change, since=change.since).found(table, self.files)
 
     def _carry_out(self, rounds: _Rounds, prepare: Prepare) -> LandedChange | None:
         while True:

@@ -24,11 +24,10 @@ from keptlog.log.retention import log_start_after_deletion
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_for, commit_id_of
+from keptlog.table.change import Change, commit_id_of, log_change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.freshness import require_old
 from keptlog.table.held import HeldFile, held_below
-from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.mark import tell_cleared
@@ -85,6 +84,7 @@ class SegmentRemoval:
                     f"{counted(len(step.segments), 'segment')}: it must be of the topic and remove some (I1); "
                     "nothing was committed, please report this"
                 )
+        change = self._change
 
         def prepare(table: Table) -> Land:
             live = live_files.of(table)
@@ -95,21 +95,18 @@ class SegmentRemoval:
                 require_old(step, log)
                 moved |= _moved(log, step.new_log_start_offset, step.segments)
             removed = {segment.path for step in self.steps for segment in step.segments}
-            summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: "retain"}
+            summary = change.summary("retain")
             return _landing(self.topic, FileChange(summary, moved, (), live_at(live, removed), live), table)
 
         try:
-            committer.commit(Change(self.topic, self._topic_id, self._commit_id), prepare)
+            committer.commit(change, prepare)
         except UnknownTopic:
             raise StalePlan(f"topic {self.topic} was deleted meanwhile; there is nothing to do") from None
 
     @property
-    def _commit_id(self) -> str:
-        return commit_id_of(self.run_id, (segment.path for step in self.steps for segment in step.segments))
-
-    @property
-    def _topic_id(self) -> str | None:
-        return next((step.topic_id for step in self.steps), None)
+    def _change(self) -> Change:
+        commit_id = commit_id_of(self.run_id, (segment.path for step in self.steps for segment in step.segments))
+        return Change(self.topic, next((step.topic_id for step in self.steps), None), commit_id)
 
 
 def what_goes(log: Log, before_offset: int) -> tuple[int, tuple[Segment, ...]]:
@@ -143,7 +140,7 @@ class DeleteRecords:
             InvalidConfig: the offset lies outside of the log, or its run id has deleted before, and nobody knows where.
         """
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
-        commit_id = self._commit_id
+        change = self._change
         done: _StoredDeletion | None = None
         held: tuple[HeldFile, ...] = ()
 
@@ -159,10 +156,10 @@ class DeleteRecords:
             if start == log.log_start_offset:
                 return None
             removed = live_at(live, {segment.path for segment in gone})
-            summary = {RUN_ID: self.run_id, COMMIT_ID: commit_id, OPERATION: DELETE_RECORDS, DELETED: to_json(done)}
+            summary = change.summary(DELETE_RECORDS) | {DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
-        landed = committer.commit(self._change, prepare)
+        landed = committer.commit(change, prepare)
         is_repeated = done is None
         if done is None:
             table = load_topic_table(committer.catalog, topic)
@@ -178,23 +175,16 @@ class DeleteRecords:
         Raises:
             InvalidConfig: it has, and nobody knows of which log.
         """
-        if self.is_new_run:
-            return False
         with reaching(f"topic {self.topic_partition.topic} can't be read"):
             table = load_topic_table(committer.catalog, self.topic_partition.topic)
-            landed = committer.find(self._change, table)
+            landed = committer.find_earlier(self._change, table)
             if landed:
                 self._require_of_this_log(landed, table)
             return landed is not None
 
     @property
     def _change(self) -> Change:
-        since = None if self.is_new_run else 0
-        return Change(self.topic_partition.topic, None, self._commit_id, since, once_bare=DELETE_RECORDS)
-
-    @property
-    def _commit_id(self) -> str:
-        return commit_id_for(self.run_id, DELETE_RECORDS, self.topic_partition.partition)
+        return log_change(self.topic_partition, self.run_id, DELETE_RECORDS, is_new_run=self.is_new_run)
 
     def _earlier(self, landed: LandedChange | None, table: Table) -> _StoredDeletion:
         """What an earlier call of the same run has done; before format 1.1 nobody wrote that down."""
@@ -209,7 +199,7 @@ class DeleteRecords:
     def _require_of_this_log(self, landed: LandedChange, table: Table) -> None:
         """Raises InvalidConfig if what has landed may be of another log: it has no partition in its id."""
         topic = topic_of(table, {})
-        if landed.commit_id != self._commit_id and topic.partitions > 1:
+        if landed.commit_id != self._change.commit_id and topic.partitions > 1:
             raise InvalidConfig(
                 f"run id {self.run_id} has deleted records of topic {topic.name} before, and a keptlog of then did not "
                 "note of which log: nothing was deleted now, use another run id"

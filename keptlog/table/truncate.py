@@ -33,11 +33,10 @@ from keptlog.log.holds import RESTORE_READER
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.segment_reader import read_row_groups
-from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_for
+from keptlog.table.change import Change, log_change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
-from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.manifests import FileChange
 from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
@@ -111,7 +110,7 @@ class Truncation:
         """What ``commit`` would do, or has done before; changes nothing. It raises what that does, too."""
         with reaching(f"topic {self.topic_partition.topic} can't be read"):
             table = load_topic_table(committer.catalog, self.topic_partition.topic)
-            landed = None if self.is_new_run else committer.find(self._change, table)
+            landed = committer.find_earlier(self._change, table)
             return self._earlier(landed) if landed else self._cut(files, table).result
 
     def commit(self, committer: Committer, files: TableFiles) -> TruncationResult:
@@ -125,7 +124,7 @@ class Truncation:
             LogCorrupt: a segment is damaged.
         """
         cuts: list[_Cut] = []
-        number = self.topic_partition.partition
+        change, number = self._change, self.topic_partition.partition
 
         def prepare(table: Table) -> Land | None:
             cut = self._cut(files, table)
@@ -135,23 +134,18 @@ class Truncation:
             removed = live_at(cut.live, {segment.path for segment in cut.gone})
             added = [data_file_of(number, segment) for segment in self._kept(files, table, cut)]
             done = to_json(_StoredTruncation(cut.log.log_end_offset, cut.end_offset, cut.records))
-            summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: _TRUNCATION, TRUNCATED: done}
+            summary = change.summary(_TRUNCATION) | {TRUNCATED: done}
             truncated = cut.log.truncations.with_one_to(cut.end_offset)
             state = {log_end_offset(number): str(cut.end_offset), truncations(number): to_json(truncated)}
             return FileChange(summary, state, added, removed, cut.live).written(table)
 
         with discarded_if_refused(files, lambda: self._staged):
-            landed = committer.commit(self._change, prepare)
+            landed = committer.commit(change, prepare)
         return cuts[-1].result if cuts else self._earlier(landed)
 
     @property
     def _change(self) -> Change:
-        since = None if self.is_new_run else 0
-        return Change(self.topic_partition.topic, None, self._commit_id, since, once_bare=_TRUNCATION)
-
-    @property
-    def _commit_id(self) -> str:
-        return commit_id_for(self.run_id, _TRUNCATION, self.topic_partition.partition)
+        return log_change(self.topic_partition, self.run_id, _TRUNCATION, is_new_run=self.is_new_run)
 
     def _earlier(self, landed: LandedChange | None) -> TruncationResult:
         """What an earlier call of the same run has done.
@@ -159,7 +153,7 @@ class Truncation:
         Raises:
             InvalidConfig: a keptlog from before has not noted it.
         """
-        if landed and landed.commit_id != self._commit_id:
+        if landed and landed.commit_id != self._change.commit_id:
             raise InvalidConfig(
                 f"run id {self.run_id} has truncated a log of topic {self.topic_partition.topic} before, and a keptlog "
                 "of then did not note which one: nothing was truncated now, use another run id"

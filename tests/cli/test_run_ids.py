@@ -87,7 +87,7 @@ def test_a_run_id_that_stands_for_another_change_since_before_takes_no_append(
     """A keptlog from before gave a deletion the bare run id, which is an append's commit id."""
     keptlog("append", users, "--file", lines({"key": "a", "value": "1"}))
     with monkeypatch.context() as before:
-        before.setattr("keptlog.table.retain.commit_id_for", lambda run_id, _operation, _partition: run_id)
+        before.setattr("keptlog.table.change.commit_id_for", lambda run_id, _operation, _partition: run_id)
         keptlog("delete-records", users, "0", "--run-id", "reload", "--", "-1")
     batch = lines({"key": "a", "value": "2"})
 
