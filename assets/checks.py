@@ -31,10 +31,9 @@ from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import Log
 from keptlog.notify.checks import leave_checks
-from keptlog.passes.check import CHECKS, Check, CheckResult, Outcome
+from keptlog.passes.check import CHECKS, Check, CheckResult, Outcome, what_broke
 from keptlog.passes.holders import GONE_IN_TIME, check_gone
 from keptlog.passes.verify import verify_log
-from keptlog.passes.verify_pass import what_broke
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 _CLEANED = Check("cleaned", "", "The last clean of every topic-partition landed; if not, the reason stands here.")
 _OF_LOGS = (*CHECKS, GONE_IN_TIME)
-_WARN_ONLY = {check.name for check in CHECKS if check.warns_only}
 _PROBLEMS_TOLD = 5
 
 
@@ -59,13 +57,9 @@ class TopicFindings:
 
     @property
     def broken(self) -> dict[int, str]:
-        """Partition to what is broken in its log; who only warns is not asked."""
-        found: dict[int, str] = {}
-        for number, results in self.found.items():
-            asked = [each for each in results if each.outcome is Outcome.BROKEN and each.name not in _WARN_ONLY]
-            if fails := [each.description for each in asked]:
-                found[number] = "; ".join(fails)
-        return found
+        """Partition to what is broken in its log."""
+        found = {number: list(filter(None, what_broke(results).values())) for number, results in self.found.items()}
+        return {number: "; ".join(problems) for number, problems in found.items() if problems}
 
     @property
     def unseen(self) -> dict[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,6 +27,7 @@ CHECKS: tuple[Check, ...] = (
     Check("G5", "tombstones_wait", "Every tombstone of the clean section, and nothing else, has a delete horizon."),
     Check("max_compaction_lag", "", "No record is uncompacted for longer than max.compaction.lag.ms.", warns_only=True),
 )
+_WARN_ONLY = frozenset(check.name for check in CHECKS if check.warns_only)
 
 
 class Outcome(StrEnum):
@@ -53,6 +54,17 @@ class CheckResult:
         if not self.is_looked_at:
             return Outcome.NOT_LOOKED_AT
         return Outcome.OK if self.passed else Outcome.BROKEN
+
+    @property
+    def warns_only(self) -> bool:
+        """Whether no guarantee is broken if it does not pass."""
+        return self.name in _WARN_ONLY
+
+
+def what_broke(results: Iterable[CheckResult]) -> dict[str, str | None]:
+    """By check what is broken in a log, null if nothing is. What only warns, or was not looked at, is not in it."""
+    asked = [each for each in results if each.is_looked_at and not each.warns_only]
+    return {each.name: None if each.passed else each.description for each in asked}
 
 
 def sentence(problems: Sequence[str]) -> str:

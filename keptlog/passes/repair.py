@@ -22,7 +22,7 @@ import numpy.typing as npt
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.check import CHECKS, CheckResult
+from keptlog.passes.check import CheckResult
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Offsets = npt.NDArray[np.int64]
 Span = tuple[int, int]
 """First and last of some offsets that follow on each other."""
-_BINDING = frozenset(check.name for check in CHECKS if not check.warns_only)
 _SHOWN = 3
 
 
@@ -144,7 +143,7 @@ class Repairer:
                 f"{log.topic_partition}: {result.name} is {result.outcome}: {result.description}"
                 for log in plan.logs
                 for result in verify_log(self.store, log, now_ms)
-                if result.name in _BINDING and not result.passed
+                if not (result.passed or result.warns_only)
             ]
         if problems:
             more = len(problems) - _SHOWN

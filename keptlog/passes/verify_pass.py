@@ -10,13 +10,13 @@ program has dropped. Whoever verifies all is told.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.segment import Log
-from keptlog.passes.check import CHECKS, CheckResult
+from keptlog.passes.check import CHECKS, CheckResult, what_broke
 from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, refuse_unknown
 from keptlog.passes.verify import verify_log
@@ -26,9 +26,6 @@ from keptlog.table.unowned import unowned_folders
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
-
-
-_WARN_ONLY = {check.name for check in CHECKS if check.warns_only}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +84,9 @@ def verify_logs(store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int) -
 def by_check(found: Mapping[str, Sequence[CheckResult]], asked: ToVerify) -> dict[str, dict[str, str | None]]:
     """By topic-partition and check what is broken, null if nothing is.
 
-    What only warns, or was not looked at, is not in it. Nor is a topic that can't be read: whoever looks sees that.
+    A topic that can't be read is not in it: whoever looks sees that.
     """
     return {name: what_broke(results) for name, results in found.items() if name not in asked.not_looked_at}
-
-
-def what_broke(results: Iterable[CheckResult]) -> dict[str, str | None]:
-    """The same of one log."""
-    asked = [each for each in results if each.is_looked_at and each.name not in _WARN_ONLY]
-    return {each.name: None if each.passed else each.description for each in asked}
 
 
 def _partitions(logs: list[Log]) -> list[int]:
