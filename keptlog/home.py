@@ -296,13 +296,10 @@ class Home:
     @property
     def holdings_here(self) -> Holdings:
         """What lies on this machine and may be of any topic: folders of Sparks that are gone, what looks remembered."""
-        from keptlog.log.holder import Holdings, Terms
-        from keptlog.spark.local_folders import left_folders
-        from keptlog.table.cache import TopicCache
+        from keptlog.passes.this_machine import held_here
         from keptlog.table.chosen import whole
 
-        held = (*left_folders(), *TopicCache(self.path).outdated(whole(self.store).metadata_locations()))
-        return Holdings("", Terms(0, self.broker.keptlog_purge_interval_ms), held)
+        return held_here(self.path, self.broker.keptlog_purge_interval_ms, whole(self.store).metadata_locations())
 
     def ingest(self, spark: Callable[[], Spark]) -> Ingest:
         """An ingest into this home's topics; ``spark`` is called when there is something to read, not before."""

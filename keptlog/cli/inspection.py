@@ -11,7 +11,7 @@ import click
 
 from keptlog.cli.arguments import logs_argument, topic_or_log_argument
 from keptlog.cli.colour import Wrong
-from keptlog.cli.holders import all_holders, held_here, holders_json
+from keptlog.cli.holders import all_holders, holders_json
 from keptlog.cli.output import (
     EXIT_FAILED,
     as_columns,
@@ -25,7 +25,7 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.log.broker import BrokerConfig
+from keptlog.log.broker import BrokerConfig, purge_interval_ms
 from keptlog.log.counted import counted
 from keptlog.log.explain import SectionSummary
 from keptlog.log.explain import explain as explain_assessment
@@ -171,6 +171,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     from keptlog.notify.checks import leave_checks  # noqa: PLC0415  # a plan needs none of this
     from keptlog.passes.check import Outcome  # noqa: PLC0415
     from keptlog.passes.holders import THIS_MACHINE, judged_here  # noqa: PLC0415
+    from keptlog.passes.this_machine import held_here  # noqa: PLC0415
     from keptlog.passes.verify_pass import by_check, to_verify, verify_logs  # noqa: PLC0415
 
     told = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
@@ -179,7 +180,8 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     asked = to_verify(store, names)
     found = verify_logs(store, asked, now_ms)
     leave_checks(home_path(), by_check(found, asked))
-    if here := judged_here(held_here(store), now_ms):
+    held = held_here(home_path(), purge_interval_ms(store.broker_settings), store.metadata_locations())
+    if here := judged_here(held, now_ms):
         found[THIS_MACHINE] = [here]
     rows = [
         {"topic_partition": name, "check": check.name, "result": told[check.outcome], "what": check.description}

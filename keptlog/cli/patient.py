@@ -18,7 +18,6 @@ from keptlog.passes.observer import Overview
 from keptlog.passes.watch import home_sighting, tick_evidence
 from keptlog.progress import Progress
 from keptlog.settings import BROKER_FILE, SPARK_FILE, SPARK_MASTER, broker_settings, spark_master, spark_settings
-from keptlog.spark.local_folders import left_folders
 from keptlog.table.catalog import open_catalog
 from keptlog.table.configuration import catalog_settings
 
@@ -49,7 +48,6 @@ def patient(home: Path, now_ms: int, progress: Progress, *, is_probed: bool) -> 
         open_store=lambda: open_home(home).store,
         sighting=partial(_sighting, home),
         try_spark=lambda: _try_spark(home),
-        here=left_folders,
         probe=partial(_certificate, home, now_ms, progress) if is_probed and _is_configured() else None,
     )
 

@@ -16,7 +16,7 @@ import click
 
 from keptlog.cli.arguments import logs_argument
 from keptlog.cli.colour import Wrong, wrong
-from keptlog.cli.holders import all_holders, holders_json, late_here, tell_late
+from keptlog.cli.holders import all_holders, holders_json, tell_late
 from keptlog.cli.output import (
     EXIT_FAILED,
     clock_ms,
@@ -30,7 +30,7 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import KeptlogError, LogCorrupt
-from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.counted import counted
 from keptlog.log.standing import LogStanding
@@ -39,6 +39,7 @@ from keptlog.log.units import duration, glance, size
 from keptlog.notify.checks import broken_checks, checks_file
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk
+from keptlog.passes.this_machine import held_here
 from keptlog.settings import home_path
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.unopened import UnopenedStore
@@ -87,7 +88,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         _tell_metrics(metrics if seen.logs else {})
     if store.read_only and store.read_only not in map(str, failed.values()):
         click.echo(f"keptlog: {store.read_only}", err=True)
-    late = [*seen.late_holders(), *late_here(store.broker_settings, seen.now_ms)]
+    here = held_here(home_path(), purge_interval_ms(store.broker_settings))
+    late = [*seen.late_holders(), *here.late(seen.now_ms)]
     tell_late(late)
     _tell_broken(broken)
     exit_if_failed({**failed, **_first(damaged), **unknown})

@@ -31,11 +31,12 @@ from keptlog.log.examination import (
     timestamp_problems,
     unreadable_problem,
 )
-from keptlog.log.holder import Held, Holdings, Terms
+from keptlog.log.holder import Holdings
 from keptlog.log.problem import CheckUp, Problem
 from keptlog.log.segment import Log
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
+from keptlog.passes.this_machine import held_here
 from keptlog.table.embedded import DATABASE, unfinished_deletion
 from keptlog.table.format import CURRENT
 from keptlog.table.home_folder import is_made, require_home
@@ -69,8 +70,6 @@ class Patient:
     sighting: Callable[[Overview], Sighting]
     """What people would be told of."""
     try_spark: Callable[[], object]
-    here: Callable[[], Iterable[Held]]
-    """What lies on this machine."""
     probe: Callable[[], Certificate] | None = None
     """Probes the catalog; null if that is not wanted."""
 
@@ -339,8 +338,8 @@ def _holders(patient: Patient) -> Iterator[Problem]:
             continue
         unseen += [f"{topic}: {line}" for line in held.unread]
         yield from map(holder_problem, [*held.late(patient.now_ms), *held.post_dated(patient.now_ms)])
-    terms = Terms(0, purge_interval_ms(patient.store.clock_guard.broker_settings))
-    yield from map(holder_problem, Holdings("", terms, tuple(patient.here())).late(patient.now_ms))
+    here = held_here(patient.home, purge_interval_ms(patient.store.clock_guard.broker_settings))
+    yield from map(holder_problem, here.late(patient.now_ms))
     if unseen:
         raise _NotLookedAt("; ".join(unseen))
 

@@ -13,7 +13,6 @@
     jobs.py            keeps the protocol ``keptlog.engine.jobs.Jobs``: task numbers in, lines of JSON out
     frames.py          records as a frame, for people who work with Spark themselves
     shuffle.py         the one query in which rows are keys: the shuffle of keys beyond memory
-    local_folders.py   what Sparks that are gone have left on this machine's disks
     worker.py          what is around a task in a Python worker: its errors, its memory
     worker_daemon.py   the process from which local workers are forked, with their imports done
     tasks_daemon.py    the same, for tasks of keptlog's alone

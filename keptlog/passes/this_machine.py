@@ -1,4 +1,7 @@
-"""What Sparks that are gone have left on this machine's disks: keys and values may be in it, and nobody deletes it.
+"""What lies on this machine's disks, may be of any topic, and is deleted by nobody: keys and values may be in it.
+
+Looks have put aside what they have seen (``keptlog.table.cache``), and it outlives its topic. And there is what
+Sparks that are gone have left.
 
 A Spark keeps shuffled records and what it spills in folders of its own, ``blockmgr-…`` and ``spark-…``, below
 ``SPARK_LOCAL_DIRS`` or the system's folder for temporary files. It deletes them when it ends. One that is killed can't.
@@ -15,12 +18,22 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from keptlog.log.holder import Held, HolderKind
+from keptlog.log.holder import Held, HolderKind, Holdings, Terms
+from keptlog.table.cache import TopicCache
 
 _OURS = ("blockmgr-", "spark-")
 _MS = 1000
 _SLACK_MS = 2_000
 """Start times are in whole seconds since the machine's own start."""
+
+
+def held_here(home: Path, interval_ms: int, locations: Mapping[str, str] | None = None) -> Holdings:
+    """What lies here, and may lie for ``interval_ms``.
+
+    What looks have put aside is only told if ``locations`` says where each topic of the home is.
+    """
+    outdated = [] if locations is None else TopicCache(home).outdated(locations)
+    return Holdings("", Terms(0, interval_ms), (*left_folders(), *outdated))
 
 
 def left_folders(environment: Mapping[str, str] = os.environ) -> list[Held]:
