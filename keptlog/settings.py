@@ -28,7 +28,7 @@ BROKER_FILE = "server.properties"
 SPARK_FILE = "spark.properties"
 SPARK_MASTER = place.SPARK_MASTER
 _ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
-_SECRET_OF_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
+SECRET_OF_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """As Spark itself tells which settings it does not show, by their names or values."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """How an address such as ``s3://bucket/home`` begins, once it was taken for a path."""
@@ -123,7 +123,7 @@ def spark_settings(home: Path) -> dict[str, str]:
         if not found:
             raise InvalidConfig(f"{path} line {number} is not spark.name=value")
         settings[found.group(1)] = found.group(2)
-    if any(_SECRET_OF_SPARK.search(f"{name} {value}") for name, value in settings.items()):
+    if any(SECRET_OF_SPARK.search(f"{name} {value}") for name, value in settings.items()):
         warn_of_readers(path)
     return settings
 

@@ -18,13 +18,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.settings import SECRET_OF_SPARK
 from keptlog.spark.connect import require_server
 
 _CONNECT_SECONDS = 5
 _STANDALONE = "spark://"
 _LOCAL = re.compile(r"local(\[\s*([1-9]\d*|\*)\s*(,\s*\d+\s*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]")
 _HADOOP_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-_SECRET_NAME = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 _TOKEN = re.compile(r"(?<=token=)[^;\s'\"]+")
 _FORMS = "local[*], local[4], spark://HOST:7077, yarn, k8s://HOST:PORT or sc://HOST:15002"
 _SOURCES = "KEPTLOG_SPARK_MASTER, or spark.master in spark.properties"
@@ -72,7 +72,7 @@ def require_way_there(master: str, environment: Mapping[str, str]) -> None:
 def without_secrets(text: str, settings: Mapping[str, str]) -> str:
     """A text in which no token and no value of a secret setting stands."""
     for name, value in settings.items():
-        if _SECRET_NAME.search(name) and value:
+        if SECRET_OF_SPARK.search(name) and value:
             text = text.replace(value, "…")
     return _TOKEN.sub("…", text)
 
