@@ -26,6 +26,7 @@ from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.dagster.orchestration.requests import some_of
 from keptlog.errors import first_line
+from keptlog.log.topic_partition import possible_topics
 from keptlog.passes.clean import Death, Marked
 
 FAILED_RUN_SENSOR = "failed_run_sensor"
@@ -73,7 +74,7 @@ def _told(tick: Tick) -> tuple[list[str], set[str]]:
     failed = [each for each in reversed(records) if MARKED_TAG not in each.dagster_run.tags]
     before = set((tick.context.cursor or "").split(",")) - {""}
     out_of_reach: set[str] = set()
-    in_turn = sorted(failed, key=lambda each: any(name.rpartition("-")[0] in before for name in _names(each)))
+    in_turn = sorted(failed, key=lambda each: not before.isdisjoint(_possible_topics(each)))
     told = [f"run {each.dagster_run.run_id}: {_settled(tick, each, out_of_reach)}" for each in in_turn]
     return told, out_of_reach
 
@@ -113,6 +114,10 @@ def _names(record: dg.RunRecord) -> list[str]:
     """The logs that a run has named, or those of them that are still to be marked."""
     left = record.dagster_run.tags.get(UNMARKED_TAG)
     return left.split(",") if left else configured_logs(record.dagster_run)
+
+
+def _possible_topics(record: dg.RunRecord) -> set[str]:
+    return {topic for name in _names(record) for topic in possible_topics(name)}
 
 
 def _death(tick: Tick, record: dg.RunRecord, now_ms: int) -> Death:

@@ -41,6 +41,12 @@ class TopicPartition:
         return cls(valid_topic_name(topic), partition)
 
 
+def possible_topics(name: str) -> list[str]:
+    """The topics that a name of a topic or topic-partition may be about."""
+    topic, hyphen, number = name.rpartition("-")
+    return [name, topic] if hyphen and number.isdecimal() else [name]
+
+
 def valid_topic_name(name: str) -> str:
     """Return the name if Kafka would accept it (``Topic.validate``).
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.log.topic_partition import possible_topics
 from keptlog.notify.memory import NotifyFolder
 from keptlog.whole_file import replace_file
 
@@ -80,12 +81,6 @@ def forget_topic(home: Path, deleted: str, others: Callable[[], Collection[str]]
         forget_checks(home, is_gone)
     except KeptlogError as error:
         _logger.warning("what verify has found of %s is still remembered: %s", deleted, error)
-
-
-def possible_topics(name: str) -> list[str]:
-    """The topics that a name of a topic or topic-partition may be about."""
-    topic, dash, number = name.rpartition("-")
-    return [name, topic] if dash and number.isdecimal() else [name]
 
 
 def _known(home: Path) -> Broken | None:

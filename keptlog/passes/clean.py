@@ -49,6 +49,7 @@ from keptlog.log.result import RewriteResult, verify
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
+from keptlog.log.topic_partition import possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.passes.apart import Apart
 from keptlog.passes.landing import OUTAGES_BORNE, Landing
@@ -117,12 +118,6 @@ def _stands_still() -> int:
 
 def _is_in_legs(step: CleanStep) -> bool:
     return isinstance(step, Compact) and len(step.legs) > 1
-
-
-def _topic_in(name: str) -> str:
-    """The topic of a topic-partition, by its name alone."""
-    topic, _, number = name.rpartition("-")
-    return topic if number.isdecimal() and topic else name
 
 
 def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
@@ -291,13 +286,15 @@ class Cleaner:
         from keptlog.table.mark import Failure  # noqa: PLC0415
 
         is_full = len(out_of_reach) >= OUTAGES_BORNE
-        untried = [name for name in death.names if is_full or not out_of_reach.isdisjoint((name, _topic_in(name)))]
+        untried = [name for name in death.names if is_full or not out_of_reach.isdisjoint(possible_topics(name))]
         names = [name for name in death.names if name not in untried]
         if not names:
             return Marked((), {}, tuple(untried))
         named = named_logs(self.store, names)
         unmarked = {name: error for name, error in named.unreadable.items() if not isinstance(error, UnknownTopic)}
-        out_of_reach |= {_topic_in(name) for name, error in unmarked.items() if isinstance(error, StorageUnavailable)}
+        out_of_reach |= {
+            possible_topics(name)[-1] for name, error in unmarked.items() if isinstance(error, StorageUnavailable)
+        }
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         for log in named.logs:
             is_marked = log.uncleanable is not None and death.reason.startswith(log.uncleanable.reason)

@@ -32,9 +32,9 @@ from keptlog.log.conditions import (
     unreadable_condition,
     unseen_condition,
 )
-from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.topic_partition import TopicPartition, possible_topics
 from keptlog.notify.adapters import Adapter, adapters_of
-from keptlog.notify.checks import broken_checks, forget_checks, possible_topics
+from keptlog.notify.checks import broken_checks, forget_checks
 from keptlog.notify.delivery import Delivery, to_be_told
 from keptlog.notify.memory import NotifyFolder, NotifyState
 from keptlog.notify.messages import Message, message_of

@@ -223,8 +223,9 @@ def test_a_run_that_died_more_than_a_day_ago_marks_nothing_and_is_not_looked_at_
     assert "no run has died" in two_due.skips(failed_run_sensor)
 
 
+@pytest.mark.parametrize("partition", ["-0", ""])
 def test_a_tick_waits_for_few_topics_that_take_no_mark_however_many_runs_have_died_and_for_others_at_the_next(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, partition: str
 ) -> None:
     for topic in "abcd":
         world.topic(topic)
@@ -240,7 +241,7 @@ def test_a_tick_waits_for_few_topics_that_take_no_mark_however_many_runs_have_di
 
     monkeypatch.setattr(LogStore, "mark_uncleanable", only_d_is_there)
     for topic in "aabbcd":
-        config = {"ops": {"plan": {"config": {"logs": [f"{topic}-0"]}}}}
+        config = {"ops": {"plan": {"config": {"logs": [f"{topic}{partition}"]}}}}
         kill(world, dg.RunRequest(run_config=config), {})
 
     world.tick(failed_run_sensor)
