@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog, MetastoreCatalog, load_catalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -293,6 +293,19 @@ def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[
     )
     with Session(catalog.engine) as session:
         return {name: location for name, location in session.execute(query) if location}
+
+
+def usual_location(catalog: Catalog, namespace: str, name: str) -> str | None:
+    """Where a catalog puts a table of this name, also one that is not there; null where only its server knows.
+
+    Null too if it has no such namespace, or no warehouse.
+    """
+    if not isinstance(catalog, MetastoreCatalog):
+        return None
+    try:
+        return catalog._resolve_table_location(None, namespace, name)  # noqa: SLF001  # the rule of create_table
+    except (NoSuchNamespaceError, ValueError):
+        return None
 
 
 def files_of(catalog: Catalog) -> TableFiles:

@@ -22,8 +22,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, TableAlreadyExistsError
+from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
@@ -33,6 +33,7 @@ from keptlog.receipts.chain import sealed, signed_head
 from keptlog.receipts.receipt import Draft, Receipt
 from keptlog.receipts.signing import SigningKey
 from keptlog.storage.leftover import discard
+from keptlog.table.catalog import usual_location
 from keptlog.table.change import OPERATION, Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.embedded import RECEIPTS
@@ -150,12 +151,10 @@ def chain_table(catalog: Catalog) -> Table | None:
 
 def chain_location(catalog: Catalog) -> str | None:
     """Where a catalog puts the chain's table; null where only a server knows."""
-    if not isinstance(catalog, MetastoreCatalog):
-        return None
-    with contextlib.suppress(NoSuchNamespaceError):
-        if location := catalog.load_namespace_properties(RECEIPTS).get(LOCATION):
-            return f"{location.rstrip('/')}/{CHAIN}"
-    warehouse = catalog.properties.get(WAREHOUSE_LOCATION)
+    if location := usual_location(catalog, RECEIPTS, CHAIN):
+        return location
+    # The namespace may have been dropped with the table.
+    warehouse = catalog.properties.get(WAREHOUSE_LOCATION) if isinstance(catalog, MetastoreCatalog) else None
     return f"{warehouse.rstrip('/')}/{RECEIPTS}/{CHAIN}" if warehouse else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -28,7 +28,7 @@ from keptlog.log.declared import About
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.unknown_topic import unknown_topic
-from keptlog.table.catalog import metadata_locations
+from keptlog.table.catalog import metadata_locations, usual_location
 from keptlog.table.deletion import being_deleted
 from keptlog.table.embedded import NAMESPACE, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
@@ -295,9 +295,9 @@ class TopicCreation:
 
         Never where files of an earlier topic are left: they would be mixed with those of this one.
         """
-        if not isinstance(catalog, MetastoreCatalog):
+        location = usual_location(catalog, NAMESPACE, self.name)
+        if location is None:
             return None
-        location = catalog._resolve_table_location(None, NAMESPACE, self.name)  # noqa: SLF001  # the rule of create_table
         left = next(iter(left_behind(location, (each.path for each in files.list(location)))), None)
         if left is None:
             return location

@@ -170,16 +170,10 @@ class _OfCatalog:
 
     @property
     def parent(self) -> str | None:
-        from pyiceberg.catalog import MetastoreCatalog  # noqa: PLC0415  # see above
-        from pyiceberg.exceptions import NoSuchNamespaceError  # noqa: PLC0415
+        from keptlog.table.catalog import usual_location  # noqa: PLC0415  # see above
 
-        if not isinstance(self.catalog, MetastoreCatalog):
-            return None
-        try:
-            location: str = self.catalog._resolve_table_location(None, NAMESPACE, "x")  # noqa: SLF001  # the rule of create_table
-        except (NoSuchNamespaceError, ValueError):  # no topic was ever made, or there is no warehouse
-            return None
-        return location.rpartition("/")[0]
+        location = usual_location(self.catalog, NAMESPACE, "x")
+        return location.rpartition("/")[0] if location else None
 
     def folders(self) -> Collection[str]:
         from keptlog.table.deletion import being_deleted  # noqa: PLC0415  # see above
