@@ -335,9 +335,9 @@ class Holdings:
             return []
         return [each for each in self.holders(now_ms, partition) if each.is_late]
 
-    def post_dated(self, now_ms: int, partition: int | None = None) -> list[Holder]:
+    def post_dated(self, now_ms: int) -> list[Holder]:
         """Those of which nobody can tell whether a deadline has passed."""
-        return [each for each in self.holders(now_ms, partition) if each.kind is HolderKind.POST_DATED]
+        return [each for each in self.holders(now_ms) if each.kind is HolderKind.POST_DATED]
 
 
 _ORDER = {kind: number for number, kind in enumerate(HolderKind)}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
-from keptlog.log.holder import Holdings, is_told_by_g8
+from keptlog.log.holder import HolderKind, Holdings, is_told_by_g8
 from keptlog.passes.check import Check, CheckResult, sentence
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
     terms = store.observe(topic).holdings.terms
     with reaching(f"files of topic {topic} can't be listed"):
         found = held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
-    is_elsewhere = store.read_only
-    own = (f"the files of this home itself: {is_elsewhere}",) if is_elsewhere else ()
+    elsewhere = store.read_only
+    own = (f"the files of this home itself: {elsewhere}",) if elsewhere else ()
     return replace(found, unread=(*found.unread, *own))
 
 
@@ -69,7 +69,7 @@ def judged(holdings: Holdings, now_ms: int, partition: int | None = None) -> Che
     description = GONE_IN_TIME.description
     if holders:
         description = f"nothing is past its deadline; {sentence([str(each) for each in holders])}"
-    unsure = [*holdings.unread, *map(str, holdings.post_dated(now_ms, partition))]
+    unsure = [*holdings.unread, *(str(each) for each in holders if each.kind is HolderKind.POST_DATED)]
     if unsure:
         description = f"nothing that was seen is past its deadline; not looked at: {sentence(unsure)}"
     if late:
