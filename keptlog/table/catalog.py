@@ -36,10 +36,11 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.configuration import catalog_settings, kind_of
+from keptlog.table.database_file import FileIdentity, follow_file, identity_of
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
-from keptlog.table.home_folder import RESTORE, require_catalog_not_lost, require_folder
+from keptlog.table.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.reach import connecting, tell_connections
@@ -63,7 +64,10 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
     def __init__(self, home: Path, now_ms: Callable[[], int] | None = None) -> None:
         self._home = home
         self._database = home / DATABASE
-        self._has_tables = self._is_remembered = False
+        self._with_tables: FileIdentity | None = None
+        """The last database in which tables were seen."""
+        self._remembering: FileIdentity | None = None
+        """The last one that was seen to know where it was made."""
         self.now_ms = now_ms
         elsewhere = why_elsewhere(home)
         super().__init__(
@@ -83,6 +87,7 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         options = {"timeout": str(LOCK_WAIT_SECONDS)}
         self.engine = create_engine(URL.create("sqlite", database=str(self._database), query=options))
         event.listen(self.engine, "connect", _make_commits_durable)
+        follow_file(self.engine, self._database)
         self._schema_version = "v1"
         if not self.is_empty:
             super()._init_catalog()
@@ -94,17 +99,20 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         Raises:
             StorageUnavailable: something was, and it is lost.
         """
-        if self._database.exists() and not self._has_tables:
-            self._has_tables = inspect(self.engine).has_table(IcebergTables.__tablename__)
-        if self._database.exists() and self._has_tables:
+        there = identity_of(self._database)
+        if there and (there == self._with_tables or inspect(self.engine).has_table(IcebergTables.__tablename__)):
+            self._with_tables = there
             return False
         require_catalog_not_lost(self._home)
+        if self._with_tables:
+            raise StorageUnavailable(lost_since(self._home))
         return True
 
     @override
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
         """Create a namespace, and home and database first if they are not there: all of it at once, or nothing."""
-        make_folder(self._home)
+        if self.is_empty:
+            make_folder(self._home)
         self._require_where_it_was_made()
         name = self.namespace_to_string(namespace)
         rows = [(self.name, name, *each) for each in {"exists": "true", **properties}.items()]
@@ -199,10 +207,11 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         elsewhere = why_elsewhere(self._home)
         if elsewhere:
             raise InvalidConfig(elsewhere)
-        if not self._is_remembered and not self.is_empty:
+        there = identity_of(self._database)
+        if there != self._remembering and not self.is_empty:
             with self.engine.begin() as connection:
                 connection.exec_driver_sql(REMEMBER, remembered(self._home))
-            self._is_remembered = True
+            self._remembering = there
 
 
 def _make_commits_durable(connection: sqlite3.Connection, _: object) -> None:

@@ -62,6 +62,12 @@ def require_catalog_not_lost(home: Path) -> None:
         )
 
 
+def lost_since(home: Path) -> str:
+    """What is said of a home whose catalog was there when it was opened, and is not there now."""
+    is_what = "is empty now" if (home / DATABASE).exists() else "is not there any more"
+    return f"home {home} has lost its catalog: {home / DATABASE} {is_what}: mount its disk again, {RESTORE}"
+
+
 def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> None:
     """Refuse to look at a home in which no topic was ever created: it may be the wrong one.
 

@@ -161,11 +161,18 @@ def _is_without_connection(error: RequestException) -> bool:
 
 
 def _of_database(error: DBAPIError) -> FailureKind:
-    """SQLite says that it is locked where another process writes: nothing landed."""
+    """SQLite says that it is locked where another process writes, or that its file was moved: nothing landed."""
     if isinstance(error, NotConnected) and any(word in str(error) for word in _REFUSED_BY_DATABASE):
         return FailureKind.REFUSED
     is_locked = isinstance(error, OperationalError) and "database is locked" in str(error)
-    return FailureKind.NOT_SENT if is_locked or isinstance(error, NotConnected) else FailureKind.UNKNOWN
+    is_unsent = is_locked or _was_moved(error) or isinstance(error, NotConnected)
+    return FailureKind.NOT_SENT if is_unsent else FailureKind.UNKNOWN
+
+
+def _was_moved(error: BaseException) -> bool:
+    """Whether SQLite met its file in another place than it was opened in: that is read-only to it, too."""
+    name = getattr(error.orig, "sqlite_errorname", None) if isinstance(error, DBAPIError) else None
+    return name == "SQLITE_READONLY_DBMOVED"
 
 
 def tell_connections(engine: Engine) -> None:
@@ -202,4 +209,6 @@ def disk_refusal_of(error: BaseException) -> str | None:
     text = str(error) if isinstance(error, OperationalError | sqlite3.OperationalError) else ""
     if "database or disk is full" in text:
         return "is full"
+    if _was_moved(error):
+        return None
     return "can't be written to" if "readonly database" in text else refusal_of(error)

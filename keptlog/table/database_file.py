@@ -1,0 +1,48 @@
+"""The file of an embedded catalog, for a program that has it open: gone, or another one than it was.
+
+A connection goes on with the file that it was opened with. Who asks it after the home was moved, unmounted, or put back
+from a backup, reads what nobody else sees any more, and writes where nobody looks. So a connection is taken out of the
+pool only while the file at the path is still the one that it was opened with.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import DisconnectionError
+
+from keptlog.table.home_folder import lost_since
+from keptlog.table.reach import FailureKind, ToldFailure
+
+FileIdentity = tuple[int, int]
+"""Device and inode: no other file has both while a connection has this one open."""
+_OPENED = "keptlog.opened"
+
+
+def identity_of(database: Path) -> FileIdentity | None:
+    """Tells a file from one that took its place; null if there is none."""
+    try:
+        stat = database.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def follow_file(engine: Engine, database: Path) -> None:
+    """Let an engine's connections go with the file that lies at this path."""
+
+    def remember(_dialect: Any, record: Any, _arguments: Any, _named: Any) -> None:
+        # Before it is opened: if another file comes in between, the connection is taken for an old one.
+        record.info[_OPENED] = identity_of(database)
+
+    def compare(_connection: Any, record: Any, _proxy: Any) -> None:
+        there = identity_of(database)
+        if there is None:
+            raise ToldFailure(lost_since(database.parent), FailureKind.NOT_SENT)
+        if record.info[_OPENED] != there:
+            raise DisconnectionError  # the pool opens the file that is there now
+
+    event.listen(engine, "do_connect", remember)
+    event.listen(engine, "checkout", compare)
