@@ -24,7 +24,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
@@ -132,13 +132,14 @@ class LagScan:
     """What is not known, and why: a line for each cluster, topic and topic-partition without an answer."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """By address, why a cluster did not answer."""
-    missing: Mapping[str, str] = field(default_factory=dict)
-    """By topic, why nothing is known of its source."""
+    missing: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """By topic, why nothing is known of its source: it is not there, or can't be looked at now."""
 
     @property
     def asked(self) -> list[str]:
         """Topics of which something is known."""
-        return [*(each.topic for each in self.topics), *self.missing]
+        gone = (topic for topic, why in self.missing.items() if not isinstance(why, StorageUnavailable))
+        return [*(each.topic for each in self.topics), *gone]
 
     @property
     def stopped(self) -> dict[TopicPartition, str]:
@@ -203,23 +204,23 @@ class LagScanner:
         found = _ask(settings, clusters)
         silent = {where or "": str(answer) for where, answer in found.items() if isinstance(answer, KeptlogError)}
         topics: list[TopicLag] = []
-        missing: dict[str, str] = {}
+        missing: dict[str, KeptlogError] = {}
         for topic, known in sorted(with_broker.items(), key=itemgetter(0)):
             source = known.stored.source
             answer = found[source.bootstrap] if source else None
             if source is None or answer is None or isinstance(answer, KeptlogError):
                 continue
             if source.topic in answer.missing:
-                missing[topic] = str(answer.missing[source.topic])
+                missing[topic] = answer.missing[source.topic]
                 continue
             try:
                 lag = self._lag_of(topic, known, answer.topics[source.topic], now_ms)
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
-                missing[topic] = str(error) if isinstance(error, KeptlogError) else one_line(error)
+                missing[topic] = error if isinstance(error, KeptlogError) else KeptlogError(one_line(error))
                 continue
             failed = answer.failed.get(source.topic, {})
             topics.append(replace(lag, failed={partition: str(error) for partition, error in failed.items()}))
-        unseen = {str(name): why for lag in topics for name, why in lag.unseen.items()}
+        unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
         unanswered = (*silent.values(), *(f"{name}: {why}" for name, why in (missing | unseen).items()))
         self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing)
         return self._last

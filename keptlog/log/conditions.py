@@ -304,7 +304,7 @@ def stopped_condition(name: str, topic: str, reason: str) -> Condition:
 
 
 def unseen_condition(name: str, topic: str, reason: str) -> Condition:
-    """A topic-partition that an ingest can't read now, as while another broker becomes its leader."""
+    """A topic-partition, or a whole topic, that an ingest can't read now, as while a leader is elected."""
     return replace(stopped_condition(name, topic, reason), is_sure=False)
 
 

@@ -64,8 +64,8 @@ class BrokersAsked(Protocol):
         """What must not be gone on with, and why."""
 
     @property
-    def missing(self) -> Mapping[str, str]:
-        """By topic, why its source is not there."""
+    def missing(self) -> Mapping[str, KeptlogError]:
+        """By topic, why nothing is known of its source: it is not there, or can't be looked at now."""
 
     @property
     def unseen(self) -> Mapping[TopicPartition, str]:
@@ -202,7 +202,12 @@ def spark_evidence(why_down: str | None) -> Evidence:
 def ingest_evidence(scan: BrokersAsked) -> Evidence:
     """What ingests leave alone, of the topics whose brokers have answered, and the brokers that have not."""
     stopped = [stopped_condition(str(name), name.topic, reason) for name, reason in scan.stopped.items()]
-    missing = [stopped_condition(topic, topic, reason) for topic, reason in scan.missing.items()]
+    missing = [
+        unseen_condition(topic, topic, str(error))
+        if isinstance(error, StorageUnavailable)
+        else stopped_condition(topic, topic, str(error))
+        for topic, error in scan.missing.items()
+    ]
     unseen = [unseen_condition(str(name), name.topic, reason) for name, reason in scan.unseen.items()]
     silent = [silent_condition(address, reason) for address, reason in scan.silent.items()]
     return Evidence([*stopped, *missing, *unseen, *silent], {Matter.INGEST: scan.asked, Matter.BROKER: {_NO_TOPIC}})

@@ -15,7 +15,10 @@ from keptlog.ingest.lag_news import LagNews
 from keptlog.ingest.plans import IngestPlans
 from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.conditions import Matter
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.watch import ingest_evidence
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.mock_broker import PARTITIONS, MockBroker, mock_broker
@@ -118,6 +121,28 @@ def test_a_scan_tells_it_and_judges_the_others(store: LogStore, broker: MockBrok
     [line] = seen.unanswered
     assert line.startswith("users-1: ")
     assert "Leader not available" in line
+
+
+def test_a_topic_that_nobody_leads_is_told_only_if_that_lasts(store: LogStore, broker: MockBroker) -> None:
+    bring(store, broker)
+    for partition in range(PARTITIONS):
+        broker.lose_leader("users", partition)
+    seen = scan(LagScanner(store), broker)
+    evidence = ingest_evidence(seen)
+    [condition] = evidence.conditions
+    assert (condition.subject, condition.is_sure) == ("users", False)
+    assert list(evidence.judged[Matter.INGEST]) == []  # so what is stopped is not over
+    assert "No leaders found" in condition.text
+    [line] = seen.unanswered
+    assert line.startswith("users: ")
+
+
+def test_a_topic_that_its_broker_does_not_have_is_told_at_once(store: LogStore, broker: MockBroker) -> None:
+    there = SourceIdentity("gone", bootstrap=broker.bootstrap)
+    store.create_topic("people", 1, {})
+    store.ingest("people", [Arrival(OffsetRange(0, None, 0, 1), ())], there, 1, "run")
+    [condition] = ingest_evidence(scan(LagScanner(store), broker)).conditions
+    assert (condition.subject, condition.is_sure) == ("people", True)
 
 
 def test_a_scan_never_says_that_it_lacked_nothing_or_has_caught_up(store: LogStore, broker: MockBroker) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from keptlog.log.conditions import Matter
 from tests.metrics.conftest import Troubles, scrape_text
 from tests.metrics.promql import Scrape
 from tests.mock_broker import mock_broker
@@ -136,6 +137,13 @@ def _promtool_test(scrape: Scrape, expected: set[str]) -> dict[str, Any]:
     rules = str(MONITORING / "keptlog-alerts.yaml")
     one = {"interval": "1m", "input_series": series, "promql_expr_test": tests}
     return {"rule_files": [rules], "evaluation_interval": "1m", "tests": [one]}
+
+
+def test_what_may_pass_by_itself_is_an_alert_only_if_it_lasts() -> None:
+    for matter in (Matter.UNREADABLE, Matter.DEADLINE, Matter.INGEST, Matter.BROKER, Matter.SPARK):
+        rules = [rule for rule in RULES if f'condition="{matter}"' in rule["expr"]]
+        assert rules
+        assert [rule["alert"] for rule in rules if "for" not in rule] == []
 
 
 def test_each_alert_says_what_is_wrong_and_what_to_do() -> None:
