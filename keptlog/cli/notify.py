@@ -126,7 +126,8 @@ def _try(watch: Watch, *, as_json: bool) -> None:
     """Send a message on each way; ends in exit code 1 if one was not delivered."""
     now_ms = clock_ms()
     message = trial_message(watch.name, now_ms)
-    outcomes = {(each.name, each.place): each.send(message, now_ms) for each in adapters_of(watch.settings)}
+    tried = {(each.name, each.place): each.send(message, now_ms) for each in adapters_of(watch.settings)}
+    outcomes = {way: None if failed is None else failed.why for way, failed in tried.items()}
     if as_json:
         print_json({"ways": [{"way": way, "place": place, "failed": why} for (way, place), why in outcomes.items()]})
     for (way, place), why in outcomes.items():

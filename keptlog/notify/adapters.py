@@ -1,7 +1,8 @@
 """The ways to people: log lines, a webhook, Slack, mail. Each says why it could not deliver, and never with a secret.
 
 An adapter has one promise: null means that whoever was asked has taken the message. Whatever else happens, a refusal, a
-time-out, an answer that can't be understood, is a reason, and the message is sent again later.
+time-out, an answer that can't be understood, is a reason, and the message is sent again later. The reason says whether
+it is about this message alone, so that others may go all the same.
 """
 
 from __future__ import annotations
@@ -28,6 +29,20 @@ from keptlog.notify.settings import HttpSettings, NotifySettings, SmtpSettings
 _logger = logging.getLogger("keptlog.notify")
 _LONGEST_SLACK_TEXT = 35_000
 """Slack cuts off above 40,000 characters."""
+_OF_ALL_MESSAGES = {401, 404, 405, 407, 408, 410, 425, 429}
+"""HTTP's refusals that the next message would get too; the others may be about what is in this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotDelivered:
+    """Why a message was not delivered."""
+
+    why: str
+    is_message_refused: bool = False
+    """Whether the server answers, and does not take this message; it may take others."""
+
+    def __str__(self) -> str:
+        return self.why
 
 
 class Adapter(Protocol):
@@ -41,7 +56,7 @@ class Adapter(Protocol):
     def place(self) -> str:
         """Where messages go, without a secret."""
 
-    def send(self, message: Message, now_ms: int) -> str | None:
+    def send(self, message: Message, now_ms: int) -> NotDelivered | None:
         """Send it; null if it was delivered, else why not."""
 
 
@@ -63,7 +78,7 @@ class LogLines:
     name: str = "log"
     place: str = "the logger keptlog.notify"
 
-    def send(self, message: Message, now_ms: int) -> str | None:  # noqa: ARG002  # one interface
+    def send(self, message: Message, now_ms: int) -> NotDelivered | None:  # noqa: ARG002  # one interface
         for line in message.lines:
             _logger.warning("%s: %s", message.title, line)
         return None
@@ -85,7 +100,7 @@ class Webhook:
         """What is posted, as JSON."""
         return message.to_dict()
 
-    def send(self, message: Message, now_ms: int) -> str | None:  # noqa: ARG002  # one interface
+    def send(self, message: Message, now_ms: int) -> NotDelivered | None:  # noqa: ARG002  # one interface
         return _posted(self.settings, self.body(message), self.timeout_s, message.id)
 
 
@@ -114,17 +129,18 @@ class Mail:
     def place(self) -> str:
         return f"{self.settings.host}:{self.settings.port}"
 
-    def send(self, message: Message, now_ms: int) -> str | None:
+    def send(self, message: Message, now_ms: int) -> NotDelivered | None:
         try:
             refused = self._taken(self._mail(message, now_ms))
         except smtplib.SMTPAuthenticationError as error:
-            return f"{self.place} refuses the login of {self.settings.user} (code {error.smtp_code})"
+            return NotDelivered(f"{self.place} refuses the login of {self.settings.user} (code {error.smtp_code})")
         except smtplib.SMTPRecipientsRefused as error:
-            return f"{self.place} refuses the recipients: {', '.join(sorted(error.recipients))}"
+            return NotDelivered(f"{self.place} refuses the recipients: {', '.join(sorted(error.recipients))}")
         except smtplib.SMTPResponseException as error:
-            return f"{self.place} refuses the mail (code {error.smtp_code})"
+            is_message_refused = isinstance(error, smtplib.SMTPDataError) and error.smtp_code >= 500
+            return NotDelivered(f"{self.place} refuses the mail (code {error.smtp_code})", is_message_refused)
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            return f"{self.place} takes no mail: {_kind_of(error)}"
+            return NotDelivered(f"{self.place} takes no mail: {_kind_of(error)}")
         if refused:
             # The others have it: to send it again would double it for them.
             _logger.warning("%s refuses some recipients: %s", self.place, ", ".join(sorted(refused)))
@@ -179,7 +195,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _opener = urllib.request.build_opener(_NoRedirect)
 
 
-def _posted(settings: HttpSettings, body: dict[str, Any], timeout_s: float, message_id: str) -> str | None:
+def _posted(settings: HttpSettings, body: dict[str, Any], timeout_s: float, message_id: str) -> NotDelivered | None:
     headers = {"Content-Type": "application/json; charset=utf-8", "Idempotency-Key": message_id}
     if settings.token:
         headers["Authorization"] = f"Bearer {settings.token}"
@@ -188,13 +204,14 @@ def _posted(settings: HttpSettings, body: dict[str, Any], timeout_s: float, mess
     request = urllib.request.Request(settings.url, content, headers, method="POST")  # noqa: S310
     try:
         with _opener.open(request, timeout=timeout_s) as answer:
-            return None if 200 <= answer.status < 300 else f"{settings.place} answers {answer.status}"
+            return None if 200 <= answer.status < 300 else NotDelivered(f"{settings.place} answers {answer.status}")
     except urllib.error.HTTPError as error:
         with error:
             moved = ": it sends elsewhere, give the address that it leads to" if 300 <= error.code < 400 else ""
-            return f"{settings.place} answers {error.code}{moved}"
+            is_message_refused = 400 <= error.code < 500 and error.code not in _OF_ALL_MESSAGES
+            return NotDelivered(f"{settings.place} answers {error.code}{moved}", is_message_refused)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return f"{settings.place} can't be reached: {_kind_of(error)}"
+        return NotDelivered(f"{settings.place} can't be reached: {_kind_of(error)}")
 
 
 def _kind_of(error: Exception) -> str:

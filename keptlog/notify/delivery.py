@@ -1,13 +1,17 @@
 """Sends what is still to be told, on each way by itself.
 
 A way that does not work keeps what it has to tell, and costs the others nothing: all are used at once. On one way the
-first message that is not delivered ends the round, because the next would wait for the same server. The next look goes
-on where this one has stopped.
+first message that a server does not answer ends the round, because the next would wait for the same server. The next
+look goes on where this one has stopped.
+
+A message that a server refuses keeps no other back. If it tells of many conditions, halves of it are sent, until only
+that is left which can't be told.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -56,18 +60,25 @@ class Delivery:
 
     def _send(self, adapter: Adapter, now_ms: int) -> None:
         until_ms = self.monotonic_ms() + BUDGET_MS
-        for told in to_be_told(self.state, adapter.name):
+        waiting = deque(to_be_told(self.state, adapter.name))
+        while waiting:
             if self.monotonic_ms() >= until_ms:
-                self.failed[adapter.name] = "there was no time for all messages, the next look goes on"
+                self.failed.setdefault(adapter.name, "there was no time for all messages, the next look goes on")
                 return
+            told = waiting.popleft()
             message = message_of(self.home, told)
-            why_not = adapter.send(message, now_ms)
-            if why_not is not None:
-                self.failed[adapter.name] = why_not
-                return
-            with self._lock:
-                self.sent.append((adapter.name, message))
-                self._keep(self.state.with_told([each for each, _ in told], adapter.name))
+            not_delivered = adapter.send(message, now_ms)
+            if not_delivered is None:
+                with self._lock:
+                    self.sent.append((adapter.name, message))
+                    self._keep(self.state.with_told([each for each, _ in told], adapter.name))
+            elif not_delivered.is_message_refused and len(told) > 1:
+                middle = len(told) // 2
+                waiting.extendleft((told[middle:], told[:middle]))
+            else:
+                self.failed[adapter.name] = not_delivered.why
+                if not not_delivered.is_message_refused:
+                    return
 
     def _keep(self, state: NotifyState) -> None:
         self.state = state

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keptlog.log.conditions import Event, KnownCondition
@@ -48,7 +48,7 @@ class Message:
 
 def message_of(home: str, told: Sequence[tuple[KnownCondition, Event]]) -> Message:
     """A message about conditions, one at least, and what is new about each."""
-    home = shown(home)
+    home, told = shown(home), [(_shown(each), event) for each, event in told]
     ids = [f"{home} {event} {each.id} {each.since_ms} {each.announced}" for each, event in told]
     lines = [_line(each, event) for each, event in told]
     more = [f"and {counted(len(lines) - LINES, 'more condition')}"] if len(lines) > LINES else []
@@ -68,9 +68,13 @@ def trial_message(home: str, now_ms: int) -> Message:
     return Message(f"test-{now_ms}", home, f"keptlog {home}: this is a test", (line,))
 
 
-def shown(name: str) -> str:
-    """A home's name in one line, also where it is a path of any bytes."""
-    return " ".join(name.encode("utf-8", "replace").decode().split())
+def shown(text: str) -> str:
+    """A text in one line, also where a path of any bytes is in it, which no receiver would take."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+def _shown(each: KnownCondition) -> KnownCondition:
+    return replace(each, subject=shown(each.subject), topic=shown(each.topic), text=shown(each.text))
 
 
 def _title(told: Sequence[tuple[KnownCondition, Event]]) -> str:

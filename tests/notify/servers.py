@@ -25,6 +25,8 @@ class HttpInbox:
     """What a web server was sent. ``status`` is what it answers."""
 
     status: int = 200
+    refused: str | None = None
+    """What is in a title or text that it answers with 400."""
     posts: list[dict[str, Any]] = field(default_factory=list)
     """Bodies of all requests, also of those that were refused."""
     taken: list[dict[str, Any]] = field(default_factory=list)
@@ -46,9 +48,11 @@ def web_server(port: int = 0, there: HttpInbox | None = None) -> Iterator[HttpIn
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             inbox.posts.append(body)
             inbox.headers.append(dict(self.headers.items()))
-            if 200 <= inbox.status < 300:
+            is_refused = inbox.refused is not None and inbox.refused in body["title"] + body["text"]
+            status = 400 if is_refused else inbox.status
+            if 200 <= status < 300:
                 inbox.taken.append(body)
-            self.send_response(inbox.status)
+            self.send_response(status)
             if 300 <= inbox.status < 400:
                 self.send_header("Location", "/elsewhere")
             self.end_headers()
@@ -79,6 +83,8 @@ class MailInbox:
     """Who sends must log in with it."""
     refused: tuple[str, ...] = ()
     """Recipients."""
+    refused_content: bytes | None = None
+    """What is in a mail that it answers with 554."""
     hangs_up_after_data: bool = False
     port: int = 0
     logins: list[str] = field(default_factory=list)
@@ -178,6 +184,9 @@ class _Session:
         content = b""
         while (line := self.lines.readline()) != b".\r\n":
             content += line.removeprefix(b".") if line.startswith(b"..") else line
+        if self.inbox.refused_content is not None and self.inbox.refused_content in content:
+            self.say("554 not this one")
+            return True
         self.inbox.mails.append(email.message_from_bytes(content, policy=email.policy.default))
         self.inbox.recipients.append(self.to)
         self.to = []

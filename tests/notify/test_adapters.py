@@ -82,8 +82,7 @@ def test_slack_gets_text_in_which_nothing_is_taken_for_a_link() -> None:
 def test_an_answer_that_is_no_yes_is_a_reason_without_the_address(status: int) -> None:
     with web_server() as inbox:
         inbox.status = status
-        why = Webhook(HttpSettings(inbox.url, TOKEN), 5).send(message(), NOW_MS)
-    assert why is not None
+        why = str(Webhook(HttpSettings(inbox.url, TOKEN), 5).send(message(), NOW_MS))
     assert f"answers {status}" in why
     assert PATH not in why
     assert len(inbox.posts) == 1
@@ -92,13 +91,13 @@ def test_an_answer_that_is_no_yes_is_a_reason_without_the_address(status: int) -
 def test_a_server_that_is_gone_or_says_nothing_is_a_reason() -> None:
     with web_server() as inbox:
         gone = HttpSettings(inbox.url, TOKEN)
-    assert Webhook(gone, 5).send(message(), NOW_MS) == f"{gone.place} can't be reached: Connection refused"
+    assert str(Webhook(gone, 5).send(message(), NOW_MS)) == f"{gone.place} can't be reached: Connection refused"
     with nobody() as port:
         silent = HttpSettings(f"http://{LOOPBACK}:{port}/{PATH}")
-        why = Webhook(silent, 0.2).send(message(), NOW_MS)
+        why = str(Webhook(silent, 0.2).send(message(), NOW_MS))
         assert why == f"{LOOPBACK}:{port} can't be reached: no answer in time"
         settings = SmtpSettings(LOOPBACK, port, "none", "a@b.org", ("c@d.org",))
-        assert Mail(settings, 0.2).send(message(), NOW_MS) == f"{LOOPBACK}:{port} takes no mail: no answer in time"
+        assert str(Mail(settings, 0.2).send(message(), NOW_MS)) == f"{LOOPBACK}:{port} takes no mail: no answer in time"
 
 
 def test_a_mail_has_the_condition_in_its_subject_and_goes_to_all() -> None:
@@ -122,12 +121,11 @@ def test_a_password_is_sent_behind_starttls_only(certificate: Path) -> None:
         trusting = ssl.create_default_context(cafile=str(certificate))
         assert mail(inbox, "starttls", context=trusting).send(message(), NOW_MS) is None
         assert (len(inbox.mails), inbox.logins) == (1, ["keptlog"])
-        why = mail(inbox, "starttls").send(message(), NOW_MS)
-        assert why is not None
+        why = str(mail(inbox, "starttls").send(message(), NOW_MS))
         assert "certificate is not trusted" in why
         assert inbox.logins == ["keptlog"]
     with mail_server(MailInbox(password=PASSWORD)) as plain:
-        why = mail(plain, "starttls").send(message(), NOW_MS)
+        why = str(mail(plain, "starttls").send(message(), NOW_MS))
         assert why == f"{LOOPBACK}:{plain.port} takes no mail: STARTTLS extension not supported by server."
         assert plain.logins == []
 
@@ -136,7 +134,7 @@ def test_a_refused_login_is_told_without_the_password(certificate: Path) -> None
     """The server quotes it."""
     with mail_server(MailInbox(certificate=certificate, password=f"not-{PASSWORD}")) as inbox:
         trusting = ssl.create_default_context(cafile=str(certificate))
-        why = mail(inbox, "starttls", context=trusting).send(message(), NOW_MS)
+        why = str(mail(inbox, "starttls", context=trusting).send(message(), NOW_MS))
     assert why == f"{LOOPBACK}:{inbox.port} refuses the login of keptlog (code 535)"
 
 
@@ -145,8 +143,7 @@ def test_a_recipient_who_is_refused_doubles_no_mail_for_the_others(caplog: pytes
         assert mail(inbox).send(message(), NOW_MS) is None
         assert "b@example.org" in caplog.text
         inbox.refused = ("a@example.org", "b@example.org")
-        why = mail(inbox).send(message(), NOW_MS)
-    assert why is not None
+        why = str(mail(inbox).send(message(), NOW_MS))
     assert "refuses the recipients: a@example.org, b@example.org" in why
     assert inbox.recipients == [["a@example.org"]]
 
@@ -181,6 +178,15 @@ def test_a_home_of_any_name_can_be_told_of(home: str) -> None:
     assert "\n" not in mails.mails[0]["Subject"]
 
 
+def test_a_condition_with_a_path_of_any_bytes_can_be_told_of() -> None:
+    each = message_of("crm", [(known("/da\nta/\udcff", "/data/\udcff is bad"), Event.BEGAN)])
+    with mail_server() as mails, web_server() as posts:
+        assert mail(mails).send(each, NOW_MS) is None
+        assert Webhook(HttpSettings(posts.url), 5).send(each, NOW_MS) is None
+    assert mails.mails[0].get_content().splitlines() == ["/data/? is bad"]
+    assert [event["subject"] for event in posts.taken[0]["events"]] == ["/da ta/?"]
+
+
 def test_no_adapter_shows_a_secret() -> None:
     settings = notify_settings(
         {
@@ -203,5 +209,5 @@ def test_no_adapter_shows_a_secret() -> None:
 def test_a_redirect_is_not_followed_to_a_page_that_says_yes() -> None:
     with web_server() as inbox:
         inbox.status = 302
-        why = Slack(HttpSettings(inbox.url), 5).send(message(), NOW_MS)
+        why = str(Slack(HttpSettings(inbox.url), 5).send(message(), NOW_MS))
     assert why == f"{LOOPBACK}:{inbox.port} answers 302: it sends elsewhere, give the address that it leads to"

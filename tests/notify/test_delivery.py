@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from keptlog.log.conditions import Condition, Matter, Sighting
+from keptlog.notify.adapters import Adapter, Mail, NotDelivered, Webhook
 from keptlog.notify.memory import NotifyFolder, NotifyState
 from keptlog.notify.messages import Message
-from keptlog.notify.settings import NotifySettings
+from keptlog.notify.settings import HttpSettings, NotifySettings, SmtpSettings
 from keptlog.passes.watch import Watch
+from tests.notify.servers import LOOPBACK, mail_server, web_server
 
 NOW_MS = 1_800_000_000_000
 
@@ -25,9 +27,9 @@ class Way:
     place: str = "here"
     taken: list[Message] = field(default_factory=list)
 
-    def send(self, message: Message, now_ms: int) -> str | None:  # noqa: ARG002  # one interface
+    def send(self, message: Message, now_ms: int) -> NotDelivered | None:  # noqa: ARG002  # one interface
         if len(self.taken) >= self.most:
-            return "full"
+            return NotDelivered("full")
         self.taken.append(message)
         return None
 
@@ -37,7 +39,7 @@ def bad(count: int) -> Sighting:
     return Sighting(NOW_MS, conditions, {Matter.UNCLEANABLE: {"t"}})
 
 
-def watch(home: Path, *ways: Way) -> Watch:
+def watch(home: Path, *ways: Adapter) -> Watch:
     return Watch(home, NotifySettings("crm"), lambda: 0, ways)
 
 
@@ -103,3 +105,48 @@ def test_nobody_looks_before_he_has_the_lock(tmp_path: Path) -> None:
 
     assert watch(tmp_path, Way("way")).tell(look)
     assert inner == [None]
+
+
+def test_a_message_that_is_refused_for_good_keeps_no_other_back(tmp_path: Path) -> None:
+    with web_server() as inbox, mail_server() as mails:
+        inbox.refused, mails.refused_content = "t-0 ", b"t-0 "
+        ways: list[Adapter] = [
+            Webhook(HttpSettings(inbox.url), 5),
+            Mail(SmtpSettings(LOOPBACK, mails.port, "none", "a@b.org", ("c@d.org",)), 5),
+        ]
+        for _ in range(2):
+            delivery = watch(tmp_path, *ways).tell(lambda: bad(3))
+            assert delivery
+            assert delivery.failed.keys() == {"webhook", "smtp"}
+            assert "answers 400" in delivery.failed["webhook"]
+            assert "refuses the mail (code 554)" in delivery.failed["smtp"]
+        assert [body["text"] for body in inbox.taken] == ["t-1 is bad", "t-2 is bad"]
+        assert len(mails.mails) == 2
+        inbox.refused = None
+        delivery = watch(tmp_path, ways[0]).tell(lambda: bad(3))
+        assert delivery
+        assert delivery.failed == {}
+        assert inbox.taken[-1]["text"] == "t-0 is bad"
+
+
+def test_of_many_in_one_message_that_is_refused_all_but_the_cause_are_told(tmp_path: Path) -> None:
+    with web_server() as inbox:
+        inbox.refused = "t-7 "
+        way = Webhook(HttpSettings(inbox.url), 5)
+        delivery = watch(tmp_path, way).tell(lambda: bad(30))
+        assert delivery
+        assert "answers 400" in delivery.failed["webhook"]
+        told = [event["subject"] for body in inbox.taken for event in body["events"]]
+        assert sorted(told) == sorted(f"t-{n}" for n in range(30) if n != 7)
+        posts = len(inbox.posts)
+        assert posts < 15
+        watch(tmp_path, way).tell(lambda: bad(30))
+        assert len(inbox.posts) == posts + 1
+
+
+def test_a_server_that_refuses_all_is_asked_once(tmp_path: Path) -> None:
+    for status in (401, 404, 429, 503):
+        with web_server() as inbox:
+            inbox.status = status
+            assert watch(tmp_path, Webhook(HttpSettings(inbox.url), 5)).tell(lambda: bad(5))
+            assert len(inbox.posts) == 1
