@@ -40,6 +40,13 @@ def descendants(pid: int) -> set[Started]:
     return found
 
 
+def children(pid: int) -> set[Started]:
+    """The processes that one has started itself, and those that were left to it."""
+    if sys.platform != "linux":
+        pytest.skip("whether servers leave processes is looked at on Linux only")
+    return {each for each, parent in _all().items() if parent == pid}
+
+
 def with_environment(**variables: str) -> set[Started]:
     """All processes of ours that were started with some variables, whoever their parents are."""
     if sys.platform != "linux":

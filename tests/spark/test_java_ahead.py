@@ -9,10 +9,11 @@ _BEGIN = """
 import os, time
 from keptlog.spark.launch import java_ahead
 from keptlog.spark.session import start_spark
-from tests.processes import descendants
+from tests.processes import children, descendants
 
 def javas():
-    return {each.pid for each in descendants(os.getpid())}
+    # What is below them are the scripts by which each becomes Java.
+    return {each.pid for each in children(os.getpid())}
 """
 _NOT_TAKEN = """
 with java_ahead("local[1]", {}, tasks_alone=True) as use:
@@ -61,7 +62,8 @@ spark.stop()
 
 
 def told(code: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", _BEGIN + code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", _BEGIN + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
