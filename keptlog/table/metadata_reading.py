@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 Seen = TypeVar("Seen")
-_LOOKS = 10
+LOOKS = 10
+"""How often one looks anew, because others commit, before what was found is taken as it is."""
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def looked_at(load: Callable[[], Table], look: Callable[[Table], Seen]) -> Seen:
         LogCorrupt: a file of the table is damaged or gone.
     """
     table = load()
-    for _ in range(_LOOKS):
+    for _ in range(LOOKS):
         try:
             return look(table)
         except LogCorrupt:

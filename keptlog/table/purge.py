@@ -68,6 +68,7 @@ from keptlog.table.journal import (
 )
 from keptlog.table.live_there import require_live_files
 from keptlog.table.manifests import commit_without_snapshot, require_same_refs
+from keptlog.table.metadata_reading import LOOKS
 from keptlog.table.named_files import NamedFiles
 from keptlog.table.own_folder import require_own_folder
 from keptlog.table.purge_receipt import Account, PurgeReceipt
@@ -385,9 +386,10 @@ class Purge:
         """What G8 judges, but for what could not be deleted, which is told by itself."""
         terms = Terms(self.times.delete_delay_ms, orphan_grace_ms=self.times.orphan_grace_ms)
         there = FoundThere(self._stored, self._hidden)
-        while True:
+        for _ in range(LOOKS):
             table = self._table()
             found = held_now(table, there, terms, self.times.now_ms, self._manifests)
             # Another purge may have deleted what could not be read.
             if not found.unread or self._table().metadata_location == table.metadata_location:
-                return found
+                break
+        return found

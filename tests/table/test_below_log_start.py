@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult, Outcome
 from keptlog.passes.holders import check_gone
+from keptlog.table.catalog import open_catalog
 from keptlog.table.held import held_lines
 from keptlog.table.store import LogStore
 from tests.table.foreign import set_properties
 from tests.table.purges import DAY_MS, clock_ms, receipts
-from tests.table.stores import TOPIC, append_each, create, new_id
+from tests.table.stores import TOPIC, FaultyCatalog, append_each, create, new_id, store_over
 
 LOG = TopicPartition(TOPIC, 0)
 MUCH_LATER_MS = 400 * DAY_MS
@@ -87,4 +89,21 @@ def test_a_log_start_that_can_not_be_read_is_told_by_a_purge_and_stops_it_not(st
     store.files.write_bytes(f"{store.data_location(TOPIC)}/partition=0/left.parquet", b"of a run that died")
     purged = store.purge(TOPIC, clock_ms())
     [line] = purged.not_looked_at
+    assert "log.p0.log-start-offset='many'" in line
+
+
+def test_nor_does_it_beside_a_writer_that_commits_at_each_of_its_looks(store: LogStore, tmp_path: Path) -> None:
+    set_properties(tmp_path, {"log.p0.log-start-offset": "many"})
+    store.files.write_bytes(f"{store.data_location(TOPIC)}/partition=0/left.parquet", b"of a run that died")
+
+    class Busy(FaultyCatalog):
+        looks = 0
+
+        def load_table(self, identifier: object) -> Table:
+            self.looks += 1
+            assert self.looks < 100, "it looks again for as long as others commit"
+            set_properties(tmp_path, {"looks": str(self.looks)})
+            return super().load_table(identifier)
+
+    [line] = store_over(Busy(open_catalog(tmp_path))).purge(TOPIC, clock_ms()).not_looked_at
     assert "log.p0.log-start-offset='many'" in line
