@@ -20,7 +20,8 @@ import errno
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
+
+_File = TypeVar("_File", bound=io.FileIO)
 
 _closed: set[str] = set()
 
@@ -59,21 +62,33 @@ class NotPrinted(Exception):
         self.is_reader_gone = error.errno == errno.EPIPE
 
 
-class _Stdout(io.FileIO):
+class _Stdout(io.BufferedWriter):
+    """Ctrl-C may come at any line of Python. Here, what the file below has taken is not in the buffer any more."""
+
     def write(self, part: ReadableBuffer, /) -> int:
         try:
             return super().write(part)
         except OSError as error:
             raise NotPrinted(error) from error
 
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            raise NotPrinted(error) from error
+
 
 class _Stderr(io.FileIO):
+    """Nothing is kept above it, because what it does not take is dropped."""
+
     def write(self, part: ReadableBuffer, /) -> int:
-        try:
-            return super().write(part)
-        except OSError:
-            # There is nowhere left to tell it, and what is told there is not worth ending the work.
-            return memoryview(part).nbytes
+        whole = memoryview(part).cast("B")
+        rest = whole
+        # There is nowhere left to tell it, and what is told there is not worth ending the work.
+        with suppress(OSError):
+            while rest:
+                rest = rest[super().write(rest) or len(rest) :]
+        return len(whole)
 
 
 def guard_output() -> None:
@@ -81,16 +96,18 @@ def guard_output() -> None:
 
     Both are UTF-8, whatever the locale: JSON is. For a process that is a command's alone.
     """
-    out = _text(_Stdout(1, "w", closefd=False), "<stdout>", "surrogateescape", is_by_line=os.isatty(1))
-    err = _text(_Stderr(2, "w", closefd=False), "<stderr>", "backslashreplace", is_by_line=True)
+    out = _text(_Stdout(_named(io.FileIO(1, "w", closefd=False), "<stdout>")), "surrogateescape", by_line=os.isatty(1))
+    err = _text(_named(_Stderr(2, "w", closefd=False), "<stderr>"), "backslashreplace", by_line=True)
     for name, stream in (("stdout", out), ("stderr", err)):
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 
 
-def _text(raw: io.FileIO, name: str, errors: str, *, is_by_line: bool) -> TextIO:
+def _named(file: _File, name: str) -> _File:
+    file.name = name
+    return file
+
+
+def _text(below: io.BufferedWriter | io.FileIO, errors: str, *, by_line: bool) -> TextIO:
     """A standard stream as Python makes it; a file's name that is no UTF-8 is printed as the bytes that it is."""
-    raw.name = name
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding="utf-8", errors=errors, newline="\n", line_buffering=is_by_line
-    )
+    return io.TextIOWrapper(below, encoding="utf-8", errors=errors, newline="\n", line_buffering=by_line)

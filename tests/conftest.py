@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -38,6 +39,10 @@ _SPARK_FOLDER = tempfile.TemporaryDirectory(prefix="keptlog-spark-", ignore_clea
 # What other Sparks have left on this machine is no business of a test.
 os.environ["SPARK_LOCAL_DIRS"] = _SPARK_FOLDER.name
 os.environ["SPARK_SUBMIT_OPTS"] = java_classes.options()
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's job in the background hears no Ctrl-C, and neither would what tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 profiles.register()
 
