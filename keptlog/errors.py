@@ -87,9 +87,10 @@ class CommitStateUnknown(KeptlogError):
 
 
 class TombstonesMissed(KeptlogError):
-    """Tombstones, or records, went before a registered reader had met them: what he knows may be wrong.
+    """What a registered reader knows may be wrong: something went that he had to meet, or he has met what is gone.
 
-    Nothing is wrong with the log. He starts over: from its beginning, with an empty state.
+    Tombstones, or records, went before he had met them; or his log was truncated below his position. Nothing is wrong
+    with the log. He starts over: from its beginning, with an empty state.
     """
 
     action = Action.FIX_DATA

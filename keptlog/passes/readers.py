@@ -14,7 +14,7 @@ as it is after that: a clean that took a tombstone out of the snapshot is seen f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, UnknownTopic
@@ -25,7 +25,7 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.passes.names import require_topics
-from keptlog.table.readers import ReaderPositions, Registration, TopicReaders
+from keptlog.table.readers import ReaderPosition, ReaderPositions, Registration, TopicReaders
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.state import LogState
 
@@ -94,7 +94,7 @@ class Readers:
             hold_ms = before.hold_max_ms if before and wanted_ms is None else wanted_ms
             hold_ms = DEFAULT_HOLD_MAX_MS if hold_ms is None else hold_ms
             if before and not start_over:
-                return Registration(before.id, hold_ms, before.added_ms, before.missed)
+                return replace(before, hold_max_ms=hold_ms)
             return Registration(run_id, hold_ms, now_ms)
 
         run_id = self.new_id()
@@ -133,30 +133,34 @@ class Readers:
 
         Raises:
             InvalidConfig: no such reader or partition; an offset lies outside of the log, or before his position.
-            TombstonesMissed: he has missed some; nothing was committed.
+            TombstonesMissed: he has missed some, or the log was truncated below the offset since he committed before,
+                so that nobody knows which records he has read; nothing was committed.
         """
         seen = self._look(topic)
         registration, stored = _standing_in(seen, name)
+        reached: dict[int, ReaderPosition] = {}
         for partition, offset in positions.items():
             state = seen.states.get(partition)
             if state is None:
                 raise InvalidConfig(f"topic {topic} has {counted(len(seen.states), 'partition')}, and no {partition}")
-            before = stored.offsets.get(partition)
-            self._require_nothing_missed(topic, name, registration, {partition: (state, before or 0)})
-            if not (before or 0) <= offset <= state.log_end_offset:
+            before = stored.found.get(partition, registration.beginning(partition))
+            reached[partition] = replace(before, offset=offset)
+            self._require_same_log(topic, name, {partition: (state, reached[partition])})
+            self._require_nothing_missed(topic, name, registration, {partition: (state, before)})
+            if not before.offset <= offset <= state.log_end_offset:
                 raise InvalidConfig(
-                    f"reader {name} is at offset {before or 0} of {topic}-{partition}, which ends at "
+                    f"reader {name} is at offset {before.offset} of {topic}-{partition}, which ends at "
                     f"{state.log_end_offset}: {offset} lies outside of that; a position never goes back: to start "
                     f"over, {_start_over(topic, name)}"
                 )
-        for partition, offset in positions.items():
-            seen.files.write(name, registration, partition, offset)
+        for partition, position in reached.items():
+            seen.files.write(name, registration, partition, position)
 
-    def move(self, topic: str, name: str, registration: Registration, positions: Mapping[int, int]) -> None:
+    def move(self, topic: str, name: str, registration: Registration, positions: Mapping[int, ReaderPosition]) -> None:
         """Store positions of a reader who has a guard of his own, and is not asked what he missed."""
         files = self._look(topic).files
-        for partition, offset in positions.items():
-            files.write(name, registration, partition, offset)
+        for partition, position in positions.items():
+            files.write(name, registration, partition, position)
 
     def read(self, topic: str, name: str, partition: int | None = None) -> Iterator[tuple[int, Record]]:
         """Partition and record, from the reader's positions on, tombstones included; all partitions, or one.
@@ -165,7 +169,7 @@ class Readers:
 
         Raises:
             InvalidConfig: there is no such reader.
-            TombstonesMissed: he has missed some. Nothing is read.
+            TombstonesMissed: he has missed some, or has read what was truncated since. Nothing is read.
             StorageUnavailable, LogCorrupt: while iterating, as ``LogStore.read``.
         """
         from keptlog.storage.schema import from_arrow  # noqa: PLC0415  # who lists readers needs no Arrow
@@ -173,22 +177,21 @@ class Readers:
         reader = self.store.reader(topic, partition)
         seen = self._look(topic)
         registration, stored = _standing_in(seen, name)
-        where = {
-            log.topic_partition.partition: stored.offsets.get(log.topic_partition.partition) for log in reader.logs
-        }
+        logs = {log.topic_partition.partition: log for log in reader.logs}
         # Who has committed nothing has no state that could be wrong.
-        known = {number: offset for number, offset in where.items() if offset is not None}
-        states = {number: (seen.states[number], offset) for number, offset in known.items()}
-        self._require_nothing_missed(topic, name, registration, states)
+        stands = {number: (seen.states[number], stored.found[number]) for number in logs if number in stored.found}
+        self._require_same_log(topic, name, stands)
+        self._require_nothing_missed(topic, name, registration, stands)
 
         def records() -> Iterator[tuple[int, Record]]:
-            for log in reader.logs:
-                number = log.topic_partition.partition
-                for read in reader.tables(log, where[number] or 0):
+            for number, log in logs.items():
+                for read in reader.tables(log, stored.of(number)):
                     for record in from_arrow(read.to_batches()):
                         yield number, record
-            for log in reader.logs:
-                seen.files.write(name, registration, log.topic_partition.partition, log.log_end_offset)
+            for number, log in logs.items():
+                # As often as the snapshot says that was read: the log may have been truncated meanwhile.
+                position = ReaderPosition(log.log_end_offset, log.truncations.count)
+                seen.files.write(name, registration, number, position)
 
         return records()
 
@@ -209,8 +212,26 @@ class Readers:
     def _look(self, topic: str) -> TopicReaders:
         return _readers_of(self.store, topic)
 
+    def _require_same_log(self, topic: str, name: str, stands: Mapping[int, tuple[LogState, ReaderPosition]]) -> None:
+        """Refuse to go on with a state that has other records than the log.
+
+        Raises:
+            TombstonesMissed: naming where the log was truncated.
+        """
+        told = [
+            text
+            for partition, (state, position) in sorted(stands.items())
+            if (text := _truncated(f"{topic}-{partition}", position, state))
+        ]
+        if told:
+            raise TombstonesMissed(
+                f"reader {name} of topic {topic} has records that are gone: {'; '.join(told)}; its state may have "
+                "them, and lack what came in their place: empty it, and start over from the beginning: "
+                f"{_start_over(topic, name)}"
+            )
+
     def _require_nothing_missed(
-        self, topic: str, name: str, registration: Registration, stands: Mapping[int, tuple[LogState, int]]
+        self, topic: str, name: str, registration: Registration, stands: Mapping[int, tuple[LogState, ReaderPosition]]
     ) -> None:
         """Refuse to go on with a state that lacks deletions.
 
@@ -220,7 +241,7 @@ class Readers:
         told = [
             text
             for partition, (state, position) in sorted(stands.items())
-            if (text := _missed(f"{topic}-{partition}", registration, partition, position, state))
+            if (text := _missed(f"{topic}-{partition}", registration, partition, position.offset, state))
         ]
         if told:
             raise TombstonesMissed(
@@ -251,7 +272,7 @@ def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, n
 def _standings(store: LogStore | UnopenedStore, topic: str, now_ms: int) -> Sequence[ReaderStanding]:
     seen = _readers_of(store, topic)
     logs = store.logs(topic) if seen.registrations else []
-    positions = seen.files.read(seen.registrations) if logs else {}
+    positions = seen.positions(seen.registrations) if logs else {}
     return [
         _standing(log, name, registration, positions[name], now_ms)
         for name, registration in seen.registrations.items()
@@ -267,13 +288,20 @@ def _standing_in(seen: TopicReaders, name: str) -> tuple[Registration, ReaderPos
     registration = seen.registrations.get(name)
     if registration is None:
         raise _unknown(seen.topic, name)
-    stored = seen.files.read({name: registration})[name]
+    stored = seen.positions({name: registration})[name]
     if stored.problem:
         raise TombstonesMissed(
             f"reader {name} of topic {seen.topic}, {stored.problem}, or start over with an empty state: "
             f"{_start_over(seen.topic, name)}"
         )
     return registration, stored
+
+
+def _truncated(where: str, position: ReaderPosition, state: LogState) -> str | None:
+    """From where on it is another log than a reader has read up to his position; null if it is the same up to there."""
+    end_offset = state.truncations.end_below(position.offset, since=position.truncations)
+    told = f"it has read {where} up to offset {position.offset}, which was truncated to {end_offset} since"
+    return None if end_offset is None else told
 
 
 def _missed(where: str, registration: Registration, partition: int, position: int, state: LogState) -> str | None:
@@ -292,21 +320,23 @@ def _missed(where: str, registration: Registration, partition: int, position: in
 
 def _standing(log: Log, name: str, registration: Registration, stored: ReaderPositions, now_ms: int) -> ReaderStanding:
     partition = log.topic_partition.partition
-    position = None if stored.problem else stored.offsets.get(partition)
+    position = None if stored.problem else stored.found.get(partition)
     holdings = [each for each in assess(log, now_ms).holdings if each.hold.reader == name]
     holding = holdings[0] if holdings else None
-    state = LogState(log.log_start_offset, log.log_end_offset, log.checkpoint)
+    state = LogState(log.log_start_offset, log.log_end_offset, log.checkpoint, truncations=log.truncations)
+    offset, where = stored.of(partition), str(log.topic_partition)
+    truncated = _truncated(where, position, state) if position else None
     return ReaderStanding(
         topic=log.topic_partition.topic,
         reader=name,
         partition=partition,
-        position=position,
+        position=position.offset if position else None,
         log_end_offset=log.log_end_offset,
-        lag=max(log.log_end_offset - max(position or 0, log.log_start_offset), 0),
+        lag=max(log.log_end_offset - max(offset, log.log_start_offset), 0),
         hold_max_ms=registration.hold_max_ms,
         holds_since_ms=holding.since_ms if holding else None,
         holds_until_ms=holding.until_ms if holding else None,
-        missed=_missed(str(log.topic_partition), registration, partition, position or 0, state),
+        missed=truncated or _missed(where, registration, partition, offset, state),
         problem=stored.problem,
     )
 

@@ -46,6 +46,7 @@ from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
+from keptlog.table.readers import ReaderPosition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,11 +162,12 @@ class Restore:
             writer.commit({partition: positions[partition] for partition in new})
             done.begin(reader.logs, positions)
             move = self._registered(topic, target, started_ms)
-            move({partition: position.offset for partition, position in positions.items()})
+            move({number: ReaderPosition(each.offset, each.truncations) for number, each in positions.items()})
             self._copy(reader, writer, positions, done, started_ms)
-            move({log.topic_partition.partition: log.log_end_offset for log in reader.logs})
+            logs = {log.topic_partition.partition: log for log in reader.logs}
+            move({number: ReaderPosition(log.log_end_offset, log.truncations.count) for number, log in logs.items()})
 
-    def _registered(self, topic: str, target: Target, now_ms: int) -> Callable[[Mapping[int, int]], None]:
+    def _registered(self, topic: str, target: Target, now_ms: int) -> Callable[[Mapping[int, ReaderPosition]], None]:
         """Register the restore as a reader; gives what says how far it has come."""
         if self.store.read_only:
             return lambda _: None

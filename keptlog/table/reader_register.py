@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyiceberg.table import Table
 
@@ -12,7 +12,7 @@ from keptlog.table.commit import Committer, Land
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.manifests import FileChange
 from keptlog.table.readers import Registration, registrations
-from keptlog.table.state import READER_PREFIX
+from keptlog.table.state import READER_PREFIX, truncation_counts
 from keptlog.table.stored_json import to_json
 
 
@@ -27,6 +27,8 @@ class ReaderRegister:
     ) -> Registration | None:
         """Replace a registration by what ``changed`` makes of it, null to remove it; gives what is registered then.
 
+        A new one, which has an id of its own, gets how often each log has been truncated.
+
         Raises:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
@@ -36,6 +38,8 @@ class ReaderRegister:
             nonlocal found
             before = registrations(topic, table.properties).get(name)
             found = changed(before)
+            if found and not (before and before.id == found.id):
+                found = replace(found, truncations=truncation_counts(topic, table.properties))
             if found == before:
                 return None
             summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "register"}

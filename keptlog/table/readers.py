@@ -1,13 +1,16 @@
 """Registered readers as a topic stores them: who they are, how far they have read, and what they have missed.
 
-    log.reader.search = {"id": "4f…", "hold_max_ms": 604800000, "added_ms": …, "missed": []}           a property
-    metadata/receipts/readers/search/4f…/0-500.json                                                    a file
+    log.reader.search = {"id": "4f…", "hold_max_ms": 604800000, "added_ms": …, "missed": [], "truncations": []}
+    metadata/receipts/readers/search/4f…/0-500.json     {"truncations": 0}
 
 A registration moves in commits that make a snapshot: so a clean that was prepared before it is refused by the catalog,
 looks again, and finds the new reader. A reader commits his position often, and nothing is to be decided by it at that
 moment, so it takes no commit: it is the *name* of a file, which says the partition and the offset. A file that is half
 written says as much as one that is whole; of several the furthest counts, so no position ever goes back, however many
 write at once. The others are deleted once the new one is durable.
+
+In the file stands how often the log had been truncated when it was read so far (``keptlog.log.truncations``). It is
+looked at only where that ever happened. A file that does not say it was written before the first time.
 
 Whoever begins anew is registered anew. He gets another id, and with it another folder: what was there before, also of
 an earlier topic of the same name, is not his.
@@ -19,7 +22,7 @@ his position is not beyond it. Files are looked at only for topics that have rea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -64,9 +67,15 @@ class Registration:
     added_ms: int
     missed: tuple[MissedTombstones, ...] = ()
     """One for each partition at most."""
+    truncations: tuple[int, ...] = ()
+    """How many each log had had by then, by partition; none where the list ends before."""
 
     def __post_init__(self) -> None:
         require_bare(self.id)
+
+    def beginning(self, partition: int) -> ReaderPosition:
+        """Where a reader stands who has committed nothing."""
+        return ReaderPosition(0, self.truncations[partition] if partition < len(self.truncations) else 0)
 
     def missed_from(self, partition: int, position: int) -> MissedTombstones | None:
         """What a reader has missed who stands there; null if nothing."""
@@ -77,16 +86,34 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderPositions:
-    """How far a reader has read. ``offsets`` has the next offset by partition, none where nothing was committed."""
+class ReaderPosition:
+    """How far a reader has read one log."""
 
-    offsets: Mapping[int, int] = field(default_factory=dict)
+    offset: int
+    """The next one to be read."""
+    truncations: int = 0
+    """How many the log had had when it was read so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What stands in the file of a position."""
+
+    truncations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPositions:
+    """How far a reader has read, by partition; none where nothing was committed."""
+
+    found: Mapping[int, ReaderPosition] = field(default_factory=dict)
     problem: str | None = None
     """Why what is stored can't be believed; then nothing is known of any partition."""
 
     def of(self, partition: int) -> int:
         """The next offset to be read; 0 while nobody knows."""
-        return 0 if self.problem else self.offsets.get(partition, 0)
+        known = None if self.problem else self.found.get(partition)
+        return known.offset if known else 0
 
 
 NOWHERE = ReaderPositions()
@@ -119,16 +146,24 @@ class PositionFiles:
     files: TableFiles
     location: str
 
-    def read(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
+    def read(self, readers: Mapping[str, Registration], truncated: Collection[int] = ()) -> dict[str, ReaderPositions]:
         """How far they have come: one listing for all. Who has no file stands nowhere.
+
+        Of the ``truncated`` partitions it opens the files too: how many truncations there had been is 0 of others.
 
         Raises:
             StorageUnavailable: the storage can't be reached.
         """
+        with reaching(f"positions below {self._all} can't be read"):
+            try:
+                return self._with_truncations(readers, self._listed(readers), truncated)
+            except FileNotFoundError:  # its reader has moved on since it was listed
+                return self._with_truncations(readers, self._listed(readers), truncated)
+
+    def _listed(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
         folders = {self._folder(name, each): name for name, each in readers.items()}
         found: dict[str, ReaderPositions] = dict.fromkeys(readers, NOWHERE)
-        with reaching(f"positions below {self._all} can't be listed"):
-            paths = [file.path for file in self.files.list(self._all) if not is_unfinished(file.path)]
+        paths = [file.path for file in self.files.list(self._all) if not is_unfinished(file.path)]
         for path in sorted(paths):
             folder, _, file_name = path.rpartition("/")
             name = folders.get(f"{folder}/")
@@ -136,7 +171,27 @@ class PositionFiles:
                 found[name] = _with_file(found[name], path, _FILE_NAME.fullmatch(file_name))
         return found
 
-    def write(self, name: str, registration: Registration, partition: int, offset: int) -> None:
+    def _with_truncations(
+        self, readers: Mapping[str, Registration], listed: Mapping[str, ReaderPositions], truncated: Collection[int]
+    ) -> dict[str, ReaderPositions]:
+        """The same positions, with what stands in the files of some partitions; FileNotFoundError if one is gone."""
+        counted: dict[str, ReaderPositions] = {}
+        for name, positions in listed.items():
+            found = dict(positions.found)
+            for partition in found.keys() & truncated:
+                path = self._folder(name, readers[name]) + _file_name(partition, found[partition].offset)
+                found[partition] = replace(found[partition], truncations=self._truncations_at(path))
+            counted[name] = replace(positions, found=found)
+        return counted
+
+    def _truncations_at(self, path: str) -> int:
+        try:
+            return from_json(_Content, self.files.read_bytes(path).decode(), path, "position", "").truncations
+        except (LogCorrupt, UnicodeDecodeError):
+            # Too few let a reader start over; with too many he would go on in another log than he has read.
+            return 0
+
+    def write(self, name: str, registration: Registration, partition: int, position: ReaderPosition) -> None:
         """Store a position durably; one that lies before what is stored changes nothing.
 
         Raises:
@@ -144,7 +199,8 @@ class PositionFiles:
         """
         folder = self._folder(name, registration)
         with reaching(f"the position of reader {name} can't be stored"):
-            self.files.write_bytes(f"{folder}{partition}-{offset}.json", b"{}")
+            content = to_json(_Content(position.truncations)).encode()
+            self.files.write_bytes(f"{folder}{_file_name(partition, position.offset)}", content)
             stored: dict[int, str] = {}
             for file in self.files.list(folder):
                 form = _FILE_NAME.fullmatch(file.path.rpartition("/")[2])
@@ -175,11 +231,16 @@ class PositionFiles:
         return f"{self._all}/{name}/{registration.id}/"
 
 
+def _file_name(partition: int, offset: int) -> str:
+    return f"{partition}-{offset}.json"
+
+
 def _with_file(known: ReaderPositions, path: str, form: re.Match[str] | None) -> ReaderPositions:
     if form is None:
         return replace(known, problem=f"whose position is not known: {path} is no position; delete it")
     partition, offset = int(form[1]), int(form[2])
-    return replace(known, offsets={**known.offsets, partition: max(offset, known.offsets.get(partition, 0))})
+    before = known.found.get(partition, ReaderPosition(0))
+    return replace(known, found={**known.found, partition: ReaderPosition(max(offset, before.offset))})
 
 
 def with_holds(
@@ -275,7 +336,7 @@ class TopicReaders:
     topic: str
     registrations: Mapping[str, Registration]
     states: Mapping[int, LogState]
-    """By partition: where its log begins and ends."""
+    """By partition: where its log begins and ends, and was truncated."""
     files: PositionFiles
 
     @classmethod
@@ -288,3 +349,7 @@ class TopicReaders:
         topic, properties = table.name()[-1], table.properties
         states = {n: LogState.read(topic, n, properties) for n in range(partition_count(topic, properties))}
         return cls(topic, registrations(topic, properties), states, PositionFiles(files, table.location()))
+
+    def positions(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
+        """How far some of them have come; raises StorageUnavailable."""
+        return self.files.read(readers, [number for number, state in self.states.items() if state.truncations.count])

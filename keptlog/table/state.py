@@ -190,6 +190,19 @@ class LogState:
         )
 
 
+def truncation_counts(topic: str, properties: Mapping[str, str]) -> tuple[int, ...]:
+    """How many truncations each log has had, by partition, up to the last one that had any.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    numbers = range(partition_count(topic, properties))
+    counts = [LogState.read(topic, number, properties).truncations.count for number in numbers]
+    while counts and not counts[-1]:
+        counts.pop()
+    return tuple(counts)
+
+
 def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) -> LastPass | None:
     """What the last clean of a log cost; null if it was never cleaned.
 

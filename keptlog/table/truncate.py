@@ -11,11 +11,12 @@ again without its end.
 
 That is refused where an offset that is read again would change what has been done already: below a checkpoint, where a
 clean has removed what later records superseded; after an erasure, whose records would come back; and where a registered
-reader is beyond it, who would not see what comes there. Of a topic without a source nothing can be read again, and an
-offset is given once.
+reader is, or may be, beyond it, who would not see what comes there. Of a topic without a source nothing can be read
+again, and an offset is given once.
 
-A restore keeps its position at its target, where nobody may be looking now. So the log remembers where it was truncated
-(``keptlog.log.truncations``), and a restore that was beyond that goes on there no more.
+A reader may be reading just now, and a restore keeps its position at its target, where nobody may be looking. So the
+log remembers where it was truncated (``keptlog.log.truncations``), and whoever turns out to have been beyond that goes
+on no more.
 """
 
 from __future__ import annotations
@@ -219,6 +220,10 @@ class Truncation:
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
         readers = registrations(topic, table.properties)
         positions = PositionFiles(files, table.location()).read(readers) if readers else {}
+        for reader, each in sorted(positions.items()):
+            if each.problem:
+                who = f"registered reader {reader} may be beyond it, {each.problem}"
+                raise self._refused(f"{who}, or let it start over ({'; '.join(_to_start_over(topic, [reader]))})")
         beyond = sorted(reader for reader, each in positions.items() if each.of(partition) > end_offset)
         if beyond:
             who = f"{counted(len(beyond), 'registered reader')} would miss what comes there again"

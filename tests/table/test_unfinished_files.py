@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keptlog.log.holder import ORPHAN_GRACE_MS, HolderKind, Terms
 from keptlog.table.held import held_in
-from keptlog.table.readers import PositionFiles, Registration
+from keptlog.table.readers import PositionFiles, ReaderPosition, Registration
 from tests.table.purges import MINUTE_MS, cleaned, clock_ms
 from tests.table.stores import TOPIC, files_below, store_at, values
 
@@ -51,17 +51,17 @@ def test_half_a_draft_and_half_a_position_are_none(tmp_path: Path) -> None:
     receipts = Path(store.describe_topic(TOPIC).location.removeprefix("file://"), "metadata", "receipts")
     registration = Registration("id-1", 0, 0)
     positions = PositionFiles(store.files, store.describe_topic(TOPIC).location)
-    positions.write("reader", registration, 0, 3)
+    positions.write("reader", registration, 0, ReaderPosition(3))
     (position,) = (receipts / "readers").rglob("*.json")
     for path in (receipts / "draft.json.0123.part", position.with_name("0-4.json.4567.part")):
         path.write_bytes(b"{")
-    assert positions.read({"reader": registration})["reader"].offsets == {0: 3}
+    assert positions.read({"reader": registration})["reader"].found == {0: ReaderPosition(3)}
     assert positions.read({"reader": registration})["reader"].problem is None
     assert store.purge(TOPIC, clock_ms()).unreadable == ()
     assert len(parts_below(tmp_path)) == 2
     store.purge(TOPIC, clock_ms() + ORPHAN_GRACE_MS + 1)
     assert parts_below(tmp_path) == []
-    assert positions.read({"reader": registration})["reader"].offsets == {0: 3}
+    assert positions.read({"reader": registration})["reader"].found == {0: ReaderPosition(3)}
 
 
 def _purge_and_die_before_the_journal_is_named(home: Path) -> None:
