@@ -21,7 +21,6 @@ from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, Unknow
 from keptlog.log.assessment import assess
 from keptlog.log.counted import counted
 from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_reader_name
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.passes.names import require_topics
@@ -156,8 +155,17 @@ class Readers:
         for partition, position in reached.items():
             seen.files.write(name, registration, partition, position)
 
+    def standing(self, topic: str, name: str) -> tuple[Registration, ReaderPositions] | None:
+        """What is registered under a name, and how far it has come, as it is now; null if nobody is.
+
+        For a reader who has a guard of his own: what he missed is not asked here.
+        """
+        seen = self._look(topic)
+        registration = seen.registrations.get(name)
+        return (registration, seen.positions({name: registration})[name]) if registration else None
+
     def move(self, topic: str, name: str, registration: Registration, positions: Mapping[int, ReaderPosition]) -> None:
-        """Store positions of a reader who has a guard of his own, and is not asked what he missed."""
+        """Store positions of such a reader."""
         files = self._look(topic).files
         for partition, position in positions.items():
             files.write(name, registration, partition, position)
@@ -308,9 +316,7 @@ def _missed(where: str, registration: Registration, partition: int, position: in
     """What a reader at a position has missed of one log; null if nothing."""
     gone = registration.missed_from(partition, position)
     if gone:
-        range_ = f"between offsets {gone.first_offset} and {gone.last_offset} of {where}"
-        when = iso_time(gone.first_ms) + (f" to {iso_time(gone.last_ms)}" if gone.last_ms > gone.first_ms else "")
-        return f"{counted(gone.tombstones, 'tombstone')} {range_} went at {when}"
+        return gone.told(where)
     if 0 < position < state.log_start_offset:
         return f"it is at offset {position} of {where}, whose records below {state.log_start_offset} were removed"
     if position > state.log_end_offset:

@@ -10,18 +10,24 @@ run again. How far it has got is committed with the records (``sinks.kafka_broke
 So what arrives is a log that was never here at one moment: below 80 it may have records that were superseded
 meanwhile. Its state is right all the same, because a later record of each such key follows: a clean removes nothing
 but what a later record supersedes. One thing it removes without a successor, tombstones. If one went between two runs,
-an older record of its key, sent by the first, would stay for ever. A tombstone goes ``delete.retention.ms`` after the
-clean that first met it, at the soonest, and only from the clean section. So a restore goes on by itself if it does so
-within that time, or if nothing behind its position was cleaned; otherwise it asks, as it does if the head of the log
-went meanwhile. A restore that is complete may be run again for what came since, under the same rule. That is Kafka's
+an older record of its key, sent by the first, would stay for ever.
+
+So a restore is a registered reader (``keptlog.log.holds``), under a name made from its target: tombstones that its
+position is not beyond wait for the next run, for a week, until somebody removes the reader. What goes all the same is
+written into the registration, and the next run asks. Before it was registered, and where nobody is, time decides: a
+tombstone goes ``delete.retention.ms`` after the clean that first met it, at the soonest, and only from the clean
+section. Nothing was lost if that time had not passed, or if nothing behind the position was cleaned. That is Kafka's
 rule for consumers of compacted topics, held instead of hoped for.
+
+    as of the position            registered              now
+    |---- no longer than that ----|--- what it missed ----|
+
+A target that was set back has a position before that of its reader, who has held nothing for it there. Then time
+decides alone, and the reader starts over. A restore that is complete may be run again for what came since, under the
+same rules. It asks too if the head of the log went meanwhile.
 
 A truncation (``keptlog.table.truncate``) does change what offsets mean. So a position says how many there had been, and
 one that lies beyond a later one is refused.
-
-A restore is a registered reader as well (``keptlog.log.holds``), under a name made from its target: tombstones that its
-position is not beyond wait for the next run, for a week, until somebody removes the reader. A home that is only read
-has none.
 """
 
 from __future__ import annotations
@@ -46,7 +52,7 @@ from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
-from keptlog.table.readers import ReaderPosition
+from keptlog.table.readers import ReaderPosition, ReaderPositions, Registration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +60,9 @@ if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
     from keptlog.table.read import Reader
     from keptlog.table.store import LogStore
+
+Standing = tuple[Registration, ReaderPositions]
+"""Of the reader that a restore is: since when it is registered and what it missed, and how far it has come."""
 
 _logger = logging.getLogger(__name__)
 
@@ -153,27 +162,33 @@ class Restore:
                 partition: Position(log.log_start_offset, None, log.truncations.count) if position is None else position
                 for partition, (log, position) in enumerate(zip(reader.logs, stored.values(), strict=True))
             }
+            # After the look at the log: a clean that took a tombstone out of it has written that down by then.
+            standing = Readers(self.store, self.new_id).standing(topic, reader_name_of(target))
             for log, position in zip(reader.logs, positions.values(), strict=True):
                 _require_ours(log, position)
                 if not skip_lost:
-                    _require_not_lost(log, position, seen_ms)
+                    _require_not_lost(log, position, seen_ms, standing)
             if not (is_created or done.commits):
                 self._require_taken(reader, {number: each.offset for number, each in positions.items()}, target)
             writer.commit({partition: positions[partition] for partition in new})
             done.begin(reader.logs, positions)
-            move = self._registered(topic, target, started_ms)
+            ahead = any(_is_ahead(standing, number, position) for number, position in positions.items())
+            move = self._registered(topic, target, start_over=ahead)
             move({number: ReaderPosition(each.offset, each.truncations) for number, each in positions.items()})
             self._copy(reader, writer, positions, done, started_ms)
             logs = {log.topic_partition.partition: log for log in reader.logs}
             move({number: ReaderPosition(log.log_end_offset, log.truncations.count) for number, log in logs.items()})
 
-    def _registered(self, topic: str, target: Target, now_ms: int) -> Callable[[Mapping[int, ReaderPosition]], None]:
+    def _registered(
+        self, topic: str, target: Target, *, start_over: bool
+    ) -> Callable[[Mapping[int, ReaderPosition]], None]:
         """Register the restore as a reader; gives what says how far it has come."""
         if self.store.read_only:
             return lambda _: None
         readers = Readers(self.store, self.new_id)
         name = reader_name_of(target)
-        registration = readers.add(topic, name, now_ms=now_ms)
+        # The time of now: what went between the look at the log and this was held by nobody.
+        registration = readers.add(topic, name, now_ms=self.clock(), start_over=start_over)
         return lambda positions: readers.move(topic, name, registration, positions)
 
     def _require_taken(self, reader: Reader, from_offsets: Mapping[int, int], target: Target) -> None:
@@ -327,20 +342,33 @@ def _require_ours(log: Log, position: Position) -> None:
         )
 
 
-def _require_not_lost(log: Log, position: Position, seen_ms: int) -> None:
+def _is_ahead(standing: Standing | None, partition: int, position: Position) -> bool:
+    """Whether the reader has not held all that lies behind a position of the target."""
+    return standing is not None and standing[1].may_be_beyond(partition, position.offset)
+
+
+def _require_not_lost(log: Log, position: Position, seen_ms: int, standing: Standing | None) -> None:
     """Refuse to go on where that would leave what is deleted here, or skip what should be there."""
     name = log.topic_partition
+    restored, partition = f"{name} was restored up to offset {position.offset}", name.partition
     if position.as_of_ms is None:
         return
     if position.offset < log.log_start_offset:
         raise InvalidConfig(
-            f"{name} was restored up to offset {position.offset} and begins at {log.log_start_offset} now: go on "
+            f"{restored} and begins at {log.log_start_offset} now: go on "
             "without what lay between (--skip-lost), or restore to another topic (--topic)"
         )
+    choice = "their keys would stay; restore to another topic (--topic), or accept that (--skip-lost)"
+    unheld_until_ms = seen_ms
+    if standing and not _is_ahead(standing, partition, position):
+        registration, _ = standing
+        unheld_until_ms = min(registration.added_ms, seen_ms)
+        gone = registration.missed_from(partition, position.offset)
+        if gone:
+            raise InvalidConfig(f"{restored}, and {gone.told(str(name))}: {choice}")
     retention_ms = log.config.delete_retention_ms
-    if (log.checkpoint or 0) > position.offset and seen_ms > position.as_of_ms + retention_ms:
+    if (log.checkpoint or 0) > position.offset and unheld_until_ms > position.as_of_ms + retention_ms:
         raise InvalidConfig(
-            f"{name} was restored up to offset {position.offset} as of {iso_time(position.as_of_ms)}, longer ago than "
-            f"delete.retention.ms={retention_ms}: tombstones behind it may be gone since, and their keys would stay; "
-            "restore to another topic (--topic), or accept that (--skip-lost)"
+            f"{restored} as of {iso_time(position.as_of_ms)}, and for longer than delete.retention.ms={retention_ms} "
+            f"nothing waited for it: tombstones behind it may be gone since, and {choice}"
         )

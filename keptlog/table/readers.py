@@ -27,8 +27,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.counted import counted
 from keptlog.log.erasure_deadline import holds_end_ms
 from keptlog.log.holds import Hold, Holds
+from keptlog.log.iso_time import iso_time
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.table.files import TableFiles
@@ -55,6 +57,12 @@ class MissedTombstones:
     first_ms: int
     """When the first of them went."""
     last_ms: int
+
+    def told(self, where: str) -> str:
+        """In words; ``where`` is the name of their log."""
+        range_ = f"between offsets {self.first_offset} and {self.last_offset} of {where}"
+        when = iso_time(self.first_ms) + (f" to {iso_time(self.last_ms)}" if self.last_ms > self.first_ms else "")
+        return f"{counted(self.tombstones, 'tombstone')} {range_} went at {when}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,10 @@ class ReaderPositions:
         """The next offset to be read; 0 while nobody knows."""
         known = None if self.problem else self.found.get(partition)
         return known.offset if known else 0
+
+    def may_be_beyond(self, partition: int, offset: int) -> bool:
+        """Whether somebody may have read further, as far as anybody knows."""
+        return self.problem is not None or self.of(partition) > offset
 
 
 NOWHERE = ReaderPositions()

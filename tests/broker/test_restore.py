@@ -138,6 +138,8 @@ def test_tombstones_that_may_be_gone_since_are_asked_about(twins: Twins) -> None
     assert twins.restore(later_ms=7_200_000).records == 2, "nothing behind the position was cleaned"
     twins.append(*updates(("b", None), ("c", "1")))
     twins.clean(wall_clock_ms() + 10_000)
+    readers = Readers(twins.store, new_id)
+    readers.remove(twins.topic, readers.list([twins.topic], now_ms=wall_clock_ms())[0].reader)
     with pytest.raises(InvalidConfig, match="tombstones behind it may be gone"):
         twins.restore(later_ms=7_200_000 + 3_700_000)
     assert twins.restore(later_ms=7_200_000 + 3_700_000, skip_lost=True).records == 2

@@ -5,9 +5,6 @@ A broker's transactions and groups are stood in for; ``tests.broker`` has a rest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -16,67 +13,19 @@ from confluent_kafka import TopicPartition as Committed
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes import restore
 from keptlog.passes.readers import Readers
 from keptlog.passes.restore import Restore, RestoreResult, reader_name_of
 from keptlog.progress import silent
 from keptlog.sinks.kafka_broker.position import Pair, Position
-from keptlog.sinks.kafka_broker.target import Target
 from keptlog.table.store import LogStore
 from keptlog.table.truncate import Truncation
 from tests.ingest.directories import run_import, some_batch, write_log
 from tests.logs import open_store
+from tests.restore.stand_in import TARGET, Broker
 
-TARGET = Target("people", "id-there", 1, {"cleanup.policy": "delete", "max.message.bytes": "1000000"})
 NAME = TopicPartition("users", 0)
 WITHOUT_COUNT = '{"topic":"%s","target":"id-there","as_of_ms":7}'
-
-
-@dataclass
-class Broker:
-    """What a target has got, and the group's offset as it was committed."""
-
-    sent: list[int] = field(default_factory=list)
-    committed: Committed = field(default_factory=lambda: Committed("people", 0, -1001))
-
-
-@dataclass
-class StandIn:
-    """Writes to it, all at once."""
-
-    broker: Broker
-    pair: Pair
-    written: list[int] = field(default_factory=list)
-    zero_timestamps: int = 0
-    is_full: bool = False
-
-    def positions(self) -> dict[int, Position | None]:
-        return {0: self.pair.position(self.broker.committed)}
-
-    def write(self, _partition: int, record: Record) -> None:
-        self.written.append(record.offset)
-
-    def commit(self, positions: Mapping[int, Position]) -> None:
-        self.broker.sent += self.written
-        self.written.clear()
-        for partition, position in positions.items():
-            self.broker.committed = self.pair.committed(partition, position)
-
-
-@pytest.fixture
-def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
-    there = Broker()
-
-    @contextmanager
-    def open_writer(_settings: ClientSettings, pair: Pair) -> Iterator[StandIn]:
-        yield StandIn(there, pair)
-
-    monkeypatch.setattr(restore, "open_writer", open_writer)
-    monkeypatch.setattr(Restore, "_target", lambda *_: (TARGET, False))
-    monkeypatch.setattr(Restore, "_require_empty", lambda *_: None)
-    return there
 
 
 @pytest.fixture
