@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.given import whole_number
 from keptlog.log.iso_time import has_date, iso_time
 from keptlog.log.setting import LONG_MAX
 
@@ -142,6 +143,7 @@ def valid_hold_max_ms(hold_max_ms: int) -> int:
     Raises:
         InvalidConfig: it is none.
     """
+    hold_max_ms = whole_number(hold_max_ms, "hold-max-ms")
     if not 0 <= hold_max_ms <= LONG_MAX:
         raise InvalidConfig(f"hold-max-ms={hold_max_ms} is not between 0 and {LONG_MAX}: how long tombstones may wait")
     return hold_max_ms

@@ -50,3 +50,27 @@ class NewRecord:
     timestamp_ms: int
     partition: int | None = None
     headers: tuple[Header, ...] = ()
+
+
+def type_problem(new: object) -> str | None:
+    """What of a record that somebody has made is of a type that it can't have; null if nothing is.
+
+    Numbers are not looked at. Text that is no bytes would be stored, and count by its letters.
+    """
+    if not isinstance(new, NewRecord):
+        return f"it is of type {type(new).__name__}: give a NewRecord"
+    parts: tuple[tuple[str, object], ...] = (("key", new.key), ("value", new.value))
+    for name, part in parts:
+        if not isinstance(part, bytes | None):
+            return f"its {name} is of type {type(part).__name__}: give bytes, or None"
+    headers: object = new.headers
+    if not isinstance(headers, tuple | list) or not all(map(_is_header, headers)):
+        return "its headers are not pairs of a name (str) and a value (bytes, or None)"
+    return None
+
+
+def _is_header(given: object) -> bool:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        return False
+    name, value = given
+    return isinstance(name, str) and isinstance(value, bytes | None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from keptlog.errors import InvalidConfig
+from keptlog.log import given
 
 Value = bool | int | float | str | tuple[str, ...]
 LONG_MAX = 2**63 - 1
@@ -82,6 +83,7 @@ class Setting:
             InvalidConfig: wrong type, out of range or not one of the choices; the message names the setting.
         """
         shown = name or self.name
+        text = given.text(text, shown)
         value: Value
         if isinstance(self.default, tuple):
             value = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
@@ -168,7 +170,7 @@ def as_text(value: Value) -> str:
 
 def unknown_name(name: str, known: list[str]) -> InvalidConfig:
     """The error for a name that no setting has, with the nearest right one."""
-    return InvalidConfig(f"there is no setting {name!r}: {meant(name, known)}")
+    return InvalidConfig(f"there is no setting {name!r}: {meant(str(name), known)}")
 
 
 def meant(name: str, known: Collection[str]) -> str:

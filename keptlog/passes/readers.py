@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, UnknownTopic
 from keptlog.log.assessment import assess
 from keptlog.log.counted import counted
+from keptlog.log.given import whole_number
 from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_reader_name
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
@@ -88,6 +89,7 @@ class Readers:
         """
         valid_reader_name(name)
         wanted_ms = None if hold_max_ms is None else valid_hold_max_ms(hold_max_ms)
+        now_ms = whole_number(now_ms, "now_ms")
 
         def changed(before: Registration | None) -> Registration:
             hold_ms = before.hold_max_ms if before and wanted_ms is None else wanted_ms
@@ -135,6 +137,11 @@ class Readers:
             TombstonesMissed: he has missed some, or the log was truncated below the offset since he committed before,
                 so that nobody knows which records he has read; nothing was committed.
         """
+        whose = f"reader {name} of topic {topic}"
+        positions = {
+            whole_number(number, f"{whose}: a partition"): whole_number(offset, f"{whose}: the offset in {number}")
+            for number, offset in positions.items()
+        }
         seen = self._look(topic)
         registration, stored = _standing_in(seen, name)
         reached: dict[int, ReaderPosition] = {}

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.erasure_deadline import holds_end_ms
+from keptlog.log.given import whole_number
 from keptlog.log.holds import Hold, Holds
 from keptlog.log.iso_time import iso_time
 from keptlog.log.result import RewriteResult
@@ -207,12 +208,17 @@ class PositionFiles:
         """Store a position durably; one that lies before what is stored changes nothing.
 
         Raises:
+            InvalidConfig: it is no whole number.
             StorageUnavailable: the storage can't be reached.
         """
+        file_name = _file_name(
+            whole_number(partition, f"reader {name}: a partition"),
+            whole_number(position.offset, f"reader {name}: the offset in partition {partition}"),
+        )
         folder = self._folder(name, registration)
         with reaching(f"the position of reader {name} can't be stored"):
             content = to_json(_Content(position.truncations)).encode()
-            self.files.write_bytes(f"{folder}{_file_name(partition, position.offset)}", content)
+            self.files.write_bytes(f"{folder}{file_name}", content)
             stored: dict[int, str] = {}
             for file in self.files.list(folder):
                 form = _FILE_NAME.fullmatch(file.path.rpartition("/")[2])

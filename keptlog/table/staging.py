@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.errors import InvalidRecord
+from keptlog.errors import InvalidConfig, InvalidRecord
+from keptlog.log.given import whole_number
 from keptlog.log.partitioner import partition_for_key
-from keptlog.log.record import LARGEST_TIMESTAMP_MS, NewRecord, Record, TimestampType
+from keptlog.log.record import LARGEST_TIMESTAMP_MS, NewRecord, Record, TimestampType, type_problem
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.storage.files import Files
 from keptlog.storage.leftover import discard
@@ -101,18 +102,22 @@ class Stager:
     def _partition_of(self, new: NewRecord) -> int:
         partitions = self.topic.partitions
         if new.partition is not None:
-            if not 0 <= new.partition < partitions:
-                raise self._refused(f"partition {new.partition} does not exist: use 0 to {partitions - 1}")
-            return new.partition
+            partition = self._number(new.partition, "partition")
+            if not 0 <= partition < partitions:
+                raise self._refused(f"partition {partition} does not exist: use 0 to {partitions - 1}")
+            return partition
         if new.key is not None:
             return partition_for_key(new.key, partitions)
         return partition_for_key(self.paths.run_id.encode(), partitions)
 
     def _checked_size_bytes(self, new: NewRecord) -> int:
         config = self.topic.config
+        problem = type_problem(new)
+        if problem:
+            raise self._refused(problem)
         if new.key is None and config.is_compacted:
             raise self._refused("it has no key, but the topic is compacted; give it one")
-        if not -1 <= new.timestamp_ms <= LARGEST_TIMESTAMP_MS:
+        if not -1 <= self._number(new.timestamp_ms, "timestamp") <= LARGEST_TIMESTAMP_MS:
             raise self._refused(f"timestamp {new.timestamp_ms} is no time in ms between 1970 and 9999, nor -1 for none")
         self._check_distance_to_clock(new.timestamp_ms)
         try:
@@ -135,6 +140,12 @@ class Stager:
         if -ahead_ms > config.message_timestamp_before_max_ms:
             limit = f"message.timestamp.before.max.ms={config.message_timestamp_before_max_ms}"
             raise self._refused(f"timestamp {timestamp_ms} lies {-ahead_ms} ms before the clock, above {limit}")
+
+    def _number(self, value: object, what: str) -> int:
+        try:
+            return whole_number(value, f"its {what}")
+        except InvalidConfig as error:
+            raise self._refused(str(error)) from None
 
     def _refused(self, why: str) -> InvalidRecord:
         where = f"topic {self.topic.name}: record {self._count}"

@@ -25,6 +25,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.counted import counted
 from keptlog.log.declared import About
+from keptlog.log.given import whole_number
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.unknown_topic import unknown_topic
@@ -223,9 +224,10 @@ class TopicCreation:
             LogCorrupt: the catalog changed the schema.
         """
         name = valid_topic_name(self.name)
-        if not 1 <= self.partitions <= MAX_PARTITIONS:
+        partitions = whole_number(self.partitions, f"topic {name}: the number of partitions")
+        if not 1 <= partitions <= MAX_PARTITIONS:
             raise InvalidConfig(
-                f"topic {name}: it can't have {counted(self.partitions, 'partition')}: use 1 to {MAX_PARTITIONS}"
+                f"topic {name}: it can't have {counted(partitions, 'partition')}: use 1 to {MAX_PARTITIONS}"
             )
         self._require_free_name(catalog)
         with contextlib.suppress(NamespaceAlreadyExistsError):
@@ -241,7 +243,7 @@ class TopicCreation:
                 self._location(catalog, files, new_id),
                 partition_spec=PARTITION_SPEC,
                 sort_order=SORT_ORDER,
-                properties=properties | {PARTITIONS: str(self.partitions), FORMAT_VERSION: str(CURRENT)},
+                properties=properties | {PARTITIONS: str(partitions), FORMAT_VERSION: str(CURRENT)},
             )
         except TableAlreadyExistsError:
             raise self._exists() from None

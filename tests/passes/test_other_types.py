@@ -1,0 +1,125 @@
+"""A value of another type than a call takes is refused with one of keptlog's errors, before any of it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from keptlog.errors import InvalidConfig, InvalidRecord
+from keptlog.home import Home, open_home
+from keptlog.log.record import NewRecord
+from keptlog.passes.readers import ReaderStanding
+from keptlog.table.readers import PositionFiles, ReaderPosition, Registration
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A topic of one record and a reader of it."""
+    home = open_home(tmp_path / "home", {})
+    home.create_topic("users", 2, {"cleanup.policy": "compact"})
+    home.append("users", [NewRecord(b"a", b"1", 5, 0)])
+    home.readers.add("users", "search", now_ms=5)
+    return home
+
+
+def standing(home: Home) -> ReaderStanding:
+    return home.readers.list(["users"], now_ms=5)[0]
+
+
+@pytest.mark.parametrize("positions", [{0: 1.0}, {0: "1"}, {0: None}, {0: True}, {"0": 1}, {0.0: 1}, {1: 0, 0: 1.0}])
+def test_a_position_that_is_no_whole_number_is_refused_and_none_is_stored(home: Home, positions: Any) -> None:
+    with pytest.raises(InvalidConfig, match=r"reader search of topic users: .*give a whole number"):
+        home.readers.commit("users", "search", positions)
+    assert (standing(home).position, standing(home).problem) == (None, None)
+    assert [record.offset for _, record in home.readers.read("users", "search")] == [0]
+
+
+def test_no_other_caller_stores_such_a_position_either(home: Home) -> None:
+    files = PositionFiles(home.store.files, home.describe_topic("users").location)
+    with pytest.raises(InvalidConfig, match="give a whole number"):
+        files.write("search", Registration("id", 0, 0), 0, ReaderPosition(1.0))  # type: ignore[arg-type]
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(home: Home) -> None:
+    zero: Any = np.int32(0)
+    home.readers.commit("users", "search", {zero: np.int64(1)})  # type: ignore[dict-item]
+    assert standing(home).position == 1
+    home.append("users", [NewRecord(b"b", b"1", np.int64(7), np.int64(1))])  # type: ignore[arg-type]
+    assert [(number, record.timestamp_ms) for number, record in home.read("users", 1)] == [(1, 7)]
+
+
+@pytest.mark.parametrize("hold_max_ms", [5.0, "5", True])
+def test_a_reader_is_not_registered_with_a_time_that_is_none(home: Home, hold_max_ms: Any) -> None:
+    """A float made the registrations of the whole topic unreadable."""
+    with pytest.raises(InvalidConfig, match=r"hold-max-ms is .*give a whole number"):
+        home.readers.add("users", "late", hold_max_ms, now_ms=5)
+    with pytest.raises(InvalidConfig, match=r"now_ms is .*give a whole number"):
+        home.readers.add("users", "late", now_ms=hold_max_ms)
+    assert [each.reader for each in home.readers.list(["users"], now_ms=5)] == ["search", "search"]
+
+
+@pytest.mark.parametrize("partitions", [2.0, "2", None, True])
+def test_a_topic_is_not_created_with_a_number_of_partitions_that_is_none(home: Home, partitions: Any) -> None:
+    """With 2.0 it was created, and could not be opened."""
+    with pytest.raises(InvalidConfig, match=r"topic orders: the number of partitions is .*give a whole number"):
+        home.create_topic("orders", partitions)
+    assert home.topics() == ["users"]
+
+
+@pytest.mark.parametrize("value", [5, None, True, ["5"]])
+def test_a_setting_that_is_no_text_is_refused_by_its_name(home: Home, value: Any) -> None:
+    for name in ("segment.ms", "cleanup.policy", "min.cleanable.dirty.ratio", "compaction.strategy"):
+        with pytest.raises(InvalidConfig) as refused:
+            home.alter_topic("users", {name: value})
+        told = f"{name} is {value!r}, of type {type(value).__name__}: give it as text (str)"
+        assert told in str(refused.value)
+    with pytest.raises(InvalidConfig, match=r"segment\.ms is .*give it as text"):
+        home.create_topic("orders", 1, {"segment.ms": value})
+    assert home.topics() == ["users"]
+    assert home.describe_topic("users").raw_config == {"cleanup.policy": "compact"}
+
+
+def test_a_name_of_a_setting_that_is_no_text_is_one_that_no_setting_has(home: Home) -> None:
+    settings: Mapping[Any, str] = {5: "5"}
+    with pytest.raises(InvalidConfig, match="there is no setting 5: known are "):
+        home.alter_topic("users", settings)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("key", "a", "its key is of type str: give bytes, or None"),
+        ("value", "text", "its value is of type str: give bytes, or None"),
+        ("value", 5, "its value is of type int: give bytes, or None"),
+        ("timestamp_ms", 5.5, "its timestamp is 5.5, of type float: give a whole number (int)"),
+        ("timestamp_ms", "5", "its timestamp is '5', of type str: give a whole number (int)"),
+        ("timestamp_ms", None, "its timestamp is None, of type NoneType: give a whole number (int)"),
+        ("partition", "0", "its partition is '0', of type str: give a whole number (int)"),
+        ("partition", 1.0, "its partition is 1.0, of type float: give a whole number (int)"),
+        ("partition", True, "its partition is True, of type bool: give a whole number (int)"),
+        ("headers", ((b"n", b"v"),), "its headers are not pairs of a name (str) and a value (bytes, or None)"),
+        ("headers", (("n", "v"),), "its headers are not pairs of a name (str) and a value (bytes, or None)"),
+        ("headers", ("nv",), "its headers are not pairs of a name (str) and a value (bytes, or None)"),
+        ("headers", (("n",),), "its headers are not pairs of a name (str) and a value (bytes, or None)"),
+        ("headers", {"n": b"v"}, "its headers are not pairs of a name (str) and a value (bytes, or None)"),
+        ("headers", None, "its headers are not pairs of a name (str) and a value (bytes, or None)"),
+    ],
+)
+def test_a_record_with_a_part_of_another_type_is_refused_with_its_batch(
+    home: Home, field: str, value: Any, told: str
+) -> None:
+    parts: dict[str, Any] = {"key": b"b", "value": b"1", "timestamp_ms": 5, field: value}
+    with pytest.raises(InvalidRecord) as refused:
+        home.append("users", [NewRecord(b"c", b"1", 5), NewRecord(**parts)])
+    assert str(refused.value) == (f"topic users: record 2 can't be appended: {told}; nothing was appended")
+    assert [record.key for _, record in home.read("users")] == [b"a"]
+
+
+def test_what_is_no_new_record_is_refused(home: Home) -> None:
+    record: Any = {"key": b"a", "value": b"1"}
+    with pytest.raises(InvalidRecord, match="record 1 can't be appended: it is of type dict: give a NewRecord"):
+        home.append("users", [record])
