@@ -10,6 +10,9 @@ A directory is one broker's, which may hold only some partitions of a topic: the
 come from another directory. A topic's id, if the directory notes it, is stored with the topic: so an import can go on
 from a newer copy of the directory, or from the broker itself, and never from another topic of the same name.
 
+A broker with tiered storage notes where a log begins, which may lie before its first segment in the directory: the head
+is not read then, and that is told.
+
 A log is read up to its high watermark, where the directory notes one: what lies above could still be taken back when it
 was copied (ADR 33).
 
@@ -107,7 +110,7 @@ class KafkaLogs:
             TopicSurvey(topic, _found(identities[topic], logs, self._as_of_ms), self.config)
             for topic, logs in by_topic.items()
         ]
-        warnings = [line for log in scanned for line in _warnings(log)]
+        warnings = [line for log in scanned for line in _warnings(log, _position(stored[log.name.topic], log.name))]
         return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[LogPart, ...]]:
@@ -167,10 +170,13 @@ class KafkaLogs:
         """Up to where a log is read; null for all of it. What is here already is not taken back."""
         if self.above_high_watermark or log.high_watermark is None:
             return None
-        positions = stored.positions if stored else ()
-        partition = log.topic_partition.partition
-        position = positions[partition] if partition < len(positions) else None
-        return max(log.high_watermark, position or 0)
+        return max(log.high_watermark, _position(stored, log.topic_partition) or 0)
+
+
+def _position(stored: StoredSource | None, log: TopicPartition) -> int | None:
+    """Up to where a log of a topic is here; null if nothing was ever read."""
+    positions = stored.positions if stored else ()
+    return positions[log.partition] if log.partition < len(positions) else None
 
 
 def _scans(jobs: Jobs, tasks: Mapping[TopicPartition, ScanTask]) -> tuple[list[_ScannedLog], dict[str, KeptlogError]]:
@@ -230,9 +236,15 @@ def _parts(log: _ScannedLog, read: OffsetRange, target_bytes: int, *, skip_corru
     ]
 
 
-def _warnings(log: _ScannedLog) -> list[str]:
+def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
     lines: list[str] = []
     scan = log.scan
+    if scan.absent_from is not None and (position or 0) < scan.log_start_offset:
+        lines.append(
+            f"{log.name}: the broker noted that it begins at {scan.absent_from}, and its segments here begin at "
+            f"{scan.log_start_offset}: what lies between is elsewhere (tiered storage), or was deleted since, and does "
+            "not come in"
+        )
     if scan.torn:
         lines.append(f"{log.name}: it ends at {scan.log_end_offset}, its last batch was not written whole: {scan.torn}")
     behind = [each for each in scan.corrupt if each.next_offset >= scan.log_end_offset]

@@ -68,6 +68,8 @@ class LogScan:
     """What was skipped; empty unless that was asked for."""
     uncommitted_from: int | None = None
     """Where the first batch begins that reaches beyond the high watermark; null if none does."""
+    absent_from: int | None = None
+    """Where the log begins, as the broker noted, if that lies before the first segment; null if nothing is absent."""
 
     def for_segment(self, segment: LogSegment) -> LogScan:
         """What a reader of this segment needs to know."""
@@ -157,7 +159,9 @@ def scan_log(
                 raise each.as_error()
     committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
     last_stable = max(start, min(producers.first_offset.values(), default=committed_end))
-    return LogScan(start, last_stable, end, tuple(producers.aborted), torn, tuple(corrupt), uncommitted_from)
+    absent_from = log_start_offset if log_start_offset is not None and log_start_offset < first_base else None
+    aborted = tuple(producers.aborted)
+    return LogScan(start, last_stable, end, aborted, torn, tuple(corrupt), uncommitted_from, absent_from)
 
 
 def _control_type(batch: Batch) -> int | None:
