@@ -289,6 +289,7 @@ class _Rounds:
 
         Raises:
             CommitStateUnknown: nobody can tell.
+            LogCorrupt: nobody can, because what is remembered is damaged.
         """
         if self.change.commit_id is None:
             return None

@@ -12,8 +12,10 @@ Every snapshot has the next sequence number, whoever made it. So whoever misses 
 what it was. Only if another program has expired it, or a keptlog from before these files, can nobody tell.
 
 A file is written once and never changed, so that two purges at once lose nothing; what a purge has written that does
-not land is still in the snapshots as well. It is deleted ``producer.id.expiration.ms`` after it was written: so long
-Kafka too remembers what a producer has sent. A change that is made again later than that lands again.
+not land is still in the snapshots as well. So a file that can't be read is missed only where a number is: then nobody
+can tell whether a change has landed, and it is refused rather than made twice. A file is deleted
+``producer.id.expiration.ms`` after it was written: so long Kafka too remembers what a producer has sent. A
+change that is made again later than that lands again.
 """
 
 from __future__ import annotations
@@ -25,11 +27,12 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.history import DELETE_RECORDS
 from keptlog.table.change import OPERATION, Change
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, summary_of
-from keptlog.table.stored_json import from_json, is_json, to_json
+from keptlog.table.stored_json import from_json, to_json
 
 APPENDED = "keptlog.appended"
 DELETED = "keptlog.deleted"
@@ -118,10 +121,19 @@ class ExpiredChanges:
     changes: tuple[LandedChange, ...]
     is_all_known: bool
     """Whether each of them is among ``changes``."""
+    damage: LogCorrupt | None = None
+    """A file that can't be read, and may tell of the others."""
 
     def find(self, change: Change) -> LandedChange | None:
-        """A change that has landed, if it is among them."""
-        return next((each for each in self.changes if each.may_be(change)), None)
+        """A change that has landed, if it is among them.
+
+        Raises:
+            LogCorrupt: it is not, and may be in a file that is damaged.
+        """
+        found = next((each for each in self.changes if each.may_be(change)), None)
+        if found is None and self.damage and not self.is_all_known:
+            raise self.damage
+        return found
 
 
 def expired_since(files: TableFiles, table: Table, sequence_number: int) -> ExpiredChanges:
@@ -130,24 +142,43 @@ def expired_since(files: TableFiles, table: Table, sequence_number: int) -> Expi
     present = {snapshot.sequence_number for snapshot in table.metadata.snapshots if snapshot.sequence_number in newer}
     if len(present) == len(newer):
         return ExpiredChanges((), is_all_known=True)
-    changes = tuple(change for change in _remembered(files, table) if change.sequence_number in newer)
+    read, damage = _remembered(files, table)
+    changes = tuple(change for change in read if change.sequence_number in newer)
     known = present | {change.sequence_number for change in changes}
-    return ExpiredChanges(changes, is_all_known=len(known) == len(newer))
+    return ExpiredChanges(changes, len(known) == len(newer), damage)
 
 
-def _remembered(files: TableFiles, table: Table) -> Sequence[LandedChange]:
+def _remembered(files: TableFiles, table: Table) -> tuple[Sequence[LandedChange], LogCorrupt | None]:
+    """What the files of a topic tell, and the error of one that can't be read."""
     changes: list[LandedChange] = []
-    for file in files.list(_folder(table.location())):
+    damage: LogCorrupt | None = None
+    location = table.location()
+    for file in files.list(_folder(location)):
+        if remembered_ms(file.path, location) is None:
+            continue
         try:
-            content = files.read_bytes(file.path)
+            read = _read(table.name()[-1], file.path, files.read_bytes(file.path))
         except FileNotFoundError:  # a purge has just forgotten it
             continue
-        # One that is half written is of a purge that did not come to its commit.
-        if is_json(content):
-            what, remedy = "list of changes that have landed", "delete it: a change of long ago may then land again"
-            read = from_json(_Remembered, content.decode(), file.path, what, remedy)
-            changes += read.changes if read.topic_id == str(table.metadata.table_uuid) else ()
-    return changes
+        except LogCorrupt as error:
+            damage = error
+            continue
+        changes += read.changes if read.topic_id == str(table.metadata.table_uuid) else ()
+    return changes, damage
+
+
+def _read(topic: str, path: str, content: bytes) -> _Remembered:
+    """The content of a file.
+
+    Raises:
+        LogCorrupt: it is not what was written.
+    """
+    what = "list of changes that have landed"
+    remedy = (
+        "whether this change has landed can't be told: put the file back from a copy of the storage; or see what "
+        f"keptlog history {topic} tells, and delete the file: what only it knew of may then land again"
+    )
+    return from_json(_Remembered, content.decode(errors="replace"), f"topic {topic}: {path}", what, remedy)
 
 
 def _folder(location: str) -> str:

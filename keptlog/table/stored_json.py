@@ -60,15 +60,6 @@ def require_bare(name: str) -> None:
         raise ValueError(f"{name[:_LONGEST_SHOWN_OF_FIELD]!r} is no name of a file or folder")
 
 
-def is_json(content: bytes) -> bool:
-    """Whether it was written to its end: what was cut off is no JSON."""
-    try:
-        json.loads(content.decode())
-    except ValueError:
-        return False
-    return True
-
-
 def _why(error: ValueError) -> str:
     return "it is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import CommitTableResponse
 
-from keptlog.errors import InvalidConfig, StalePlan
+from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.retention import retention_of
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
@@ -18,6 +18,7 @@ from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
+from keptlog.table.topics import load_topic_table
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -189,6 +190,44 @@ def test_a_file_that_a_killed_purge_has_half_written_is_read_over(store: LogStor
     [path] = remembered(tmp_path)
     path.with_name(f"{LATER_MS}-killed.json").write_bytes(path.read_bytes()[:-5])
     assert store.append(TOPIC, [], "run", NOW_MS).is_repeated
+
+
+@pytest.mark.parametrize("content", [b"", b'{"topic_id":"a", "chan', bytes(range(256)), bytes(200), b"{}", b"[]"])
+def test_what_a_damaged_file_alone_could_tell_is_refused_and_not_done_twice(
+    store: LogStore, tmp_path: Path, content: bytes
+) -> None:
+    append_each(store, [("a", "1")])
+    store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    purge(store)
+    [path] = remembered(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(content)
+    before = values(store), store.metadata_locations()
+    for repeat in (
+        lambda: store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS),
+        lambda: store.delete_records(LOG, -1, "run"),
+    ):
+        with pytest.raises(LogCorrupt, match=rf"^topic {TOPIC}: {path.as_uri()}=.* put the file back .* delete the"):
+            repeat()
+    assert (values(store), store.metadata_locations()) == before
+    assert not store.append(TOPIC, new_records(("b", "2")), None, NOW_MS).is_repeated
+    path.write_bytes(whole)
+    assert store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS).is_repeated
+
+
+def test_what_another_file_tells_is_told_although_one_is_damaged(store: LogStore, tmp_path: Path) -> None:
+    store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    purge(store, LATER_MS)
+    purge(store, LATER_MS + 1)
+    remembered(tmp_path)[-1].write_bytes(b"")
+    assert store.append(TOPIC, [], "run", NOW_MS).is_repeated
+
+
+def test_what_another_program_has_expired_keeps_no_run_id_out(store: LogStore, tmp_path: Path) -> None:
+    append_each(store, [("a", "1")], [("b", "2")])
+    table = load_topic_table(open_catalog(tmp_path), TOPIC)
+    table.maintenance.expire_snapshots().by_id(table.metadata.snapshots[0].snapshot_id).commit()
+    assert not store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS).is_repeated
 
 
 def test_of_two_appends_at_once_under_one_run_id_one_lands_and_the_other_leaves_no_file(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.stored_json import from_json, is_json, to_json
+from keptlog.table.stored_json import from_json, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,3 @@ def test_several_may_be_stored_as_a_list() -> None:
     assert from_json(tuple[Wheel, ...], '[{"inches": 1, "brake": 2}]', "w", "wheels", "") == (Wheel(1),)
     with pytest.raises(LogCorrupt, match=r"it is {}, not a list"):
         from_json(tuple[Wheel, ...], "{}", "w", "wheels", "")
-
-
-def test_what_was_cut_off_is_no_json() -> None:
-    whole = to_json(CART).encode()
-    assert is_json(whole)
-    assert not any(is_json(whole[:end]) for end in range(len(whole)))
-    assert not is_json(bytes(len(whole)))
