@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import fastavro
@@ -42,13 +43,22 @@ def records_in(content: bytes) -> Iterator[dict[int, Any]]:
         yield by_number(record)
 
 
-def marker_of_header(content: bytes) -> bytes | None:
-    """What each block of a file ends with, as its header does; null if not even that is whole."""
+@dataclass(frozen=True, slots=True)
+class AvroHeader:
+    """What a file begins with."""
+
+    meta: Mapping[str, bytes]
+    marker: bytes
+    """What each block ends with, as the header does."""
+
+
+def header_of(content: bytes) -> AvroHeader | None:
+    """The header of a file; null if not even that is whole."""
     try:
         header: Any = fastavro.schemaless_reader(io.BytesIO(content), _HEADER, None)
     except (EOFError, ValueError, IndexError):
         return None
-    return bytes(header["sync"])
+    return AvroHeader(header["meta"], bytes(header["sync"]))
 
 
 def _conversion(schema: Any, named: dict[str, _Convert]) -> _Convert:

@@ -81,6 +81,7 @@ class _DataFile:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     status: int
+    snapshot_id: int | None
     data_file: _DataFile
 
 
@@ -308,7 +309,7 @@ def _entry(stored: Mapping[int, Any]) -> _Entry:
         lower_bounds=file.get(125),
         upper_bounds=file.get(128),
     )
-    return _Entry(stored[0], data_file)
+    return _Entry(stored[0], stored.get(1), data_file)
 
 
 def _text(value: Any) -> str:

@@ -40,7 +40,7 @@ class FormatVersion:
 
 
 FIRST = FormatVersion(1, 0)
-CURRENT = FormatVersion(1, 3)
+CURRENT = FormatVersion(1, 4)
 """What new topics get, and older ones with their next snapshot."""
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import MENDING
+from keptlog.log.stored_files import MENDING, damaged_text
 from keptlog.table.reaching import is_out_of_reach, one_line
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Seen = TypeVar("Seen")
 LOOKS = 10
 """How often one looks anew, because others commit, before what was found is taken as it is."""
+_ADDED, _DELETED = 1, 2
+"""Iceberg's numbers for an entry of a file that came, or was removed, with the manifest."""
 
 
 @contextmanager
@@ -90,4 +92,29 @@ def entries_of(topic: str, manifest: ManifestFile, io: FileIO) -> list[ManifestE
         LogCorrupt: it is damaged or gone.
     """
     with reading(topic, f"manifest {manifest.manifest_path}"):
-        return manifest.fetch_manifest_entry(io)
+        return listed_entries(manifest, io)
+
+
+def listed_entries(manifest: ManifestFile, io: FileIO, *, discard_deleted: bool = True) -> list[ManifestEntry]:
+    """The entries of a manifest, if they are those that its manifest list tells of: the one way to them.
+
+    A manifest in the place of another is whole, and was perhaps written by a program that gives no checksums. The list
+    counts the files, and says which snapshot wrote it. Totals in the summary of a snapshot tell less: each is counted
+    on from the one before, so one that any program got wrong stays wrong.
+
+    What a list does not know is null, or less than 0.
+
+    Raises:
+        LogCorrupt: they are not.
+    """
+    entries = manifest.fetch_manifest_entry(io, discard_deleted=False)
+    live = [entry for entry in entries if entry.status != _DELETED]
+    counts = (manifest.added_files_count, manifest.existing_files_count)
+    known = [count for count in counts if count is not None and count >= 0]
+    is_as_counted = len(known) < len(counts) or len(live) == sum(known)
+    writers = {entry.snapshot_id for entry in entries if entry.status == _ADDED}
+    told = manifest.added_snapshot_id
+    is_of_writer = told is None or told < 0 or writers <= {told, None}
+    if not (is_as_counted and is_of_writer):
+        raise LogCorrupt(damaged_text(manifest.manifest_path, "is not the manifest that its manifest list tells of"))
+    return live if discard_deleted else entries

@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.stored_files import MENDING
 from keptlog.table.columns import PERSONAL
 from keptlog.table.files import local_path
+from keptlog.table.metadata_reading import listed_entries
 from keptlog.table.reaching import is_out_of_reach, one_line
 from keptlog.table.segment_metrics import RecordRange, offset_range
 from keptlog.table.state import watermarks_paths
@@ -121,7 +123,8 @@ class Manifests:
         except FileNotFoundError as error:
             raise self._unreadable(what, path, "it is gone") from error
         except LogCorrupt as error:
-            raise self._unreadable(what, path, str(error)) from error
+            # It names the file and says what to do, as this one does.
+            raise self._unreadable(what, path, _told_of(path, error)) from error
         except Exception as error:
             if is_out_of_reach(error):
                 raise
@@ -130,15 +133,20 @@ class Manifests:
 
     def _unreadable(self, what: str, path: str, why: str) -> LogCorrupt:
         return LogCorrupt(
-            f"topic {self._topic}: {what} {path} can't be read ({why}): put the file back from a copy of the "
-            "storage, or drop the snapshot that needs it: delete its tag, or repair the topic"
+            f"topic {self._topic}: {what} {path} can't be read ({why}): {MENDING}, or drop the snapshot that "
+            "needs it: delete its tag, or repair the topic"
         )
+
+
+def _told_of(path: str, error: LogCorrupt) -> str:
+    why = str(error).removesuffix(f"; {MENDING}")
+    return f"it {why.removeprefix(path + ' ')}" if why.startswith(f"{path} ") else why
 
 
 def _content_of(manifest: ManifestFile, io: FileIO) -> _Content:
     found = References(metadata_bytes={manifest.manifest_path: manifest.manifest_length})
     bounded: set[str] = set()
-    for entry in manifest.fetch_manifest_entry(io, discard_deleted=False):
+    for entry in listed_entries(manifest, io, discard_deleted=False):
         data_file = entry.data_file
         if PERSONAL & {*(data_file.lower_bounds or {}), *(data_file.upper_bounds or {})}:
             bounded.add(data_file.file_path)

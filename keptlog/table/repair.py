@@ -38,6 +38,7 @@ from keptlog.table.lineage import COMMIT_ID, Lineage, describe_snapshot, lineage
 from keptlog.table.live_files import LiveFiles, segments_of
 from keptlog.table.logs import config_of, logs_from
 from keptlog.table.manifests import FileChange, OtherBase
+from keptlog.table.metadata_reading import listed_entries
 from keptlog.table.state import (
     SOURCE,
     LogState,
@@ -275,7 +276,7 @@ def _carried(table: Table, lineage: Lineage) -> _ByPartition:
     for snapshot in lineage.own_since:
         if summary_of(snapshot).get(OPERATION) in _BRINGS_RECORDS:
             for manifest in _data_manifests(table, snapshot):
-                for entry in manifest.fetch_manifest_entry(table.io):
+                for entry in listed_entries(manifest, table.io):
                     if entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id == snapshot.snapshot_id:
                         file = live_file(lineage.topic, entry, manifest.manifest_path)
                         found[file.partition].append(file)
@@ -290,7 +291,7 @@ def _difference(
     now = {
         entry.data_file.file_path: entry.data_file
         for manifest in manifests
-        for entry in manifest.fetch_manifest_entry(table.io)
+        for entry in listed_entries(manifest, table.io)
     }
     paths = {file.segment.path for file in wanted}
     came = [file.entry.data_file for file in wanted if file.segment.path not in now]

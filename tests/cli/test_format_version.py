@@ -130,7 +130,7 @@ def test_a_status_from_memory_refuses_it_too_and_imports_no_catalog(typed: Run, 
     text = (
         entry.read_bytes()
         .partition(b"\n")[2]
-        .replace(b'"keptlog.format-version":"1.3"', b'"keptlog.format-version":"2.0"')
+        .replace(b'"keptlog.format-version":"1.4"', b'"keptlog.format-version":"2.0"')
     )
     entry.write_bytes(b"%08x\n" % zlib.crc32(text) + text)
     code = (

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from keptlog.table.embedded import RECEIPTS
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
+from tests.older_checksums import with_unnamed_checksum
 
 PATH_BYTES = 200
 _NOWHERE = b"/frozen-home".ljust(PATH_BYTES, b"_")
@@ -70,13 +71,12 @@ def _moved(name: Path, content: bytes, before: bytes, after: bytes) -> bytes:
     """A file's content with the home at another place, and with a checksum if it had one."""
     if name.parts[:2] == ("warehouse", RECEIPTS) and "receipts" in name.parts:
         return content
-    plain = without_checksum(name.name, content) if has_checksum(name.name) else content
-    is_summed = plain != content or with_checksum(name.name, plain) == content
-    if content.startswith(b"Obj\x01"):
-        moved = _moved_avro(content, before, after)
-        return with_checksum(name.name, moved) if is_summed else moved
-    if is_summed and has_checksum(name.name):
-        return with_checksum(name.name, plain.replace(before, after))
+    if has_checksum(name.name):
+        plain = without_checksum(name.name, content)
+        moved = _moved_avro(plain, before, after) if name.suffix == ".avro" else plain.replace(before, after)
+        forms = (with_checksum, with_unnamed_checksum)
+        summed = next((each for each in forms if each(name.name, plain) == content), lambda _, unsummed: unsummed)
+        return summed(name.name, moved)
     content = content.replace(before, after)
     if name.parts[0] == "cache":
         _, newline, entry = content.partition(b"\n")

@@ -15,6 +15,7 @@ FOLDERS = {
     "format_1_1": (FormatVersion(1, 1), "1.1"),
     "format_1_2": (FormatVersion(1, 2), "1.2"),
     "format_1_3": (FormatVersion(1, 3), "1.3"),
+    "format_1_4": (FormatVersion(1, 4), "1.4"),
 }
 """Folder of frozen homes to their format, and how their tables tell it."""
 

@@ -25,7 +25,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from keptlog.table.avro import marker_of_header, records_in
+from keptlog.table.avro import header_of, records_in
 
 _INNER = StructType(NestedField(20, "x", LongType(), required=True), NestedField(21, "y", StringType(), required=False))
 SCHEMA = Schema(
@@ -86,8 +86,11 @@ def test_a_codec_that_is_not_known_is_left_to_others(tmp_path: Path) -> None:
         list(records_in(content.replace(b"deflate", b"unknown", 1)))
 
 
-def test_the_marker_is_that_of_the_header(tmp_path: Path) -> None:
+def test_the_header_says_what_blocks_end_with_and_what_the_writer_told(tmp_path: Path) -> None:
     content = written(tmp_path / "file", ROWS)
-    assert marker_of_header(content) == content[-16:]
-    assert marker_of_header(content[:100]) is None
-    assert marker_of_header(b"PAR1") is None
+    header = header_of(content)
+    assert header is not None
+    assert header.marker == content[-16:]
+    assert header.meta["avro.codec"] in {b"null", b"deflate"}
+    assert header_of(content[:100]) is None
+    assert header_of(b"PAR1") is None

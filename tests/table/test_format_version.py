@@ -143,11 +143,11 @@ def home(tmp_path: Path) -> Home:
 
 def test_a_new_topic_is_of_this_version_and_every_write_leaves_it_so(home: Home) -> None:
     store = home.store
-    assert home.properties()[VERSION] == "1.3"
+    assert home.properties()[VERSION] == "1.4"
     for name, way in WRITES.items():
         if name not in {"retain", "delete the topic"}:
             way(store)()
-            assert home.properties()[VERSION] == "1.3"
+            assert home.properties()[VERSION] == "1.4"
 
 
 @pytest.mark.parametrize("before", [None, "1.0", "1.1"])
@@ -166,7 +166,7 @@ def test_an_older_topic_gets_this_version_with_its_next_snapshot_and_no_sooner(
     call()
     if name != "delete the topic":
         is_new = home.table(topic).metadata.current_snapshot_id != snapshot_id
-        assert home.properties(topic).get(VERSION) == ("1.3" if is_new else before)
+        assert home.properties(topic).get(VERSION) == ("1.4" if is_new else before)
         assert is_new == (name in {"append", "ingest", "swap", "retain", "delete records", "alter", "unset"})
 
 
@@ -285,14 +285,14 @@ def test_a_setting_that_is_not_known_can_be_set_in_no_version(home: Home) -> Non
 def test_what_is_no_version_is_refused_with_the_topic_and_the_value(text: str) -> None:
     with pytest.raises(LogCorrupt) as refused:
         format_of("t", {VERSION: text})
-    said = f"topic t: property {VERSION}={text!r} is no version such as 1.3; {SET_IT_BACK}"
+    said = f"topic t: property {VERSION}={text!r} is no version such as 1.4; {SET_IT_BACK}"
     assert str(refused.value) == said
 
 
-@pytest.mark.parametrize("text", ["1.0", "1.1", "1.3", "1.4", "1.10", "1.9999"])
+@pytest.mark.parametrize("text", ["1.0", "1.1", "1.4", "1.5", "1.10", "1.9999"])
 def test_every_minor_version_is_read(text: str) -> None:
     assert str(format_of("t", {VERSION: text})) == text
-    assert format_of("t", {VERSION: text}).is_newer == (text not in {"1.0", "1.1", "1.3"})
+    assert format_of("t", {VERSION: text}).is_newer == (text not in {"1.0", "1.1", "1.4"})
 
 
 def test_a_topic_whose_version_is_none_is_refused_by_reads_and_writes(home: Home) -> None:
