@@ -32,7 +32,7 @@ from keptlog.log.history import DELETE_RECORDS
 from keptlog.table.change import OPERATION, Change
 from keptlog.table.files import TableFiles
 from keptlog.table.lineage import COMMIT_ID, summary_of
-from keptlog.table.stored_json import from_json, to_json
+from keptlog.table.stored_json import from_json_file, to_json
 
 APPENDED = "keptlog.appended"
 DELETED = "keptlog.deleted"
@@ -178,7 +178,7 @@ def _read(topic: str, path: str, content: bytes) -> _Remembered:
         "whether this change has landed can't be told: put the file back from a copy of the storage; or see what "
         f"keptlog history {topic} tells, and delete the file: what only it knew of may then land again"
     )
-    return from_json(_Remembered, content.decode(errors="replace"), f"topic {topic}: {path}", what, remedy)
+    return from_json_file(_Remembered, content, f"topic {topic}: {path}", what, remedy)
 
 
 def _folder(location: str) -> str:

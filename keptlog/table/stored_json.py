@@ -50,6 +50,20 @@ def from_json(kind: type[_T], text: str, where: str, what: str, remedy: str) -> 
     return read
 
 
+def from_json_file(kind: type[_T], content: bytes, path: str, what: str, remedy: str) -> _T:
+    """The same of a file; its content is not shown, for it may be long, and anything.
+
+    Raises:
+        LogCorrupt: it is no JSON, or a field is missing or of another type.
+    """
+    of_any_kind: Any = kind
+    try:
+        read: _T = _reader(of_any_kind)(json.loads(content.decode()))
+    except ValueError as error:
+        raise LogCorrupt(f"{path} is no {what} ({_why(error)}); {remedy}") from None
+    return read
+
+
 def require_bare(name: str) -> None:
     """Refuse a stored name of a file or folder that leads out of the folder where it is looked for.
 
@@ -61,7 +75,7 @@ def require_bare(name: str) -> None:
 
 
 def _why(error: ValueError) -> str:
-    return "it is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+    return "it is not JSON" if isinstance(error, json.JSONDecodeError | UnicodeDecodeError) else str(error)
 
 
 @cache

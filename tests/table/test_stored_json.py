@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.stored_json import from_json, to_json
+from keptlog.table.stored_json import from_json, from_json_file, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +84,18 @@ def test_several_may_be_stored_as_a_list() -> None:
     assert from_json(tuple[Wheel, ...], '[{"inches": 1, "brake": 2}]', "w", "wheels", "") == (Wheel(1),)
     with pytest.raises(LogCorrupt, match=r"it is {}, not a list"):
         from_json(tuple[Wheel, ...], "{}", "w", "wheels", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is not JSON"),
+        (b"\xff\x00", "it is not JSON"),
+        (b"[1, 2", "it is not JSON"),
+        (b"{}", "it has no inches"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_by_its_name_alone(content: bytes, why: str) -> None:
+    with pytest.raises(LogCorrupt) as refused:
+        from_json_file(Wheel, content, "wheel.json", "wheel", "throw it away")
+    assert str(refused.value) == f"wheel.json is no wheel ({why}); throw it away"
