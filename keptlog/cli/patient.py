@@ -13,11 +13,14 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.conditions import Sighting, Thresholds
 from keptlog.notify.settings import PREFIX, notify_settings
-from keptlog.passes.home_doctor import Patient
+from keptlog.passes.home_patient import Patient
 from keptlog.passes.observer import Overview
+from keptlog.passes.proof_doctor import Proofs
 from keptlog.passes.watch import home_sighting, tick_evidence
 from keptlog.progress import Progress
+from keptlog.receipts.key_files import require_signing_key
 from keptlog.settings import BROKER_FILE, SPARK_FILE, SPARK_MASTER, broker_settings, spark_master, spark_settings
+from keptlog.storage.erasure_secret import known_hasher
 from keptlog.table.catalog import open_catalog
 from keptlog.table.configuration import catalog_settings
 
@@ -48,6 +51,11 @@ def patient(home: Path, now_ms: int, progress: Progress, *, is_probed: bool) -> 
         open_store=lambda: open_home(home).store,
         sighting=partial(_sighting, home),
         try_spark=lambda: _try_spark(home),
+        proofs=Proofs(
+            require_signing_key=lambda: require_signing_key(home, os.environ),
+            receipts=lambda: open_home(home).receipts,
+            known_hasher=lambda: known_hasher(home, os.environ),
+        ),
         probe=partial(_certificate, home, now_ms, progress) if is_probed and _is_configured() else None,
     )
 

@@ -7,7 +7,7 @@ could (``tests/cli/test_receipt.py``). All else asks the home.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +19,14 @@ from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
     EXIT_FAILED,
     answer_is_no_document,
+    exit_if_failed,
     json_option,
     print_json,
     print_table,
     require_topics_here,
 )
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
@@ -103,9 +104,13 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     Only head.json tells whether receipts are missing at the end. Without it the exit code is 1. --part is for single
     receipts.
 
+    Of a home, receipts that wait to be sealed are named too; the chain is whole without them.
+
     \b
     Exit code 0: all is well. 1: something is wrong, and named. 2: no public key, or a file that is not there.
     """
+    waiting: Sequence[str] = ()
+    failed: Mapping[str, KeptlogError] = {}
     if files:
         trusted = public_keys(keys) if keys else trusted_keys(home_path())
         found = verify_chain(_contents(files), _some_key(trusted), is_part=part)
@@ -113,12 +118,20 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
         raise InvalidConfig("--part is about files: name them, or leave it out")
     else:
         found = _receipts().verify(keys)
+        waiting, failed = _waiting()
     if as_json:
-        print_json(asdict(found) | {"is_sound": found.is_sound})
+        print_json(asdict(found) | {"is_sound": found.is_sound, "waiting": list(waiting)}, failed)
     else:
         click.echo(_told(found, is_part=part))
         for each in found.findings:
             click.echo(f"  {each.flaw}: {each.text}")
+        if waiting:
+            click.echo(
+                f"not sealed yet, so none of these: {counted(len(waiting), 'receipt')}; the next purge seals them:"
+            )
+        for path in waiting:
+            click.echo(f"  {path}")
+    exit_if_failed(failed)
     if not found.is_sound:
         sys.exit(EXIT_FAILED)
 
@@ -147,6 +160,24 @@ def _receipts() -> Receipts[SealedReceipts]:
 
     require_topics_here()
     return Receipts(unopened_store().receipts, lambda: trusted_keys(home_path()))
+
+
+def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
+    """The receipts that the home's topics have and that are not sealed; and the topics that can't tell."""
+    from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
+    from keptlog.table.drafts import waiting_drafts  # noqa: PLC0415
+    from keptlog.table.reaching import reaching  # noqa: PLC0415
+
+    store = unopened_store()
+    tables, failed = store.embedded_tables(), dict[str, KeptlogError]()
+    folders = tables.folders() if tables else []
+    for topic in () if tables else store.topics():
+        try:
+            folders.append(store.load_table(topic).location())
+        except KeptlogError as error:
+            failed[topic] = error
+    with reaching("receipts that are not sealed yet can't be listed"):
+        return waiting_drafts(store.files, folders), failed
 
 
 def _some_key(keys: Sequence[PublicKey]) -> Sequence[PublicKey]:

@@ -11,16 +11,11 @@ is changed, but that a configured catalog may be probed, in namespaces made for 
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic, first_line
+from keptlog.errors import KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
-from keptlog.log.conditions import Sighting
 from keptlog.log.examination import (
     DiskSeen,
     clock_problems,
@@ -31,130 +26,17 @@ from keptlog.log.examination import (
     timestamp_problems,
     unreadable_problem,
 )
-from keptlog.log.holder import Holdings
 from keptlog.log.problem import CheckUp, Problem
-from keptlog.log.segment import Log
-from keptlog.passes.holders import look_for_holders
-from keptlog.passes.observer import Overview, observe
+from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
+from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.this_machine import held_here
-from keptlog.table.embedded import DATABASE, unfinished_deletion
+from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.format import CURRENT
-from keptlog.table.home_folder import is_made, require_home
-from keptlog.table.home_location import Elsewhere, elsewhere
+from keptlog.table.home_location import Elsewhere
 from keptlog.table.side_by_side import side_by_side
-from keptlog.table.store import LogStore
-from keptlog.table.topic_exam import TopicExam, examined
 from keptlog.table.unowned import unowned_folders
 
-if TYPE_CHECKING:
-    from keptlog.passes.catalog_doctor import Certificate
-
-_NOT_OPENED = "the home can't be opened"
 _UNREAD_SETTINGS = "its settings can't be read"
-_NO_FILES = "the files of the topics are not where the catalog says"
-
-
-class _NotLookedAt(Exception):
-    """What a check needs can't be had; why is told by the check that asks for it, or by this."""
-
-
-@dataclass(frozen=True)
-class Patient:
-    """A home, and the ways to look at it. Each way raises a KeptlogError where it can't."""
-
-    home: Path
-    now_ms: int
-    settings: Mapping[str, Callable[[], object]]
-    """What reads each kind of settings, by the place where they stand."""
-    open_store: Callable[[], LogStore]
-    sighting: Callable[[Overview], Sighting]
-    """What people would be told of."""
-    try_spark: Callable[[], object]
-    probe: Callable[[], Certificate] | None = None
-    """Probes the catalog; null if that is not wanted."""
-
-    @cached_property
-    def unread_settings(self) -> Mapping[str, KeptlogError]:
-        """By the place where they stand, why settings can't be read."""
-        found: dict[str, KeptlogError] = {}
-        for place, read in self.settings.items():
-            try:
-                read()
-            except KeptlogError as error:
-                found[place] = error
-        return found
-
-    @cached_property
-    def store(self) -> LogStore:
-        """The opened home."""
-        try:
-            require_home(self.home)
-            return self.open_store()
-        except KeptlogError as error:
-            raise _NotLookedAt(_NOT_OPENED) from error
-
-    @cached_property
-    def topics(self) -> list[str]:
-        try:
-            return self.store.topics()
-        except KeptlogError as error:
-            raise _NotLookedAt("the catalog can't be asked for its topics") from error
-
-    @cached_property
-    def elsewhere(self) -> Elsewhere | None:
-        """Where the home was made, if that is not where it lies."""
-        try:
-            return elsewhere(self.home) if is_made(self.home / DATABASE) else None
-        except sqlite3.Error:  # whoever opens it says why
-            return None
-
-    @property
-    def has_warehouse(self) -> bool:
-        """Whether the folder is there in which all files of the topics lie."""
-        return not is_made(self.home / DATABASE) or not self.topics or (self.home / "warehouse").is_dir()
-
-    @cached_property
-    def overview(self) -> Overview:
-        self._require_files()
-        try:
-            return observe(self.store, now_ms=self.now_ms)
-        except KeptlogError as error:
-            raise _NotLookedAt("the catalog can't be asked for its topics") from error
-
-    @cached_property
-    def exams(self) -> Mapping[str, TopicExam | KeptlogError]:
-        """Each topic, or why it can't be looked at."""
-        self._require_files()
-        found = side_by_side(self._exam, self.topics)
-        # A topic that was deleted just now is simply not there.
-        return {topic: seen for topic, seen in found.items() if not isinstance(seen, UnknownTopic)}
-
-    @property
-    def seen(self) -> list[TopicExam]:
-        """The topics that can be looked at."""
-        return [each for each in self.exams.values() if isinstance(each, TopicExam)]
-
-    @property
-    def logs(self) -> list[Log]:
-        return [log for each in self.seen for log in each.logs]
-
-    def holdings(self, topic: str) -> Holdings | KeptlogError:
-        """What holds bytes of a topic that are not live, or why that can't be looked at."""
-        try:
-            return look_for_holders(self.store, topic, self.now_ms)
-        except KeptlogError as error:
-            return error
-
-    def _require_files(self) -> None:
-        """Where none of them is there, that is told once, and not of each topic."""
-        if not self.has_warehouse or (self.elsewhere and not self.elsewhere.is_copy):
-            raise _NotLookedAt(_NO_FILES)
-
-    def _exam(self, topic: str) -> TopicExam | KeptlogError:
-        try:
-            return examined(self.store, topic)
-        except KeptlogError as error:
-            return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +58,7 @@ def _asked(check: _Check, patient: Patient) -> CheckUp:
     told: list[Problem] = []
     try:
         told.extend(check.look(patient))
-    except _NotLookedAt as why:
+    except NotLookedAt as why:
         return CheckUp(check.name, check.asks, tuple(told), (str(why),))
     except (KeptlogError, OSError) as error:
         return CheckUp(check.name, check.asks, tuple(told), (first_line(error),))
@@ -195,10 +77,10 @@ def _home(patient: Patient) -> Iterator[Problem]:
         yield _elsewhere_problem(patient.elsewhere)
     try:
         _ = patient.store
-    except _NotLookedAt as why:
+    except NotLookedAt as why:
         error = why.__cause__
         if str(error) in map(str, patient.unread_settings.values()):
-            raise _NotLookedAt(_UNREAD_SETTINGS) from error
+            raise NotLookedAt(_UNREAD_SETTINGS) from error
         cause = "the path is another one than you mean, its disk is not mounted, or somebody deleted or damaged it"
         yield Problem(str(home), str(error), cause, "set KEPTLOG_HOME, mount the disk, or put back what is missing")
 
@@ -215,14 +97,14 @@ def _elsewhere_problem(found: Elsewhere) -> Problem:
 
 def _disk(patient: Patient) -> Iterator[Problem]:
     if not patient.home.is_dir():
-        raise _NotLookedAt(_NOT_OPENED)
+        raise NotLookedAt(NOT_OPENED)
     status = os.statvfs(patient.home)
     is_read_only = bool(status.f_flag & os.ST_RDONLY) or not os.access(patient.home, os.W_OK)
     files = status.f_favail if status.f_files else None
     disk = DiskSeen(str(patient.home), is_read_only, status.f_bavail * status.f_frsize, files)
     try:
         logs = patient.logs
-    except _NotLookedAt:
+    except NotLookedAt:
         logs = []
     yield from disk_problems(disk, logs)
 
@@ -231,8 +113,8 @@ def _catalog(patient: Patient) -> Iterator[Problem]:
     try:
         _ = patient.topics
         unfinished = patient.store.being_deleted()
-    except _NotLookedAt as why:
-        if why.__cause__ is None or str(why) == _NOT_OPENED:
+    except NotLookedAt as why:
+        if why.__cause__ is None or str(why) == NOT_OPENED:
             raise
         yield _catalog_problem(why.__cause__)
         return
@@ -268,7 +150,7 @@ def _promises(patient: Patient) -> Iterator[Problem]:
             yield Problem(found.catalog, what, "this catalog works otherwise", each.probe.follows)
     unseen = [f"{each.probe.name} ({each.seen})" for each in found.results if each.answer is Answer.NOT_LOOKED_AT]
     if unseen:
-        raise _NotLookedAt("; ".join(unseen))
+        raise NotLookedAt("; ".join(unseen))
 
 
 def _topics(patient: Patient) -> Iterator[Problem]:
@@ -313,7 +195,7 @@ def _history(patient: Patient) -> Iterator[Problem]:
 
 def _folders(patient: Patient) -> Iterator[Problem]:
     if patient.elsewhere or not patient.has_warehouse:
-        raise _NotLookedAt(_NO_FILES)
+        raise NotLookedAt(NO_FILES)
     cause = "another program dropped the topic's table and left its files, or the catalog was put back from a backup"
     for each in unowned_folders(patient.store):
         yield Problem(each.name, str(each), cause, each.todo)
@@ -341,14 +223,14 @@ def _holders(patient: Patient) -> Iterator[Problem]:
     here = held_here(patient.home, purge_interval_ms(patient.store.clock_guard.broker_settings))
     yield from map(holder_problem, here.late(patient.now_ms))
     if unseen:
-        raise _NotLookedAt("; ".join(unseen))
+        raise NotLookedAt("; ".join(unseen))
 
 
 def _conditions(patient: Patient) -> Iterator[Problem]:
     seen = patient.sighting(patient.overview)
     yield from condition_problems(seen.conditions)
     if seen.unknown:
-        raise _NotLookedAt("; ".join(seen.unknown.values()))
+        raise NotLookedAt("; ".join(seen.unknown.values()))
 
 
 def _cleaner(patient: Patient) -> Iterator[Problem]:
@@ -363,7 +245,7 @@ def _spark(patient: Patient) -> Iterator[Problem]:
         patient.try_spark()
     except KeptlogError as error:
         if str(error) in map(str, patient.unread_settings.values()):
-            raise _NotLookedAt(_UNREAD_SETTINGS) from error
+            raise NotLookedAt(_UNREAD_SETTINGS) from error
         cause = "Spark, Java or a library of the workers is missing, or another version than here"
         yield Problem("spark", str(error), cause, "do what it says; keptlog plan, verify and purge need no Spark")
 
@@ -382,6 +264,8 @@ CHECKS: Sequence[_Check] = (
     _Check("clock", "the clock agrees with those of earlier commits", _clock),
     _Check("timestamps", "no record is dated ahead of the clock", _timestamps),
     _Check("holders", "what was superseded is gone by its deadline", _holders),
+    _Check("receipts", "what is deleted for good can be proved: the key signs, and no receipt waits", receipt_problems),
+    _Check("erasures", "what is to be erased is known, and so is the secret that it was asked with", erasure_problems),
     _Check(
         "conditions", "nothing is late, uncleanable, stopped, broken or silent: what keptlog notify tells", _conditions
     ),

@@ -5,14 +5,15 @@ Sealing them is the business of whoever deletes (``keptlog.table.receipt_chain``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from keptlog.errors import InvalidConfig, LogCorrupt
-from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of
+from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers
 from keptlog.receipts.key_files import public_keys
+from keptlog.table.reaching import reaching
 from keptlog.table.receipt_verification import verify_receipts
 from keptlog.table.sealed_receipts import SealedReceipts
 from keptlog.whole_file import replace_file
@@ -64,11 +65,35 @@ class Receipts(Generic[Chain]):
             InvalidConfig: a file of a public key can't be read.
         """
         named = [Path(key) for key in keys]
-        trusted = list(public_keys(named) if named else self.trusted())
-        found = verify_receipts(self.chain, trusted)
-        if not named and trusted and found.is_sound and self.chain.table() is None:
-            return replace(found, findings=(_no_chain(trusted),))
+        found = verify_receipts(self.chain, list(public_keys(named) if named else self.trusted()))
+        if not named and found.is_sound:
+            return replace(found, findings=tuple(self._lost_chain()))
         return found
+
+    def flaws_at_a_glance(self) -> Sequence[str]:
+        """What is wrong with the chain as far as catalog, head and a listing tell; no receipt is read.
+
+        Raises:
+            LogCorrupt: the catalog has lost the chain, or its table or head can't be read.
+            InvalidConfig: a public key can't be read.
+        """
+        self.chain.head()
+        with reaching("receipts can't be listed"):
+            listed = self.chain.listed()
+        missing = [f"no file of {told_numbers(listed.missing)} is in {listed.folder}"] if listed.missing else []
+        return [*missing, *(each.text for each in self._lost_chain())]
+
+    def _lost_chain(self) -> Sequence[Finding]:
+        """That there is no chain where something was signed: a home leaves its public key then, and has one by then."""
+        if self.chain.table() is not None:
+            return []
+        ids = ", ".join(key.key_id for key in self.trusted())
+        text = (
+            f"the catalog has no chain of receipts, and this home has the public key of who signs (key {ids}): if "
+            "anything was sealed, the chain was dropped or the catalog put back, and whether receipts are missing "
+            "can't be told"
+        )
+        return [Finding(Flaw.NO_END, text)] if ids else []
 
     def export(self, folder: Path | str) -> int:
         """Copy all receipts, and the head, into a folder, for whoever verifies them elsewhere; gives their number.
@@ -95,16 +120,6 @@ class Receipts(Generic[Chain]):
             raise
         replace_file(folder / HEAD_FILE, head.to_bytes())
         return count
-
-
-def _no_chain(trusted: Iterable[PublicKey]) -> Finding:
-    """A home leaves its public key when it signs for the first time, and there is a chain by then."""
-    ids = ", ".join(key.key_id for key in trusted)
-    text = (
-        f"the catalog has no chain of receipts, and this home has the public key of who signs (key {ids}): if anything "
-        "was sealed, the chain was dropped or the catalog put back, and whether receipts are missing can't be told"
-    )
-    return Finding(Flaw.NO_END, text)
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -35,18 +35,32 @@ def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
         InvalidConfig: it is damaged, can be read by others, or can't be read; says which file, and what to do.
         StorageUnavailable: it can't be made.
     """
-    named = environment.get(KEY_FILE_VARIABLE)
-    path = Path(named).expanduser() if named else home / PRIVATE_FILE
+    path, variable = _private_place(home, environment)
     try:
-        if not named and not path.exists():
+        if not variable and not path.exists():
             home.mkdir(parents=True, exist_ok=True)
             create_file(path, SigningKey.generate().to_pem(), _PRIVATE_MODE)
-        key = _private_key(path, KEY_FILE_VARIABLE if named else None)
+        key = _private_key(path, variable)
         _leave_public_key(home, key.public)
     except OSError as error:
         where = error.filename or path
         raise StorageUnavailable(f"signing key {path}: {where}: {error.strerror}; mend that and try again") from error
     return key
+
+
+def require_signing_key(home: Path, environment: Mapping[str, str]) -> None:
+    """Refuse a key that can't sign, before anything is to be signed; one that is not there yet is made then.
+
+    Raises:
+        InvalidConfig: as ``signing_key``.
+        StorageUnavailable: nobody may look at it.
+    """
+    path, variable = _private_place(home, environment)
+    try:
+        if variable or path.exists():
+            _private_key(path, variable)
+    except OSError as error:
+        raise StorageUnavailable(f"signing key {path}: {error.strerror}; mend that and try again") from error
 
 
 def trusted_keys(home: Path) -> list[PublicKey]:
@@ -65,6 +79,12 @@ def public_keys(paths: Iterable[Path]) -> list[PublicKey]:
         InvalidConfig: one is damaged or can't be read; says which.
     """
     return [_read(path, PublicKey.of_pem, "public key", "ask its owner for it again") for path in paths]
+
+
+def _private_place(home: Path, environment: Mapping[str, str]) -> tuple[Path, str | None]:
+    """Where the private key lies, and the variable that says so; null if it is the home's own."""
+    named = environment.get(KEY_FILE_VARIABLE)
+    return (Path(named).expanduser(), KEY_FILE_VARIABLE) if named else (home / PRIVATE_FILE, None)
 
 
 def _private_key(path: Path, variable: str | None) -> SigningKey:

@@ -43,18 +43,29 @@ def load_hasher(
         InvalidConfig: what is given is no secret, or the file that is named is not there.
         StorageUnavailable: a file can't be read or written.
     """
+    known = known_hasher(home, environment)
+    if known:
+        return known
+    if not is_kept:
+        return KeyHasher(new_secret())
+    path = home / SECRET_FILE
+    _reaching(path, lambda: _make(path, new_secret()))
+    return _hasher_of(path, None)
+
+
+def known_hasher(home: Path, environment: Mapping[str, str]) -> KeyHasher | None:
+    """What hashes keys in this home; null if it has no secret yet, and none is made.
+
+    Raises:
+        InvalidConfig: what is given is no secret, or the file that is named is not there.
+        StorageUnavailable: a file can't be read.
+    """
     given = environment.get(_VARIABLE)
     if given:
         return KeyHasher(_secret(given, _VARIABLE, "set it to the secret that this home's erasures were made with"))
     named = environment.get(_FILE_VARIABLE)
     path = Path(named) if named else home / SECRET_FILE
-    if not named and not path.exists():
-        if not is_kept:
-            return KeyHasher(new_secret())
-        _reaching(path, lambda: _make(path, new_secret()))
-    warn_of_readers(path)
-    remedy = "put it back from a backup: without it nobody can tell whether an erasure is done"
-    return KeyHasher(_secret(_reaching(path, lambda: _read(path, named)), str(path), remedy))
+    return _hasher_of(path, named) if named or path.exists() else None
 
 
 def require_secret(hasher: KeyHasher, fingerprint: str, where: str) -> None:
@@ -68,6 +79,12 @@ def require_secret(hasher: KeyHasher, fingerprint: str, where: str) -> None:
             f"{where} was made with the erasure secret of fingerprint {fingerprint}, the one here has "
             f"{hasher.fingerprint}: give the right one ({_FILE_VARIABLE}, {_VARIABLE}, or {SECRET_FILE} in the home)"
         )
+
+
+def _hasher_of(path: Path, named: str | None) -> KeyHasher:
+    warn_of_readers(path)
+    remedy = "put it back from a backup: without it nobody can tell whether an erasure is done"
+    return KeyHasher(_secret(_reaching(path, lambda: _read(path, named)), str(path), remedy))
 
 
 def _secret(text: str, where: str, remedy: str) -> bytes:

@@ -106,6 +106,12 @@ def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
     return sorted(path for path in there if not is_unfinished(path))
 
 
+def waiting_drafts(files: TableFiles, locations: Iterable[str]) -> list[str]:
+    """Where the drafts of topics lie that nobody has sealed, or just now; OSError if a folder can't be listed."""
+    listed = ((each, files.list(receipt_folder(each))) for each in locations)
+    return [path for location, found in listed for path in drafts_among(location, (file.path for file in found))]
+
+
 def read_draft(files: TableFiles, path: str) -> Draft:
     """Read a draft, or a receipt of format 1.0 or 1.1 as one.
 

@@ -148,6 +148,11 @@ class ReceiptFiles:
             self._by_number.setdefault(name.sequence, []).append(file.path)
             self._numbers.setdefault(name.id, []).append(name.sequence)
 
+    @property
+    def missing(self) -> list[int]:
+        """Numbers of receipts of which no file is there."""
+        return [number for number in range(1, self.end.length + 1) if number not in self._by_number]
+
     def number_of(self, receipt_id: str) -> int | None:
         """The number of the receipt of an id; null if the chain has none."""
         for number in self._numbers.get(receipt_id, ()):

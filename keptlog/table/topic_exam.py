@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keptlog.errors import KeptlogError
+from keptlog.log.erasure import Erasure
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
 from keptlog.table.ahead import told_apart, why_refused
+from keptlog.table.drafts import drafts_among
+from keptlog.table.erasure_register import read_erasures
 from keptlog.table.format import FormatVersion, format_of
 from keptlog.table.forward_in_time import newest_change_ms
+from keptlog.table.metadata_reading import looked_at
 from keptlog.table.reaching import reaching
 from keptlog.table.references import Manifests, comparable_forms
+from keptlog.table.state import ERASURES
 from keptlog.table.store import LogStore
 
 
@@ -30,6 +36,10 @@ class TopicExam:
     newest_change_ms: int
     """The time of its newest commit, by the clock of whoever made it."""
     wrong_files: tuple[WrongFile, ...]
+    waiting_receipts: tuple[StoredFile, ...]
+    """Drafts that were not sealed when the storage was listed."""
+    erasures: tuple[Erasure, ...] | KeptlogError
+    """All that it remembers, or why nobody can tell them."""
     ahead: str | None
     """Why the storage is taken to know more than the catalog; null if it does not."""
     unknown_metadata: tuple[str, ...] = ()
@@ -59,9 +69,24 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             format_of(topic, table.properties),
             newest_change_ms(table.metadata),
             tuple(wrong),
+            _waiting_receipts(location, stored),
+            _erasures(store, topic) if ERASURES in table.properties else (),
             why_refused(table, elsewhere) if elsewhere else None,
             tuple(elsewhere),
         )
+
+
+def _waiting_receipts(location: str, stored: Sequence[StoredFile]) -> tuple[StoredFile, ...]:
+    drafts = set(drafts_among(location, (each.path for each in stored)))
+    return tuple(each for each in stored if each.path in drafts)
+
+
+def _erasures(store: LogStore, topic: str) -> tuple[Erasure, ...] | KeptlogError:
+    """A register that is lost costs only itself: the topic can be read, and nothing can be erased from it."""
+    try:
+        return looked_at(lambda: store.load_table(topic), lambda table: read_erasures(store.files, table))
+    except KeptlogError as error:
+        return error
 
 
 def _compared(store: LogStore, logs: Sequence[Log], stored: Sequence[StoredFile]) -> list[WrongFile]:

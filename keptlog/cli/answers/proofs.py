@@ -139,6 +139,8 @@ class ReceiptCheckForm(TypedDict):
     key_ids: list[str]
     findings: list[FindingForm]
     is_sound: bool
+    waiting: list[str]
+    """Drafts of receipts in the home's topics that are not sealed yet; none of files that were named."""
 
 
 class ExportedReceiptsForm(TypedDict):

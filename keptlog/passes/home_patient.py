@@ -1,0 +1,134 @@
+"""A home that ``keptlog doctor`` looks at, and the ways to look: each look is made when it is asked for, and once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.conditions import Sighting
+from keptlog.log.holder import Holdings
+from keptlog.log.segment import Log
+from keptlog.passes.holders import look_for_holders
+from keptlog.passes.observer import Overview, observe
+from keptlog.table.embedded import DATABASE
+from keptlog.table.home_folder import is_made, require_home
+from keptlog.table.home_location import Elsewhere, elsewhere
+from keptlog.table.side_by_side import side_by_side
+from keptlog.table.store import LogStore
+from keptlog.table.topic_exam import TopicExam, examined
+
+if TYPE_CHECKING:
+    from keptlog.passes.catalog_doctor import Certificate
+    from keptlog.passes.proof_doctor import Proofs
+
+NOT_OPENED = "the home can't be opened"
+NO_FILES = "the files of the topics are not where the catalog says"
+
+
+class NotLookedAt(Exception):
+    """What a check needs can't be had; why is told by the check that asks for it, or by this."""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A home, and the ways to look at it. Each way raises a KeptlogError where it can't."""
+
+    home: Path
+    now_ms: int
+    settings: Mapping[str, Callable[[], object]]
+    """What reads each kind of settings, by the place where they stand."""
+    open_store: Callable[[], LogStore]
+    sighting: Callable[[Overview], Sighting]
+    """What people would be told of."""
+    try_spark: Callable[[], object]
+    proofs: Proofs
+    probe: Callable[[], Certificate] | None = None
+    """Probes the catalog; null if that is not wanted."""
+
+    @cached_property
+    def unread_settings(self) -> Mapping[str, KeptlogError]:
+        """By the place where they stand, why settings can't be read."""
+        found: dict[str, KeptlogError] = {}
+        for place, read in self.settings.items():
+            try:
+                read()
+            except KeptlogError as error:
+                found[place] = error
+        return found
+
+    @cached_property
+    def store(self) -> LogStore:
+        """The opened home."""
+        try:
+            require_home(self.home)
+            return self.open_store()
+        except KeptlogError as error:
+            raise NotLookedAt(NOT_OPENED) from error
+
+    @cached_property
+    def topics(self) -> list[str]:
+        try:
+            return self.store.topics()
+        except KeptlogError as error:
+            raise NotLookedAt("the catalog can't be asked for its topics") from error
+
+    @cached_property
+    def elsewhere(self) -> Elsewhere | None:
+        """Where the home was made, if that is not where it lies."""
+        try:
+            return elsewhere(self.home) if is_made(self.home / DATABASE) else None
+        except sqlite3.Error:  # whoever opens it says why
+            return None
+
+    @property
+    def has_warehouse(self) -> bool:
+        """Whether the folder is there in which all files of the topics lie."""
+        return not is_made(self.home / DATABASE) or not self.topics or (self.home / "warehouse").is_dir()
+
+    @cached_property
+    def overview(self) -> Overview:
+        self._require_files()
+        try:
+            return observe(self.store, now_ms=self.now_ms)
+        except KeptlogError as error:
+            raise NotLookedAt("the catalog can't be asked for its topics") from error
+
+    @cached_property
+    def exams(self) -> Mapping[str, TopicExam | KeptlogError]:
+        """Each topic, or why it can't be looked at."""
+        self._require_files()
+        found = side_by_side(self._exam, self.topics)
+        # A topic that was deleted just now is simply not there.
+        return {topic: seen for topic, seen in found.items() if not isinstance(seen, UnknownTopic)}
+
+    @property
+    def seen(self) -> list[TopicExam]:
+        """The topics that can be looked at."""
+        return [each for each in self.exams.values() if isinstance(each, TopicExam)]
+
+    @property
+    def logs(self) -> list[Log]:
+        return [log for each in self.seen for log in each.logs]
+
+    def holdings(self, topic: str) -> Holdings | KeptlogError:
+        """What holds bytes of a topic that are not live, or why that can't be looked at."""
+        try:
+            return look_for_holders(self.store, topic, self.now_ms)
+        except KeptlogError as error:
+            return error
+
+    def _require_files(self) -> None:
+        """Where none of them is there, that is told once, and not of each topic."""
+        if not self.has_warehouse or (self.elsewhere and not self.elsewhere.is_copy):
+            raise NotLookedAt(NO_FILES)
+
+    def _exam(self, topic: str) -> TopicExam | KeptlogError:
+        try:
+            return examined(self.store, topic)
+        except KeptlogError as error:
+            return error

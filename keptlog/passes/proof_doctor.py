@@ -1,0 +1,104 @@
+"""What ``keptlog doctor`` asks of receipts and erasures: can what is deleted be proved, and what is to go be erased?
+
+    receipts    the key signs, the chain is there, and no draft waits for its seal
+    erasures    the register of each topic, and the secret that its hashes were made with
+
+Neither is missed before it is needed: by a purge, which leaves its draft where it is, or by the proof of an erasure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from keptlog.errors import KeptlogError
+from keptlog.log.broker import purge_interval_ms
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
+from keptlog.log.problem import Problem
+from keptlog.storage.erasure_secret import require_secret
+from keptlog.table.topic_exam import TopicExam
+
+if TYPE_CHECKING:
+    from keptlog.passes.home_patient import Patient
+    from keptlog.passes.receipts import Receipts
+    from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.receipt_chain import ReceiptChain
+
+_SECRET = "the erasure secret"  # noqa: S105  # what it is called
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """What receipts and erasures of a home rest on; nothing of it is made by a look."""
+
+    require_signing_key: Callable[[], object]
+    """Raises a KeptlogError if it can't sign."""
+    receipts: Callable[[], Receipts[ReceiptChain]]
+    known_hasher: Callable[[], KeyHasher | None]
+    """Null if the home has no secret yet."""
+
+
+def receipt_problems(patient: Patient) -> Iterator[Problem]:
+    """A key that can't sign, a chain that can't be gone on with, and what waits to be sealed."""
+    try:
+        patient.proofs.require_signing_key()
+    except KeptlogError as error:
+        cause = "its file was written over, given other permissions, or moved"
+        yield Problem("signing key", str(error), cause, "do what it says; the next purge seals what waits")
+    _ = patient.topics
+    yield from _chain_problems(patient.proofs)
+    # A purge that could seal would have come by then.
+    oldest_ms = patient.now_ms - purge_interval_ms(patient.store.clock_guard.broker_settings)
+    for each in patient.seen:
+        late = [draft.modified_ms for draft in each.waiting_receipts if draft.modified_ms < oldest_ms]
+        if late:
+            what = f"{counted(len(late), 'receipt')} of topic {each.topic} could not be sealed since"
+            cause = "the signing key or the chain of receipts can't be used, or no purge has come"
+            todo = "run it, and do what it says of them"
+            yield Problem(each.topic, f"{what} {iso_time(min(late))}", cause, todo, f"keptlog purge {each.topic}")
+
+
+def _chain_problems(proofs: Proofs) -> Iterator[Problem]:
+    command = "keptlog receipt verify"
+    todo = f"put the file back from a copy of the storage, or the catalog; {command} names all that is wrong"
+    cause = "a file of it was deleted or damaged by something else than keptlog, or the catalog was put back"
+    try:
+        found: Sequence[str] = proofs.receipts().flaws_at_a_glance()
+    except KeptlogError as error:
+        found = [str(error)]
+    for what in found:
+        yield Problem("receipts", what, cause, todo, command)
+
+
+def erasure_problems(patient: Patient) -> Iterator[Problem]:
+    """Registers that are lost, and a secret that is not the one of the erasures that are open."""
+    for each in patient.seen:
+        if isinstance(each.erasures, KeptlogError):
+            cause = "the file was deleted, or written over, by something else than keptlog"
+            yield Problem(each.topic, str(each.erasures), cause, "put the file back from a copy of the storage")
+    cause = "it was lost, or replaced by another one: the home was made anew, or a variable names another secret"
+    todo = "put the secret back from a backup of the home; without it no erasure can be proved that was made with it"
+    is_open = {each.topic: fingerprints for each in patient.seen if (fingerprints := _open_fingerprints(each))}
+    try:
+        hasher = patient.proofs.known_hasher()
+    except KeptlogError as error:
+        yield Problem(_SECRET, str(error), cause, todo)
+        return
+    if hasher is None:
+        what = f"{_SECRET} of this home is gone, and there are open erasures that were made with it: "
+        if is_open:
+            yield Problem(_SECRET, what + ", ".join(is_open), cause, todo)
+        return
+    for topic, fingerprint in [(topic, each) for topic, found in is_open.items() for each in sorted(found)]:
+        try:
+            require_secret(hasher, fingerprint, f"an open erasure of topic {topic}")
+        except KeptlogError as error:
+            yield Problem(topic, str(error), cause, todo)
+
+
+def _open_fingerprints(exam: TopicExam) -> set[str]:
+    """Of the secrets that its open erasures were made with."""
+    erasures = () if isinstance(exam.erasures, KeptlogError) else exam.erasures
+    return {each.fingerprint for each in erasures if each.is_open}

@@ -1,0 +1,158 @@
+"""``keptlog doctor`` on what proves a deletion: the signing key, the chain, waiting receipts, registers, the secret."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.home import open_home
+from tests.broken_topics import cut_in_half
+from tests.cli.conftest import Run
+
+DAY_MS = 24 * 3_600_000
+CHAIN = "warehouse/keptlog_receipts/chain"
+
+
+@pytest.fixture
+def proved(
+    keptlog: Run, home: Path, lines: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A home with a sealed receipt and an open erasure; other Sparks of this machine are not looked at."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
+    config = ("--config", "cleanup.policy=compact,delete", "--config", "file.delete.delay.ms=60000")
+    assert keptlog("topic", "create", "users", *config).code == 0
+    assert keptlog("append", "users", "--file", lines({"key": "a", "value": "1"}, {"key": "b", "value": "1"})).code == 0
+    assert keptlog("delete-records", "users-0", "2", "--yes").code == 0
+    purge(keptlog, monkeypatch)
+    assert keptlog("append", "users", "--file", lines({"key": "c", "value": "1"})).code == 0
+    assert keptlog("erase", "users", "--key", "c", "--by", "60d", "--yes").code == 0
+    checks = checks_of(keptlog, 0)
+    assert (checks["receipts"]["diagnosis"], checks["erasures"]["diagnosis"]) == ("fine", "fine")
+    return home
+
+
+def purge(keptlog: Run, monkeypatch: pytest.MonkeyPatch, days: int = 3) -> None:
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + days * DAY_MS))
+    assert keptlog("purge").code == 0
+    monkeypatch.delenv("KEPTLOG_NOW_MS")
+
+
+def checks_of(keptlog: Run, code: int) -> dict[str, Any]:
+    told = keptlog("doctor", "--no-probes", "--json")
+    assert told.code == code, told.out + told.err
+    return {check["name"]: check for check in told.json["checks"]}
+
+
+def problem(keptlog: Run, check: str) -> dict[str, Any]:
+    """The one problem of the one check that finds something."""
+    checks = checks_of(keptlog, 1)
+    assert [name for name, each in checks.items() if each["problems"]] == [check]
+    [found] = checks[check]["problems"]
+    assert isinstance(found, dict)
+    return found
+
+
+def files_of(home: Path, pattern: str) -> list[Path]:
+    return sorted(home.glob(pattern))
+
+
+@pytest.mark.parametrize(
+    ("break_key", "said"),
+    [
+        pytest.param(lambda key: key.write_bytes(b""), "is not usable", id="empty"),
+        pytest.param(cut_in_half, "is not usable", id="cut off"),
+        pytest.param(lambda key: key.write_bytes(b"\xff\x00noise"), "is not usable", id="noise"),
+        pytest.param(lambda key: key.chmod(0o644), "chmod 600", id="readable by others"),
+    ],
+)
+def test_a_key_that_can_not_sign_is_told_before_anything_is_to_be_signed(
+    keptlog: Run, proved: Path, break_key: Callable[[Path], object], said: str
+) -> None:
+    break_key(proved / "receipts.key")
+    found = problem(keptlog, "receipts")
+    assert said in found["what"]
+    assert str(proved / "receipts.key") in found["what"]
+
+
+def test_a_key_that_is_gone_is_no_problem_for_a_new_one_is_made_and_no_look_makes_one(
+    keptlog: Run, proved: Path
+) -> None:
+    (proved / "receipts.key").unlink()
+    checks_of(keptlog, 0)
+    assert not (proved / "receipts.key").exists()
+
+
+def test_a_receipt_that_could_not_be_sealed_is_told_once_a_purge_should_have_sealed_it(
+    keptlog: Run, proved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = (proved / "receipts.key").read_bytes()
+    (proved / "receipts.key").write_bytes(b"")
+    assert keptlog("delete-records", "users-0", "3", "--yes").code == 0
+    purge(keptlog, monkeypatch)
+    [draft] = files_of(proved, "warehouse/keptlog/users/metadata/receipts/*.json")
+    verified = keptlog("receipt", "verify", "--json").json
+    assert (verified["is_sound"], verified["waiting"]) == (True, [f"file://{draft}"])
+    told = keptlog("receipt", "verify").out
+    assert f"not sealed yet, so none of these: 1 receipt; the next purge seals them:\n  file://{draft}\n" in told
+    (proved / "receipts.key").write_bytes(key)
+    checks_of(keptlog, 0)
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + 9 * DAY_MS))
+    [late] = checks_of(keptlog, 1)["receipts"]["problems"]
+    assert "1 receipt of topic users could not be sealed since " in late["what"]
+    assert late["command"] == "keptlog purge users"
+    assert keptlog("purge", "users").code == 0
+    checks_of(keptlog, 0)
+    assert keptlog("receipt", "verify", "--json").json["waiting"] == []
+
+
+@pytest.mark.parametrize(
+    "lost",
+    ["metadata/*.metadata.json", "receipts/*/heads/*.json", "receipts/*/000000000/*.json"],
+    ids=["its table", "its head", "a receipt"],
+)
+def test_a_chain_that_has_lost_a_file_is_told_and_what_names_the_rest(keptlog: Run, proved: Path, lost: str) -> None:
+    for path in files_of(proved, f"{CHAIN}/{lost}"):
+        path.unlink()
+    found = problem(keptlog, "receipts")
+    assert "receipts" in found["what"]
+    assert found["command"] == "keptlog receipt verify"
+
+
+def test_a_chain_whose_table_was_dropped_is_told(keptlog: Run, proved: Path) -> None:
+    open_home(proved).store._catalog.drop_table(("keptlog_receipts", "chain"))
+    assert "of an earlier chain, which the catalog no longer knows" in problem(keptlog, "receipts")["what"]
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, cut_in_half], ids=["gone", "cut off"])
+def test_a_register_of_erasures_that_is_lost_is_told_and_the_topic_is_fine_else(
+    keptlog: Run, proved: Path, lose: Callable[[Path], object]
+) -> None:
+    for path in files_of(proved, "warehouse/keptlog/users/metadata/receipts/erasures/*.json"):
+        lose(path)
+    found = problem(keptlog, "erasures")
+    assert found["subject"] == "users"
+    assert "until then nobody can tell which erasures are open" in found["what"]
+
+
+@pytest.mark.parametrize(
+    ("lose", "said"),
+    [
+        pytest.param(Path.unlink, "is gone, and there are open erasures that were made with it: users", id="gone"),
+        pytest.param(lambda path: path.write_bytes(b""), "holds no erasure secret", id="empty"),
+        pytest.param(
+            lambda path: path.write_text("ab" * 32), "an open erasure of topic users was made with", id="other"
+        ),
+    ],
+)
+def test_a_secret_that_open_erasures_were_made_with_is_missed_and_none_is_made(
+    keptlog: Run, proved: Path, lose: Callable[[Path], object], said: str
+) -> None:
+    secret = proved / "erasure.secret"
+    lose(secret)
+    was_there = secret.exists()
+    assert said in problem(keptlog, "erasures")["what"]
+    assert secret.exists() == was_there
