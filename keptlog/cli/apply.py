@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,7 +25,7 @@ from keptlog.cli.output import (
     tell_wrong,
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion
-from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
 from keptlog.log.counted import counted
 from keptlog.topics_file.reading import TopicsFile, load_topics, read_topics
@@ -52,7 +52,7 @@ def apply(  # noqa: PLR0913
 
     Shows the differences and carries them out, a commit a topic. If anything in FILE can't be accepted, each such
     place is named with its line, and nothing is changed. Topics that FILE does not name are left alone. A topic that
-    fails stops no other; the same command again does what is left.
+    can't be read, or fails, stops no other; the same command again does what is left.
 
     \b
     keptlog topic apply topics.yaml --dry-run
@@ -69,9 +69,10 @@ def apply(  # noqa: PLR0913
         _print_plan(plan)
     if dry_run:
         if as_json:
-            print_json(_plan_numbers(plan))
+            print_json(_plan_numbers(plan) | {"not_tried": list(plan.not_tried)}, plan.failed)
+        _tell_failed(plan.failed, plan.not_tried)
         sys.exit(EXIT_FAILED if exit_code and plan.has_differences else 0)
-    if plan.deletions and not yes:
+    if plan.deletions and not yes and not plan.is_outage:
         _confirm(plan, is_stdin_taken=file == _STDIN)
     applied = applier.carry_out(plan, clock_ms(), lambda line: None if as_json else click.echo(line))
     _report(applied, as_json=as_json)
@@ -104,7 +105,7 @@ def _read(file: str) -> TopicsFile:
 
 
 def _refuse(plan: TopicsPlan, *, as_json: bool) -> NoReturn:
-    """A line for all that can't be accepted; what is wrong with the input counts more than what can't be read."""
+    """A line for all that can't be accepted."""
     errors = []
     for each, line in zip(plan.refused, plan.refused_lines(), strict=True):
         tell_wrong(line)
@@ -112,8 +113,7 @@ def _refuse(plan: TopicsPlan, *, as_json: bool) -> NoReturn:
         errors.append(error_row(type(error).__name__, line, error.action, f"{plan.where}:{each.line}"))
     if as_json:
         print_json_errors(*errors)
-    is_input = any(isinstance(each.error, InvalidConfig | UnknownTopic | None) for each in plan.refused)
-    sys.exit(EXIT_BAD_INPUT if is_input else EXIT_FAILED)
+    sys.exit(EXIT_BAD_INPUT)
 
 
 def _confirm(plan: TopicsPlan, *, is_stdin_taken: bool) -> None:
@@ -181,7 +181,11 @@ def _report(applied: Applied, *, as_json: bool) -> None:
     else:
         for deletion in applied.deletions.values():
             print_deletion(deletion)
-    if applied.not_tried:
-        names = ", ".join(applied.not_tried)
-        click.echo(f"keptlog: not tried, because catalog or storage did not answer: {names}", err=True)
-    exit_if_failed(applied.failed)
+    _tell_failed(applied.failed, applied.not_tried)
+
+
+def _tell_failed(failed: Mapping[str, KeptlogError], not_tried: Sequence[str]) -> None:
+    """What is not done, and exit code 1 if that is anything."""
+    if not_tried:
+        click.echo(f"keptlog: not tried, because catalog or storage did not answer: {', '.join(not_tried)}", err=True)
+    exit_if_failed(failed)

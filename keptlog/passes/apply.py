@@ -4,9 +4,9 @@
                        ├─ plan ──> create, alter, delete; or what can't be accepted ──> carried out, a commit a topic
     home ──> topics  ──┘           data; changes nothing
 
-A plan is refused whole: where one entry can't be accepted, nothing is done for the others. Once it is carried out, each
-topic stands alone: one that fails stops no other, and applying the file again does what is left, because what is done
-is no difference any more. Only when catalog or storage don't answer nothing further is tried.
+A plan is refused whole: where one entry can't be accepted, nothing is done for the others. Else each topic stands
+alone: one that can't be read, or that fails, stops no other, and applying the file again does what is left, because
+what is done is no difference any more. Only when catalog or storage don't answer nothing further is tried.
 
 A topic that is in the home and not in the file is left alone. To be deleted it has to be named.
 """
@@ -47,7 +47,7 @@ class Refused:
 
     line: int
     text: str
-    error: KeptlogError | None = None
+    error: InvalidConfig | None = None
     """What the home said; null if the file itself is wrong."""
 
 
@@ -88,11 +88,20 @@ class TopicsPlan:
     """To be deleted, and not there."""
     refused: tuple[Refused, ...] = ()
     """With one of these, nothing is done."""
+    failed: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """Topics that can't be compared, or must not be written to; the others are brought there."""
+    not_tried: tuple[str, ...] = ()
+    """Because catalog or storage did not answer."""
 
     @property
     def has_differences(self) -> bool:
         """Whether there is anything to do."""
         return bool(self.changes or self.deletions)
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether catalog or storage did not answer; then nothing is done."""
+        return any(map(_is_outage, self.failed.values()))
 
     def refused_lines(self) -> list[str]:
         """What can't be accepted, each with its place."""
@@ -131,11 +140,11 @@ class Applier:
         entries = {entry.topic.name: entry for entry in file.entries}
         outage = threading.Event()
 
-        def planned_of(name: str) -> PlannedChange | Refused | None:
+        def planned_of(name: str) -> PlannedChange | Refused | KeptlogError | None:
             if outage.is_set():
                 return None
             planned = self._planned(entries[name], topics, going)
-            if isinstance(planned, Refused) and isinstance(planned.error, StorageUnavailable):
+            if isinstance(planned, KeptlogError) and _is_outage(planned):
                 outage.set()
             return planned
 
@@ -155,6 +164,8 @@ class Applier:
             tuple(sorted(topics - file.lines.keys() - set(wanted))),
             tuple(name for name in wanted if name not in topics | going),
             tuple(sorted({(each.line, each.text): each for each in refused}.values(), key=attrgetter("line", "text"))),
+            {name: each for name, each in planned.items() if isinstance(each, KeptlogError)},
+            tuple(name for name, each in planned.items() if each is None),
         )
 
     def carry_out(self, plan: TopicsPlan, now_ms: int, progress: Progress = silent) -> Applied:
@@ -166,9 +177,9 @@ class Applier:
         if plan.refused:
             raise InvalidConfig(f"nothing was changed: {'; '.join(plan.refused_lines())}")
         if not plan.has_differences:
-            return Applied(plan)
+            return Applied(plan, failed=plan.failed, not_tried=plan.not_tried)
         self.store.require_writable()
-        run = _Run(self.store, self._broker_settings, self.new_id, now_ms, progress)
+        run = _Run(self.store, self._broker_settings, self.new_id, now_ms, progress, is_outage=plan.is_outage)
         changes = {each.change.name: each for each in plan.changes}
         side_by_side(lambda name: run.attempt(name, lambda: run.change(changes[name])), changes, self.at_once)
         for name in plan.deletions:
@@ -178,8 +189,8 @@ class Applier:
             plan,
             tuple(name for name in changes if name in run.done),
             run.deletions,
-            {name: run.failed[name] for name in in_order if name in run.failed},
-            tuple(name for name in in_order if name in run.not_tried),
+            {**plan.failed, **{name: run.failed[name] for name in in_order if name in run.failed}},
+            (*plan.not_tried, *(name for name in in_order if name in run.not_tried)),
         )
 
     def export(self, names: Iterable[str] = ()) -> tuple[list[DeclaredTopic], dict[str, KeptlogError]]:
@@ -198,7 +209,7 @@ class Applier:
     def _broker_settings(self) -> Mapping[str, str]:
         return self.store.clock_guard.broker_settings
 
-    def _planned(self, entry: TopicEntry, topics: set[str], going: set[str]) -> PlannedChange | Refused:
+    def _planned(self, entry: TopicEntry, topics: set[str], going: set[str]) -> PlannedChange | Refused | KeptlogError:
         name = entry.topic.name
         try:
             if name in topics:
@@ -206,9 +217,11 @@ class Applier:
             self._require_free_name(name, topics, going)
             is_compacted = TopicConfig.of(entry.topic.config, self._broker_settings).is_compacted
             return PlannedChange(change_to(None, entry.topic, ()), notes=() if is_compacted else (NOT_COMPACTED,))
-        except KeptlogError as error:
+        except InvalidConfig as error:
             text = f"topic {name}: {str(error).removeprefix(f'topic {name}: ')}"
             return Refused(entry.line, text, error)
+        except KeptlogError as error:
+            return error
 
     def _altered(self, declared: DeclaredTopic) -> PlannedChange:
         """What a topic that is there lacks; all that its commit would refuse is refused here."""
@@ -270,7 +283,7 @@ class _Run:
             do()
         except KeptlogError as error:
             self.failed[name] = error
-            self.is_outage |= isinstance(error, StorageUnavailable)
+            self.is_outage |= _is_outage(error)
 
     def change(self, planned: PlannedChange) -> None:
         committer, change = self.store.committer, planned.change
@@ -285,3 +298,8 @@ class _Run:
         deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms)
         if deletion.unfinished:
             self.failed[name] = deletion.unfinished
+
+
+def _is_outage(error: KeptlogError) -> bool:
+    """Whether what it says is to be expected of every other topic too."""
+    return isinstance(error, StorageUnavailable)

@@ -141,16 +141,22 @@ def test_standard_input_is_a_file_too_and_nobody_can_be_asked_then(
     assert [each["topic"] for each in keptlog("topic", "list", "--json").json["topics"]] == ["new"]
 
 
-def test_a_topic_that_cant_be_read_is_one_line_and_code_1(keptlog: Run, home: Path, tmp_path: Path) -> None:
+def test_a_topic_that_cant_be_read_is_one_line_and_code_1_and_the_others_are_done(
+    keptlog: Run, home: Path, tmp_path: Path
+) -> None:
     keptlog("topic", "create", "a")
     table = open_home().store.load_table("a")
     table.transaction().set_properties({"log.partitions": "some"}).commit_transaction()
     (tmp_path / "topics.yaml").write_text("topics:\n  new: {}\n  a: {}\n")
-    refused = keptlog("topic", "apply", "topics.yaml")
-    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
-    assert refused.err.startswith("keptlog: topics.yaml:3: topic a: property log.partitions='some'")
-    [error] = keptlog("topic", "apply", "topics.yaml", "--json").json["errors"]
-    assert (error["kind"], error["action"], f"keptlog: {error['message']}\n") == ("LogCorrupt", "fix_data", refused.err)
+    shown = keptlog("topic", "apply", "topics.yaml", "--dry-run")
+    assert (shown.code, shown.out.splitlines()[0], shown.err.count("\n")) == (1, "+ new", 1)
+    assert shown.err.startswith("keptlog: a: topic a: property log.partitions='some'")
+    as_data = keptlog("topic", "apply", "topics.yaml", "--json")
+    [error] = as_data.json["errors"]
+    assert (error["kind"], error["action"], error["subject"]) == ("LogCorrupt", "fix_data", "a")
+    assert (as_data.code, as_data.json["done"], as_data.json["not_tried"]) == (1, ["new"], [])
+    again = keptlog("topic", "apply", "topics.yaml")
+    assert (again.code, again.err) == (1, shown.err)
     exported = keptlog("topic", "export")
     assert (exported.code, exported.err.count("\n")) == (1, 1)
 

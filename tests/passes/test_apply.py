@@ -6,10 +6,11 @@ import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, StorageUnavailable, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, StorageUnavailable, UnknownTopic, UnsupportedFormat
 from keptlog.home import new_id
 from keptlog.log.declared import About
 from keptlog.log.record import NewRecord
@@ -127,19 +128,24 @@ def test_with_one_entry_that_is_refused_nothing_is_done_for_the_others(
     store: LogStore, make_unreadable: Callable[[str], None]
 ) -> None:
     make_unreadable("c")
+    assert refused(store, "  new: {}\n", "  c: {}\n", "  A: {}\n") == [
+        "topics.yaml:4: topic A: it differs from topic a only in capitals: choose another name"
+    ]
+
+
+def test_topics_that_cant_be_read_stop_no_other(store: LogStore, make_unreadable: Callable[[str], None]) -> None:
+    make_unreadable("c")
     damaged, newer = store.load_table("a"), store.load_table("b")
     damaged.transaction().set_properties({"log.partitions": "some"}).commit_transaction()
     newer.transaction().set_properties({FORMAT_VERSION: "2.0"}).commit_transaction()
-    plan = applier(store).plan(file("  new: {}\n", "  a: {}\n", "  b: {}\n", "  c: {partitions: 2}\n"))
-    assert [(each.line, type(each.error).__name__) for each in plan.refused] == [
-        (3, "LogCorrupt"),
-        (4, "UnsupportedFormat"),
-        (5, "LogCorrupt"),
-    ]
-    assert all(line.startswith(f"topics.yaml:{n}: topic ") for n, line in enumerate(plan.refused_lines(), start=3))
-    with pytest.raises(InvalidConfig):
-        applier(store).carry_out(plan, NOW_MS)
-    assert "new" not in store.topics()
+    lines = ("  new: {}\n", "  a: {}\n", "  b: {}\n", "  c: {partitions: 2}\n")
+    wanted = {"a": LogCorrupt, "b": UnsupportedFormat, "c": LogCorrupt}
+    plan = applier(store).plan(file(*lines))
+    assert (plan.refused, {name: type(error) for name, error in plan.failed.items()}) == ((), wanted)
+    done = applier(store).carry_out(plan, NOW_MS)
+    assert (done.done, done.failed, done.not_tried) == (("new",), plan.failed, ())
+    again = applied(store, *lines)
+    assert (again.done, again.failed.keys()) == ((), wanted.keys())
 
 
 def test_a_topic_that_cant_be_read_costs_nothing_where_it_is_not_declared(
@@ -174,13 +180,14 @@ def test_fewer_partitions_are_refused(store: LogStore) -> None:
     ]
 
 
-def test_a_topic_that_somebody_else_has_moved_is_refused(store: LogStore) -> None:
+def test_a_topic_that_somebody_else_has_moved_is_not_altered_and_stops_no_other(store: LogStore) -> None:
     table = store.load_table("a")
     table.manage_snapshots().create_branch(table.metadata.current_snapshot_id or 0, "b").commit()
     store.append("a", [NewRecord(b"k", b"3", NOW_MS, 0)], None, NOW_MS)
     store.load_table("a").manage_snapshots().rollback_to_snapshot(table.metadata.current_snapshot_id or 0).commit()
-    [said] = refused(store, "  a: {}\n")
-    assert "keptlog repair a" in said
+    done = applied(store, "  a: {}\n", "  b: {}\n")
+    assert "keptlog repair a" in str(done.failed["a"])
+    assert done.done == ("b",)
     assert applied(store, A).plan.unchanged == ("a",)
 
 
@@ -221,6 +228,23 @@ def test_after_an_outage_nothing_further_is_tried_and_the_same_again_does_the_re
     again = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
     assert (again.failed, again.not_tried, list(again.deletions)) == ({}, (), ["c"])
     assert len(store.topics()) == 31
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_where_the_storage_does_not_answer_the_comparison_nothing_is_done(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    def load_table(_: LogStore, name: str) -> NoReturn:
+        raise StorageUnavailable(f"topic {name} can't be read: no answer")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(LogStore, "load_table", load_table)
+        each = applier(store, at_once)
+        plan = each.plan(file("  a: {}\n", "  b: {}\n", "  new: {}\n"), ("c",))
+    done = each.carry_out(plan, NOW_MS)
+    assert {type(error) for error in done.failed.values()} == {StorageUnavailable}
+    assert {*done.failed, *done.not_tried} == {"a", "b", "new", "c"}
+    assert (done.done, store.topics()) == ((), ["a", "b", "c"])
 
 
 def test_a_deletion_that_a_file_keeps_from_ending_stops_no_other(

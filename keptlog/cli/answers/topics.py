@@ -132,6 +132,8 @@ class TopicsPlanForm(TypedDict):
     undeclared: list[str]
     gone: list[str]
     """Were to be deleted and are not there."""
+    not_tried: list[str]
+    """Catalog or storage did not answer before."""
 
 
 class AppliedTopicsForm(TopicsPlanForm):
@@ -139,7 +141,6 @@ class AppliedTopicsForm(TopicsPlanForm):
 
     done: list[str]
     deleted: dict[str, DeletionForm]
-    not_tried: list[str]
 
 
 class AppendedLogForm(TypedDict):
