@@ -10,8 +10,9 @@ is changed, but that a configured catalog may be probed, in namespaces made for 
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keptlog.errors import KeptlogError, StorageUnavailable, first_line
@@ -37,6 +38,7 @@ from keptlog.table.side_by_side import side_by_side
 from keptlog.table.unowned import unowned_folders
 
 _UNREAD_SETTINGS = "its settings can't be read"
+_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class _Check:
     name: str
     asks: str
     look: Callable[[Patient], Iterable[Problem]]
+    is_of_topics: bool = False
+    """Whether it looks at each topic; one that can't be read it has not looked at."""
 
 
 def examine(patient: Patient) -> list[CheckUp]:
@@ -56,13 +60,23 @@ def examine(patient: Patient) -> list[CheckUp]:
 
 def _asked(check: _Check, patient: Patient) -> CheckUp:
     told: list[Problem] = []
+    unseen: list[str] = []
     try:
         told.extend(check.look(patient))
     except NotLookedAt as why:
-        return CheckUp(check.name, check.asks, tuple(told), (str(why),))
+        unseen += map(str, why.args)
     except (KeptlogError, OSError) as error:
-        return CheckUp(check.name, check.asks, tuple(told), (first_line(error),))
-    return CheckUp(check.name, check.asks, tuple(told))
+        unseen.append(first_line(error))
+    with contextlib.suppress(NotLookedAt):  # which is told above
+        unseen += _unread(patient.unread if check.is_of_topics else ())
+    return CheckUp(check.name, check.asks, tuple(told), tuple(unseen))
+
+
+def _unread(topics: Collection[str]) -> list[str]:
+    """That nobody knows it of these, in one line; the check ``topics`` says why."""
+    more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
+    what = "what is wrong with it" if len(topics) == 1 else "what is wrong with them"
+    return [f"{', '.join(sorted(topics)[:_NAMED])}{more}, until {what} is mended"] if topics else []
 
 
 def _settings(patient: Patient) -> Iterator[Problem]:
@@ -223,14 +237,15 @@ def _holders(patient: Patient) -> Iterator[Problem]:
     here = held_here(patient.home, purge_interval_ms(patient.store.clock_guard.broker_settings))
     yield from map(holder_problem, here.late(patient.now_ms))
     if unseen:
-        raise NotLookedAt("; ".join(unseen))
+        raise NotLookedAt(*unseen)
 
 
 def _conditions(patient: Patient) -> Iterator[Problem]:
     seen = patient.sighting(patient.overview)
     yield from condition_problems(seen.conditions)
-    if seen.unknown:
-        raise NotLookedAt("; ".join(seen.unknown.values()))
+    unseen = [*seen.unknown.values(), *_unread(patient.overview.unreadable)]
+    if unseen:
+        raise NotLookedAt(*unseen)
 
 
 def _cleaner(patient: Patient) -> Iterator[Problem]:
@@ -257,15 +272,27 @@ CHECKS: Sequence[_Check] = (
     _Check("catalog", "the catalog answers, its storage is there, and no deletion was left half done", _catalog),
     _Check("promises", "a configured catalog loses no update, and does what keptlog rests on", _promises),
     _Check("topics", "every topic can be read, and nobody but keptlog has changed it", _topics),
-    _Check("formats", "every topic is stored in the format of this keptlog", _formats),
-    _Check("files", "every live file is in storage, with the length that it was written with", _files),
-    _Check("history", "the storage knows no more of a topic than the catalog does", _history),
+    _Check("formats", "every topic is stored in the format of this keptlog", _formats, is_of_topics=True),
+    _Check(
+        "files", "every live file is in storage, with the length that it was written with", _files, is_of_topics=True
+    ),
+    _Check("history", "the storage knows no more of a topic than the catalog does", _history, is_of_topics=True),
     _Check("folders", "no topic's files lie in a folder that the catalog does not know", _folders),
     _Check("clock", "the clock agrees with those of earlier commits", _clock),
-    _Check("timestamps", "no record is dated ahead of the clock", _timestamps),
-    _Check("holders", "what was superseded is gone by its deadline", _holders),
-    _Check("receipts", "what is deleted for good can be proved: the key signs, and no receipt waits", receipt_problems),
-    _Check("erasures", "what is to be erased is known, and so is the secret that it was asked with", erasure_problems),
+    _Check("timestamps", "no record is dated ahead of the clock", _timestamps, is_of_topics=True),
+    _Check("holders", "what was superseded is gone by its deadline", _holders, is_of_topics=True),
+    _Check(
+        "receipts",
+        "what is deleted for good can be proved: the key signs, and no receipt waits",
+        receipt_problems,
+        is_of_topics=True,
+    ),
+    _Check(
+        "erasures",
+        "what is to be erased is known, and so is the secret that it was asked with",
+        erasure_problems,
+        is_of_topics=True,
+    ),
     _Check(
         "conditions", "nothing is late, uncleanable, stopped, broken or silent: what keptlog notify tells", _conditions
     ),

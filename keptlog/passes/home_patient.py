@@ -31,7 +31,7 @@ NO_FILES = "the files of the topics are not where the catalog says"
 
 
 class NotLookedAt(Exception):
-    """What a check needs can't be had; why is told by the check that asks for it, or by this."""
+    """What a check needs can't be had; why is told by the check that asks for it, or by this, a line each."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,11 @@ class Patient:
     def seen(self) -> list[TopicExam]:
         """The topics that can be looked at."""
         return [each for each in self.exams.values() if isinstance(each, TopicExam)]
+
+    @property
+    def unread(self) -> list[str]:
+        """The topics that can't."""
+        return [topic for topic, each in self.exams.items() if isinstance(each, KeptlogError)]
 
     @property
     def logs(self) -> list[Log]:

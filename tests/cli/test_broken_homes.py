@@ -18,6 +18,8 @@ from tests.patched_home import BrokenHome, Patched
 from tests.table.foreign import insert
 from tests.table.stores import COMPACTED, TOPIC
 
+ORDERS_UNREAD = "orders, until what is wrong with it is mended"
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -86,7 +88,22 @@ def test_one_broken_topic_costs_only_itself(keptlog: Run, broken: Patched) -> No
     checks = checks_of(keptlog, 1)
     assert [each["subject"] for each in checks["topics"]["problems"]] == ["orders"]
     assert [each["subject"] for each in checks["files"]["problems"]] == [TOPIC]
-    assert checks["conditions"]["diagnosis"] == "fine"
+    assert checks["clock"]["diagnosis"] == "fine"
+
+
+def test_what_is_asked_of_each_topic_is_not_fine_where_one_could_not_be_looked_at(
+    keptlog: Run, broken: Patched
+) -> None:
+    cut_in_half(metadata_file(broken.store, "orders"))
+    checks = checks_of(keptlog, 1)
+    unseen = {name for name, each in checks.items() if each["not_looked_at"] == [ORDERS_UNREAD]}
+    of_each_topic = {"formats", "files", "history", "timestamps", "holders", "receipts", "erasures", "conditions"}
+    assert unseen == of_each_topic
+    assert {checks[name]["diagnosis"] for name in of_each_topic} == {"not looked at"}
+    told = keptlog("doctor").out.splitlines()
+    [fine] = [line for line in told if line.startswith("fine: ")]
+    assert not of_each_topic & set(fine.removeprefix("fine: ").split(", "))
+    assert [line.rpartition(": ")[2] for line in told if line.startswith("not looked at: ")] == [ORDERS_UNREAD]
 
 
 def carry_out(keptlog: Run, broken: Patched, command: str) -> None:
