@@ -110,6 +110,8 @@ class LogCorrupt(KeptlogError):
     """The stored log contradicts itself: overlapping segments, offsets out of order, a foreign schema."""
 
     action = Action.FIX_DATA
+    contradiction: str | None = None
+    """What contradicts what, where files and state of a topic do; without who it was and what to do."""
 
 
 class UnsupportedFormat(KeptlogError):

@@ -41,7 +41,7 @@ def metadata_file(store: LogStore, topic: str) -> Path:
     return _file(store.metadata_locations()[topic])
 
 
-def _manifest_list(store: LogStore, topic: str) -> Path:
+def manifest_list(store: LogStore, topic: str) -> Path:
     snapshot = load_topic_table(store._catalog, topic).current_snapshot()
     assert snapshot
     return _file(snapshot.manifest_list)
@@ -82,8 +82,8 @@ BREAKAGES = (
     Breakage("the metadata file is of other bytes", _other_bytes, ".metadata.json"),
     Breakage("the metadata file lacks fields", _not_json, ".metadata.json"),
     Breakage("the metadata file is gone", lambda s, t: metadata_file(s, t).unlink(), ".metadata.json"),
-    Breakage("the manifest list is cut off", lambda s, t: cut_in_half(_manifest_list(s, t)), "snap-"),
-    Breakage("the manifest list is gone", lambda s, t: _manifest_list(s, t).unlink(), "snap-"),
+    Breakage("the manifest list is cut off", lambda s, t: cut_in_half(manifest_list(s, t)), "snap-"),
+    Breakage("the manifest list is gone", lambda s, t: manifest_list(s, t).unlink(), "snap-"),
     Breakage("a manifest is cut off", lambda s, t: cut_in_half(first_manifest(s, t)), "-m0.avro"),
     Breakage("a manifest is gone", lambda s, t: first_manifest(s, t).unlink(), "-m0.avro"),
     Breakage("it is a foreign table", _foreign_table, "keptlog did not create it"),

@@ -43,7 +43,7 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     home.store.describe_topic(topic)
     proposal = home.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
     if proposal is None:
-        _tell_nothing(topic, as_json=as_json)
+        _tell_nothing(topic, home.repairer.damage(topic), as_json=as_json)
         return
     if not as_json:
         for line in _lines(proposal):
@@ -65,11 +65,16 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
         sys.exit(EXIT_FAILED)
 
 
-def _tell_nothing(topic: str, *, as_json: bool) -> None:
+def _tell_nothing(topic: str, damage: Sequence[str], *, as_json: bool) -> None:
     if as_json:
-        print_json({"topic": topic, "is_repaired": False, "happened": None})
+        print_json({"topic": topic, "is_repaired": False, "happened": None, "broken": list(damage)})
     else:
-        click.echo(f"{topic}: nothing to repair, its offsets and its files belong together")
+        nothing = f"{topic}: no other program has changed it, so there is nothing to repair"
+        click.echo(f"{nothing}, but:" if damage else f"{nothing}; its files are there (keptlog verify reads them)")
+        for line in damage:
+            click.echo(f"  {line}")
+    if damage:
+        sys.exit(EXIT_FAILED)
 
 
 def _lines(proposal: RepairProposal) -> list[str]:

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter
 
-from keptlog.errors import LogCorrupt
 from keptlog.log.config import TopicConfig
+from keptlog.log.contradiction import contradiction
 from keptlog.log.holds import NO_HOLDS, Holds
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
@@ -86,11 +86,10 @@ class Log:
     def __post_init__(self) -> None:
         for earlier, later in pairwise(self.segments):
             if later.base_offset <= earlier.last_offset:
-                raise LogCorrupt(
+                raise contradiction(
                     f"{self.topic_partition}: segment {later.path} begins at offset {later.base_offset}, inside of "
-                    f"{earlier.path} which ends at {earlier.last_offset}: another program wrote one of "
-                    f"them; keptlog repair {self.topic_partition.topic} takes it out again"
-                ).mended_by(f"keptlog repair {self.topic_partition.topic}")
+                    f"{earlier.path} which ends at {earlier.last_offset}"
+                )
 
 
 _SIZE_BYTES = attrgetter("size_bytes")

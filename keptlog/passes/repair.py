@@ -26,6 +26,7 @@ from keptlog.passes.check import CheckResult
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
+from keptlog.table.topic_exam import examined
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,6 +75,14 @@ class Repairer:
         unread: set[TopicPartition] = set()
         lost = self._lost(plan, unread) if is_adoption else {}
         return RepairProposal(plan, lost, plan.acknowledged is not None and not unread, foreign)
+
+    def damage(self, topic: str) -> tuple[str, ...]:
+        """What is wrong with the files of a topic that no other program has changed, as far as a listing tells.
+
+        Raises:
+            LogCorrupt: it can't be read; says which file is damaged or gone.
+        """
+        return tuple(map(str, examined(self.store, topic).wrong_files))
 
     def repair(self, proposal: RepairProposal, run_id: str, *, now_ms: int) -> dict[str, list[CheckResult]]:
         """Do it, and check the logs as they are then: topic-partition to one result a check.

@@ -25,7 +25,8 @@ What can't be seen here is a change of the properties alone: it leaves no trace 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -148,6 +149,24 @@ def require_own(table: Table) -> None:
             f"topic {lineage.topic} was changed by somebody else, and nothing is written to it: {lineage.told()}; "
             f"keptlog repair {lineage.topic} --dry-run shows what can be done about it"
         ).mended_by(f"keptlog repair {lineage.topic}")
+
+
+@contextmanager
+def blaming(table: Table) -> Iterator[None]:
+    """Around what is made of a table's files, for whoever has not required that they are its own.
+
+    Raises:
+        LogCorrupt: they contradict each other, and another program's commit has brought that about.
+    """
+    try:
+        yield
+    except LogCorrupt as error:
+        if error.contradiction is None or lineage_of(table).is_own:
+            raise
+        topic = table.name()[-1]
+        raise LogCorrupt(
+            f"{error.contradiction}: another program wrote it; keptlog repair {topic} takes it out again"
+        ).mended_by(f"keptlog repair {topic}") from error
 
 
 def is_ours(snapshot: Snapshot) -> bool:

@@ -16,6 +16,7 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log, Segment
 from keptlog.table.file_metrics import LiveFile, live_file
+from keptlog.table.lineage import blaming
 from keptlog.table.live_segments import LiveManifests
 from keptlog.table.logs import logs_from
 
@@ -40,13 +41,14 @@ class LiveFiles:
             files_of_partition.sort(key=lambda file: file.segment.base_offset)
         return dict(by_partition)
 
-    def logs(self, table: Table, config: TopicConfig) -> list[Log]:
-        """The logs of a topic, one for each partition, in the current snapshot.
+    def logs(self, table: Table, config: TopicConfig, snapshot: Snapshot | None = None) -> list[Log]:
+        """The logs of a topic, one for each partition, in a snapshot (default: the current one).
 
         Raises:
             LogCorrupt: files overlap, lie beyond the log end offset or in a partition that does not exist.
         """
-        logs = logs_of(table.name()[-1], table.properties, self.of(table), config)
+        with blaming(table):
+            logs = logs_of(table.name()[-1], table.properties, self.of(table, snapshot), config)
         return [replace(log, topic_id=str(table.metadata.table_uuid)) for log in logs]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from keptlog.errors import LogCorrupt
+from keptlog.log.contradiction import contradiction
 from keptlog.log.segment import Segment
 from keptlog.table.metadata_reading import entries_of, manifests_of
 from keptlog.table.segment_metrics import live_segment
@@ -87,8 +87,8 @@ def _entries(topic: str, table: Table, manifest: ManifestFile) -> Iterable[Manif
     if manifest.content != _DELETES:
         return entries_of(topic, manifest, table.io)
     if manifest.has_added_files() or manifest.has_existing_files():
-        raise LogCorrupt(
-            f"topic {topic}: manifest {manifest.manifest_path} holds delete files of another program, whose rows "
-            f"would come back in a clean; keptlog repair {topic} takes them out again"
+        raise contradiction(
+            f"topic {topic}: manifest {manifest.manifest_path} holds delete files, whose rows would come back in a "
+            "clean"
         )
     return ()

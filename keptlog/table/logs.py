@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import TopicConfig, known_settings
+from keptlog.log.contradiction import contradiction
 from keptlog.log.counted import counted
 from keptlog.log.declared import About
 from keptlog.log.holder import Held, Holdings, Terms
@@ -206,10 +207,10 @@ def logs_from(
     partitions = partition_count(topic, properties)
     for partition, of_partition in segments.items():
         if not 0 <= partition < partitions:
-            raise LogCorrupt(
+            raise contradiction(
                 f"topic {topic} has {counted(partitions, 'partition')}, but file {of_partition[0].path} is in "
-                f"partition {partition}: another program wrote it; keptlog repair {topic} takes it out again"
-            ).mended_by(f"keptlog repair {topic}")
+                f"partition {partition}"
+            )
     names = (TopicPartition(topic, number) for number in range(partitions))
     return [_log(name, properties, segments.get(name.partition, ()), config) for name in names]
 
@@ -219,11 +220,10 @@ def _log(
 ) -> Log:
     state = LogState.read(topic_partition.topic, topic_partition.partition, properties)
     if segments and segments[-1].last_offset >= state.log_end_offset:
-        raise LogCorrupt(
+        raise contradiction(
             f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
-            f"ends at {state.log_end_offset}: another program appended it; keptlog repair {topic_partition.topic} "
-            "takes it out again"
-        ).mended_by(f"keptlog repair {topic_partition.topic}")
+            f"ends at {state.log_end_offset}"
+        )
     return Log(
         topic_partition=topic_partition,
         config=config,

@@ -34,7 +34,7 @@ from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, live_file
 from keptlog.table.files import TableFiles
-from keptlog.table.lineage import COMMIT_ID, Lineage, describe_snapshot, lineage_of, summary_of
+from keptlog.table.lineage import COMMIT_ID, Lineage, blaming, describe_snapshot, lineage_of, summary_of
 from keptlog.table.live_files import LiveFiles, segments_of
 from keptlog.table.logs import config_of, logs_from
 from keptlog.table.manifests import FileChange, OtherBase
@@ -125,7 +125,8 @@ class Repair:
         lineage = lineage_of(table)
         if lineage.is_own:
             return None
-        return self._adopt(table, lineage) if self.is_adoption else self._forward(table, lineage)
+        with blaming(table):
+            return self._adopt(table, lineage) if self.is_adoption else self._forward(table, lineage)
 
     def _forward(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange]:
         self._require_whole_way(lineage)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import LogCorrupt
+from keptlog.log.contradiction import contradiction
 from keptlog.log.segment import Segment
 from keptlog.table.columns import DELETE_HORIZON, KEY, OFFSET, TIMESTAMP, VALUE
 
@@ -61,7 +61,6 @@ def live_segment(topic: str, data_file: DataFile) -> tuple[int, Segment]:
         )
         return int(data_file.partition[0]), segment
     except (KeyError, TypeError, struct.error) as error:
-        raise LogCorrupt(
-            f"topic {topic}: file {data_file.file_path} has no complete metrics ({type(error).__name__}: {error}): "
-            f"another program wrote it; keptlog repair {topic} takes it out again"
+        raise contradiction(
+            f"topic {topic}: file {data_file.file_path} has no complete metrics ({type(error).__name__}: {error})"
         ) from error

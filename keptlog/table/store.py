@@ -36,7 +36,7 @@ from keptlog.table.drafts import Seal
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.lineage import require_own
-from keptlog.table.live_files import LiveFiles, logs_of
+from keptlog.table.live_files import LiveFiles
 from keptlog.table.locations import LocationLook
 from keptlog.table.logs import Locations, ObservedTopic
 from keptlog.table.lost import lost_file
@@ -370,8 +370,7 @@ class LogStore:
         def look(table: Table) -> tuple[list[Log], int | None]:
             described = topic_of(table, self._broker_settings)
             require_partition(described, partition)
-            live = self._live_files.of(table, snapshot_of(table, snapshot_id))
-            logs = logs_of(topic, table.properties, live, described.config)
+            logs = self._live_files.logs(table, described.config, snapshot_of(table, snapshot_id))
             return logs, snapshot_id or table.metadata.current_snapshot_id
 
         with reaching(f"topic {topic} can't be read"):

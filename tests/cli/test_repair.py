@@ -9,8 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from keptlog.cli import cli
+from keptlog.home import open_home
+from keptlog.table.store import LogStore
+from tests.broken_topics import cut_in_half, first_manifest, manifest_list
 from tests.cli.conftest import Run
-from tests.table.foreign import current_id, delete_rows, insert, roll_back
+from tests.table.foreign import current_id, delete_rows, insert, roll_back, set_properties
 
 WHY = "topic users was changed by somebody else, and nothing is written to it: it was rolled back from snapshot "
 
@@ -71,9 +74,58 @@ def test_an_append_is_refused_before_a_record_is_staged(
 def test_a_sound_topic_has_nothing_to_repair(keptlog: Run, users: int) -> None:
     del users
     done = keptlog("repair", "users")
-    assert (done.code, done.out) == (0, "users: nothing to repair, its offsets and its files belong together\n")
-    assert keptlog("repair", "users", "--json").json["is_repaired"] is False
+    said = "users: no other program has changed it, so there is nothing to repair; its files are there ("
+    assert (done.code, done.out) == (0, f"{said}keptlog verify reads them)\n")
+    told = keptlog("repair", "users", "--json").json
+    assert (told["is_repaired"], told["broken"]) == (False, [])
     assert keptlog("repair", "nobody").code == 2
+
+
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, cut_in_half, lambda path: path.write_bytes(b"")], ids=["gone", "half", "empty"]
+)
+@pytest.mark.parametrize("which", [manifest_list, first_manifest], ids=["manifest list", "manifest"])
+def test_a_topic_whose_metadata_is_damaged_is_not_told_to_be_sound(
+    keptlog: Run, home: Path, users: int, which: Callable[[LogStore, str], Path], damage: Callable[[Path], object]
+) -> None:
+    del users
+    path = which(open_home(home).store, "users")
+    damage(path)
+    done = keptlog("repair", "users")
+    assert (done.code, done.out) == (1, "")
+    assert str(path) in done.err
+    assert "put the file back from a copy of the storage" in done.err
+
+
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, cut_in_half, lambda path: path.write_bytes(b"")], ids=["gone", "half", "empty"]
+)
+def test_a_topic_with_a_lost_segment_is_not_told_to_be_sound(
+    keptlog: Run, home: Path, users: int, damage: Callable[[Path], object]
+) -> None:
+    del users
+    damage(min((home / "warehouse/keptlog/users").rglob("*.parquet")))
+    done = keptlog("repair", "users")
+    first, what = done.out.splitlines()
+    assert (done.code, done.err) == (1, "")
+    assert first == "users: no other program has changed it, so there is nothing to repair, but:"
+    assert "put the file back from a copy of the storage" in what
+    told = keptlog("repair", "users", "--json")
+    assert (told.code, told.json["is_repaired"], told.json["broken"]) == (1, False, [what.strip()])
+
+
+def test_whoever_meets_damage_that_no_other_program_did_does_not_name_repair(
+    keptlog: Run, home: Path, users: int, lines: Callable[..., str]
+) -> None:
+    del users
+    set_properties(home, {"log.p0.log-end-offset": "2"}, "users")
+    said = "users-0: segment file://"
+    for command in (("status",), ("verify",), ("doctor", "--no-probes"), ("read", "users"), ("repair", "users")):
+        done = keptlog(*command)
+        told = done.out + done.err
+        assert (done.code, said in told) == (1, True), command
+        assert "put the metadata back from a copy of the storage" in told
+        assert "keptlog repair" not in told
 
 
 def test_a_repair_tells_what_happened_and_brings_the_records_back(keptlog: Run, home: Path, users: int) -> None:
@@ -140,5 +192,5 @@ def test_what_can_not_be_adopted_is_refused_with_the_other_way(keptlog: Run, hom
     insert(home, 1, topic="users")
     done = keptlog("repair", "users", "--adopt", "--yes")
     assert done.code == 1
-    assert "another program wrote one of them; keptlog repair users takes it out again" in done.err
+    assert "another program wrote it; keptlog repair users takes it out again" in done.err
     assert keptlog("repair", "users").code == 0

@@ -134,7 +134,7 @@ def test_where_the_snapshot_is_gone_an_adoption_tells_the_end_and_that_it_is_not
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (lambda home: insert(home, 1, topic=T), "inside of .* another program wrote one of them"),
+        (lambda home: insert(home, 1, topic=T), "inside of .* another program wrote it"),
         (lambda home: insert(home, 9, 8, topic=T), "t-0: G2 is broken: .*offsets do not rise"),
         (lambda home: insert(home, 9, partition=3, topic=T), "is in partition 3: another program wrote it"),
     ],

@@ -166,6 +166,8 @@ class NothingToRepairForm(TypedDict):
     topic: str
     is_repaired: bool
     happened: None
+    broken: list[str]
+    """Live files that are damaged or gone: no repair brings them back."""
 
 
 class RepairForm(TypedDict):
