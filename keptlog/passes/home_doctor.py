@@ -277,7 +277,7 @@ CHECKS: Sequence[_Check] = (
         "files", "every live file is in storage, with the length that it was written with", _files, is_of_topics=True
     ),
     _Check("history", "the storage knows no more of a topic than the catalog does", _history, is_of_topics=True),
-    _Check("folders", "no topic's files lie in a folder that the catalog does not know", _folders),
+    _Check("folders", "no topic's files lie in a folder that the catalog does not know", _folders, is_of_topics=True),
     _Check("clock", "the clock agrees with those of earlier commits", _clock),
     _Check("timestamps", "no record is dated ahead of the clock", _timestamps, is_of_topics=True),
     _Check("holders", "what was superseded is gone by its deadline", _holders, is_of_topics=True),

@@ -188,7 +188,8 @@ class _OfCatalog:
         from keptlog.table.topics import load_topic_table  # noqa: PLC0415  # see above
 
         try:
-            return load_topic_table(self.catalog, name, namespace).location()
+            with reaching(f"topic {name} can't be loaded"):
+                return load_topic_table(self.catalog, name, namespace).location()
         except KeptlogError:
             # It was deleted just now, or is told by itself: where it mostly lies is not called unowned.
             return f"{self.parent}/{name}"

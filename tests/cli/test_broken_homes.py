@@ -15,7 +15,7 @@ from tests.broken_homes import BROKEN_HOMES
 from tests.broken_topics import cut_in_half, metadata_file
 from tests.cli.conftest import Run
 from tests.patched_home import BrokenHome, Patched
-from tests.table.foreign import insert
+from tests.table.foreign import insert, table_of
 from tests.table.stores import COMPACTED, TOPIC
 
 ORDERS_UNREAD = "orders, until what is wrong with it is mended"
@@ -91,13 +91,24 @@ def test_one_broken_topic_costs_only_itself(keptlog: Run, broken: Patched) -> No
     assert checks["clock"]["diagnosis"] == "fine"
 
 
+def test_a_topic_that_can_not_be_loaded_hides_no_folder_that_no_topic_owns(keptlog: Run, broken: Patched) -> None:
+    table_of(broken.home).catalog.drop_table(("keptlog", TOPIC))
+    path = metadata_file(broken.store, "orders")
+    path.unlink()
+    path.mkdir()
+    folders = checks_of(keptlog, 1)["folders"]
+    assert [each["subject"] for each in folders["problems"]] == [TOPIC]
+    assert folders["not_looked_at"] == [ORDERS_UNREAD]
+
+
 def test_what_is_asked_of_each_topic_is_not_fine_where_one_could_not_be_looked_at(
     keptlog: Run, broken: Patched
 ) -> None:
     cut_in_half(metadata_file(broken.store, "orders"))
     checks = checks_of(keptlog, 1)
     unseen = {name for name, each in checks.items() if each["not_looked_at"] == [ORDERS_UNREAD]}
-    of_each_topic = {"formats", "files", "history", "timestamps", "holders", "receipts", "erasures", "conditions"}
+    of_each_topic = {"formats", "files", "history", "folders", "timestamps", "holders", "receipts", "erasures"}
+    of_each_topic.add("conditions")
     assert unseen == of_each_topic
     assert {checks[name]["diagnosis"] for name in of_each_topic} == {"not looked at"}
     told = keptlog("doctor").out.splitlines()
