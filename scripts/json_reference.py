@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, is_typeddict
 
 from keptlog.cli import answers
-from keptlog.cli.answers import ANSWERS, NO_DOCUMENT, DocumentForm
+from keptlog.cli.answers import ANSWERS, NO_DOCUMENT, WITHOUT_JSON, DocumentForm
 
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 _MARK = "<!-- from here on written by python -m scripts.json_reference -->"
@@ -34,6 +34,9 @@ def _reference() -> Iterator[str]:
     yield "## Commands with another form\n"
     yield "| command | what `--json` prints |\n|---|---|"
     yield from (f"| `keptlog {command}` | {told} |" for command, told in NO_DOCUMENT.items())
+    yield "\n## Commands without `--json`\n"
+    yield "| command | |\n|---|---|"
+    yield from (f"| `keptlog {command}` | {why} |" for command, why in WITHOUT_JSON.items())
 
 
 def _section(title: str, forms: Iterable[Any]) -> Iterator[str]:

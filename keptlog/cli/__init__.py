@@ -193,12 +193,18 @@ def _told(error: OSError) -> str:
     return f"{where}{error.strerror or error}; nothing is lost, mend that and try again"
 
 
+def _kind_of(error: BaseException) -> str:
+    """What docs/json.md calls it: libraries have more names for it, and others with each version."""
+    kinds = {click.ClickException: "UsageError", OSError: "OSError", click.Abort: KeyboardInterrupt.__name__}
+    return next((name for kind, name in kinds.items() if isinstance(error, kind)), type(error).__name__)
+
+
 def _fail(message: str, code: int, error: BaseException, action: Action = Action.FIX_CONFIG) -> NoReturn:
     tell_wrong(message)
     # It may be the command line itself that can't be understood.
     if "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv):
         try:
-            print_json_errors(error_row(type(error).__name__, message, action))
+            print_json_errors(error_row(_kind_of(error), message, action))
         except (NotPrinted, OSError):  # stderr has it
             _drop_stdout()
     sys.exit(code)

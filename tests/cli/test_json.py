@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import typing
@@ -13,7 +15,7 @@ import click
 import pytest
 
 from keptlog.cli import cli
-from keptlog.cli.answers import ANSWERS, NO_DOCUMENT, ErrorForm
+from keptlog.cli.answers import ANSWERS, NO_DOCUMENT, WITHOUT_JSON, ErrorForm
 from keptlog.cli.output import SCHEMA_VERSION
 from keptlog.errors import Action
 from keptlog.home import open_home
@@ -23,13 +25,6 @@ from tests.cli.answer_forms import check_answer
 from tests.cli.conftest import Run
 
 NOW_MS = 1_700_000_000_000
-_NO_JSON = {
-    "metrics serve": "it serves until it is stopped",
-    "metrics write": "it writes what Prometheus reads",
-    "spark-server": "it runs until it is stopped",
-    "resident": "it runs until it is stopped",
-    "completion": "it prints a script",
-}
 
 
 @pytest.fixture
@@ -60,7 +55,7 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 def test_every_command_takes_json_and_its_form_is_declared() -> None:
     found = dict(commands(cli))
     with_json = {name for name, each in found.items() if any("--json" in option.opts for option in each.params)}
-    assert found.keys() - with_json == _NO_JSON.keys()
+    assert found.keys() - with_json == WITHOUT_JSON.keys()
     assert with_json == ANSWERS.keys() | NO_DOCUMENT.keys()
     assert not ANSWERS.keys() & NO_DOCUMENT.keys()
 
@@ -112,11 +107,12 @@ def test_the_commands_of_a_home_answer_in_their_form(keptlog: Run, users: Path) 
         assert each.json.keys() > {"schema_version", "errors"}
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
 def test_what_a_disk_refuses_unexpectedly_is_told_in_the_document_too(
-    keptlog: Run, users: Path, monkeypatch: pytest.MonkeyPatch
+    keptlog: Run, users: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def fails(*_: object, **__: object) -> None:
-        raise OSError(5, "Input/output error", "/disk/file")
+        raise OSError(number, os.strerror(number), "/disk/file")
 
     monkeypatch.setattr("keptlog.cli.status.look_at_standings", fails)
     answer = keptlog("status", "--json")
@@ -124,7 +120,7 @@ def test_what_a_disk_refuses_unexpectedly_is_told_in_the_document_too(
     assert (answer.code, error["kind"], error["message"].partition(";")[0]) == (
         1,
         "OSError",
-        "/disk/file: Input/output error",
+        f"/disk/file: {os.strerror(number)}",
     )
 
 
@@ -133,8 +129,11 @@ def test_what_a_disk_refuses_unexpectedly_is_told_in_the_document_too(
     [
         ("explain nobody 0", 2, "UnknownTopic"),
         ("topic create a/b", 2, "InvalidConfig"),
-        ("explain", 2, "MissingParameter"),
+        ("explain", 2, "UsageError"),
         ("statuss", 2, "UsageError"),
+        ("status --colour", 2, "UsageError"),
+        ("topic create new --partitions many", 2, "UsageError"),
+        ("topic apply --delete", 2, "UsageError"),
         ("append users --file bad.jsonl", 2, "InvalidRecord"),
         ("read nobody", 2, "UnknownTopic"),
     ],

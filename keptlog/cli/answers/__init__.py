@@ -19,7 +19,8 @@ class ErrorForm(TypedDict):
     """Something that went wrong. The exit code tells whether it is the input (2) or not (1)."""
 
     kind: str
-    """A class of keptlog/errors.py, `UsageError` of the command line, or `OSError`."""
+    """A class of keptlog/errors.py, `UsageError` of the command line, `OSError`, `ModuleNotFoundError` where an extra
+    is not installed, or `KeyboardInterrupt` where it was stopped."""
     subject: str | None
     """The topic, topic-partition or other thing that it is about; null: the whole command."""
     message: str
@@ -83,3 +84,12 @@ NO_DOCUMENT = {
     "receipt show": "the receipt as it is stored and signed (docs/format.md)",
 }
 """Commands whose ``--json`` is of another form, which has a version of its own or needs none."""
+
+WITHOUT_JSON = {
+    "completion": "it prints a script",
+    "metrics serve": "it answers Prometheus until it is stopped",
+    "metrics write": "it writes what Prometheus reads",
+    "resident": "it runs until it is stopped",
+    "spark-server": "it runs until it is stopped",
+}
+"""Commands that have no answer to be printed so."""
