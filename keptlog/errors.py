@@ -100,6 +100,13 @@ class StorageUnavailable(KeptlogError):
     """The catalog or the storage behind it can't be reached or opened."""
 
     action = Action.RETRY
+    is_refused = False
+    """Whether who answers says no, and will say it again: a right is missing, credentials have expired."""
+
+    def for_good(self) -> Self:
+        """The same error, of an answer that does not change by itself."""
+        self.is_refused = True
+        return self
 
 
 class SparkUnavailable(StorageUnavailable):

@@ -33,7 +33,7 @@ from keptlog.passes.watch import (
     without_catalog,
 )
 from keptlog.settings import spark_master, spark_settings
-from keptlog.table.home_folder import require_home
+from keptlog.table.home_folder import require_entry, require_home
 
 if TYPE_CHECKING:
     from keptlog.ingest.lag import LagScan, LagScanner
@@ -92,7 +92,11 @@ class HomeLook:
     observe: Callable[[int], Overview]
 
     def look(self, now_ms: int) -> HomeSeen:
-        """All that can be seen now."""
+        """All that can be seen now; of a home that may not be entered that it can't be."""
+        try:
+            require_entry(self.home)
+        except StorageUnavailable as error:
+            return HomeSeen(without_catalog(error, now_ms), why_unknown=str(error))
         lags: LagScan | None = None
 
         def asked() -> Evidence:

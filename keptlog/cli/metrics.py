@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from prometheus_client.registry import Collector
 from keptlog.cli.home_look import HomeLook, HomeSeen, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms
 from keptlog.cli.unopened import unopened_store
-from keptlog.errors import InvalidConfig, KeptlogError, first_line
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.home import monotonic_ms
 from keptlog.interrupted import interrupt
 from keptlog.log.broker import BrokerConfig
@@ -33,8 +34,9 @@ from keptlog.log.gauges import Family, SourceLag
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.observer import Observer, Overview, observe
-from keptlog.settings import home_path
+from keptlog.settings import BROKER_FILE, broker_settings, home_path
 from keptlog.sinks.new_file import place_for
+from keptlog.table.home_folder import require_entry
 from keptlog.whole_file import replace_file
 
 if TYPE_CHECKING:
@@ -110,9 +112,7 @@ def write(file: str, max_series: int) -> None:
     too.
     """
     path = None if file == _STDOUT else place_for(Path(file))
-    store = unopened_store()
-    looks = _Looks(store.broker_settings, lambda now_ms: observe(store, now_ms=now_ms), max_series)
-    shown = Shown(looks.families())
+    shown = Shown(_one_look(max_series).families())
     text = generate_latest(shown.registry)
     if path is None:
         click.echo(text, nl=False)
@@ -174,6 +174,15 @@ class _Looks:
     @cached_property
     def _looking(self) -> HomeLook:
         return HomeLook(home_path(), Thresholds(), self.observe)
+
+
+def _one_look(max_series: int) -> _Looks:
+    """Looks once; a home that may not be entered has no settings, and the look says why."""
+    settings: Mapping[str, str] = {}
+    with suppress(StorageUnavailable):
+        require_entry(home_path())
+        settings = broker_settings(home_path() / BROKER_FILE)
+    return _Looks(settings, lambda now_ms: observe(unopened_store(), now_ms=now_ms), max_series)
 
 
 def _logs(overview: Overview) -> Logs:

@@ -301,5 +301,5 @@ class _Run:
 
 
 def _is_outage(error: KeptlogError) -> bool:
-    """Whether what it says is to be expected of every other topic too."""
-    return isinstance(error, StorageUnavailable)
+    """Whether what it says is to be expected of every other topic too; a right may be missing for one."""
+    return isinstance(error, StorageUnavailable) and not error.is_refused

@@ -59,6 +59,8 @@ def examine(patient: Patient) -> list[CheckUp]:
 
 
 def _asked(check: _Check, patient: Patient) -> CheckUp:
+    if patient.why_closed and check.look is not _home:
+        return CheckUp(check.name, check.asks, not_looked_at=(NOT_OPENED,))
     told: list[Problem] = []
     unseen: list[str] = []
     try:
@@ -87,6 +89,9 @@ def _settings(patient: Patient) -> Iterator[Problem]:
 
 def _home(patient: Patient) -> Iterator[Problem]:
     home = patient.home
+    if patient.why_closed:
+        yield unreadable_problem(str(home), patient.why_closed)
+        return
     if patient.elsewhere:
         yield _elsewhere_problem(patient.elsewhere)
     try:

@@ -16,7 +16,7 @@ from keptlog.log.segment import Log
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
 from keptlog.table.embedded import DATABASE
-from keptlog.table.home_folder import is_made, require_home
+from keptlog.table.home_folder import is_made, require_entry, require_home
 from keptlog.table.home_location import Elsewhere, elsewhere
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.store import LogStore
@@ -60,6 +60,15 @@ class Patient:
             except KeptlogError as error:
                 found[place] = error
         return found
+
+    @cached_property
+    def why_closed(self) -> KeptlogError | None:
+        """Why this user may not enter the home; null if he may."""
+        try:
+            require_entry(self.home)
+        except KeptlogError as error:
+            return error
+        return None
 
     @cached_property
     def store(self) -> LogStore:

@@ -4,6 +4,7 @@
     erasures    the register of each topic, and the secret that its hashes were made with
 
 Neither is missed before it is needed: by a purge, which leaves its draft where it is, or by the proof of an erasure.
+Key and secret are for their owner alone: who is another user has not looked at them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.problem import Problem
+from keptlog.passes.home_patient import NotLookedAt, Patient
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.topic_exam import TopicExam
 
 if TYPE_CHECKING:
-    from keptlog.passes.home_patient import Patient
     from keptlog.passes.receipts import Receipts
     from keptlog.storage.key_hash import KeyHasher
     from keptlog.table.receipt_chain import ReceiptChain
@@ -42,8 +43,11 @@ class Proofs:
 
 def receipt_problems(patient: Patient) -> Iterator[Problem]:
     """A key that can't sign, a chain that can't be gone on with, and what waits to be sealed."""
+    unseen = None
     try:
         patient.proofs.require_signing_key()
+    except StorageUnavailable as error:
+        unseen = error
     except KeptlogError as error:
         cause = "its file was written over, given other permissions, or moved"
         yield Problem("signing key", str(error), cause, "do what it says; the next purge seals what waits")
@@ -58,6 +62,8 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
             cause = "the signing key or the chain of receipts can't be used, or no purge has come"
             todo = "run it, and do what it says of them"
             yield Problem(each.topic, f"{what} {iso_time(min(late))}", cause, todo, f"keptlog purge {each.topic}")
+    if unseen:
+        raise NotLookedAt(first_line(unseen))
 
 
 def _chain_problems(proofs: Proofs) -> Iterator[Problem]:
@@ -83,6 +89,8 @@ def erasure_problems(patient: Patient) -> Iterator[Problem]:
     is_open = {each.topic: fingerprints for each in patient.seen if (fingerprints := _open_fingerprints(each))}
     try:
         hasher = patient.proofs.known_hasher()
+    except StorageUnavailable as error:
+        raise NotLookedAt(first_line(error)) from error
     except KeptlogError as error:
         yield Problem(_SECRET, str(error), cause, todo)
         return

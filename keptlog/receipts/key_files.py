@@ -53,14 +53,17 @@ def require_signing_key(home: Path, environment: Mapping[str, str]) -> None:
 
     Raises:
         InvalidConfig: as ``signing_key``.
-        StorageUnavailable: nobody may look at it.
+        StorageUnavailable: this user may not read it, and another one may.
     """
     path, variable = _private_place(home, environment)
     try:
-        if variable or path.exists():
-            _private_key(path, variable)
-    except OSError as error:
-        raise StorageUnavailable(f"signing key {path}: {error.strerror}; mend that and try again") from error
+        if path.exists():
+            path.open("rb").close()
+    except PermissionError as error:
+        told = f"signing key {path} can't be read by this user ({error.strerror}): whoever purges must be able to"
+        raise StorageUnavailable(told).for_good() from error
+    if variable or path.exists():
+        _private_key(path, variable)
 
 
 def trusted_keys(home: Path) -> list[PublicKey]:

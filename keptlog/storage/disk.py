@@ -7,16 +7,35 @@ takes back what is there already.
 from __future__ import annotations
 
 import errno
+from typing import NamedTuple
 
-_WHY = {errno.ENOSPC: "is full", errno.EDQUOT: "has no quota left", errno.EROFS: "can't be written to"}
+NO_FILE: tuple[type[OSError], ...] = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+"""What a storage says that does answer: there is no file at this path."""
 
 
-def refusal_of(error: BaseException) -> str | None:
-    """Why a disk refuses, in words that follow its name; null if something else is wrong."""
+class DiskRefusal(NamedTuple):
+    """Why a disk refuses, in words that follow its name, and what to do about it."""
+
+    why: str
+    remedy: str
+
+
+_FULL = "make room"
+FULL = DiskRefusal("is full", _FULL)
+_REFUSALS = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: DiskRefusal("has no quota left", f"{_FULL}, or raise the quota"),
+    errno.EROFS: DiskRefusal("can't be written to", "mount it for writing"),
+}
+
+
+def refusal_of(error: BaseException) -> DiskRefusal | None:
+    """What a disk refuses; null if something else is wrong."""
     number = error.errno if isinstance(error, OSError) else None
-    return _WHY.get(number) if number is not None else None
+    return _REFUSALS.get(number) if number is not None else None
 
 
-def refusal_text(what: str, path: str, why: str) -> str:
-    """One line about a disk that refuses; ``what`` begins it, ``why`` is from ``refusal_of``."""
-    return f"{what}: the disk of {path.removeprefix('file://')} {why}; nothing landed: make room, then run it again"
+def refusal_text(what: str, path: str, refusal: DiskRefusal) -> str:
+    """One line about a disk that refuses; ``what`` begins it."""
+    place = path.removeprefix("file://")
+    return f"{what}: the disk of {place} {refusal.why}; nothing landed: {refusal.remedy}, then run it again"

@@ -340,7 +340,7 @@ class _Rounds:
         place = self.change.place
         if self.refusal:
             text = f"catalog or storage refuses ({why}); nothing landed: {todo_about(self.refusal)}"
-            return StorageUnavailable(f"{place}: {text}")
+            return StorageUnavailable(f"{place}: {text}").for_good()
         if isinstance(self.failure, CommitFailedException | ValidationException):
             text = f"others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
             return StalePlan(f"{place}: {text}")
@@ -358,10 +358,10 @@ class _Rounds:
 
 def _require_room(change: Change, error: Exception, path: str) -> None:
     """Raises StorageUnavailable if a disk refuses for good; ``path`` is where, unless the error tells better."""
-    why = disk_refusal_of(error)
-    if why:
+    refusal = disk_refusal_of(error)
+    if refusal:
         named = error.filename if isinstance(error, OSError) else None
-        raise StorageUnavailable(refusal_text(str(change), str(named or path), why)) from error
+        raise StorageUnavailable(refusal_text(str(change), str(named or path), refusal)).for_good() from error
 
 
 def _pause_seconds(lost_races: int, outages: int, salt: str) -> float:

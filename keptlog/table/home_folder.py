@@ -46,6 +46,23 @@ def require_folder(home: Path) -> None:
         raise InvalidConfig(f"home {home} is a file, and a home is a folder: set KEPTLOG_HOME to the one that you mean")
 
 
+def require_entry(home: Path) -> None:
+    """Refuse a home that this user may not enter: whatever is asked of it would seem not to be there, or to fail.
+
+    Raises:
+        StorageUnavailable: naming it, for good.
+    """
+    try:
+        os.stat(home / DATABASE)  # noqa: PTH116  # a Path takes some errors for no
+    except PermissionError as error:
+        raise StorageUnavailable(
+            f"home {home} can't be entered by this user ({error.strerror}): see to its permissions, or set "
+            "KEPTLOG_HOME to the home that you mean"
+        ).for_good() from error
+    except OSError:
+        return
+
+
 def require_catalog_not_lost(home: Path) -> None:
     """Of a home in which no catalog is: refuse to take it for one without topics, if there are files of topics.
 
@@ -75,8 +92,9 @@ def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> Non
 
     Raises:
         InvalidConfig: saying where it was looked for.
-        StorageUnavailable: topics were created, and the catalog is lost.
+        StorageUnavailable: topics were created, and the catalog is lost; or this user may not enter the home.
     """
+    require_entry(home)
     if is_made(home / DATABASE) or (may_be_configured(environment) and catalog_settings()):
         return
     require_folder(home)

@@ -7,6 +7,7 @@ for, is an error, as it is of an object store. Who deletes, or says that somethi
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,13 @@ def open_local(local: str, mode: str) -> pa.OSFile:
     """Open a file, as Arrow takes it."""
     import pyarrow as pa  # noqa: PLC0415  # who reads small files, or lists, needs none
 
-    return pa.OSFile(local, mode)
+    try:
+        return pa.OSFile(local, mode)
+    except OSError as error:
+        # Arrow has no number for it, and without one nobody can tell it from a disk that fails.
+        if error.errno is None and os.path.isdir(local):  # noqa: PTH112  # a Path takes some errors for no
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), local) from error
+        raise
 
 
 def local_exists(local: str) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.stored_files import MENDING, damaged_text
+from keptlog.storage.disk import NO_FILE
 from keptlog.table.reaching import is_out_of_reach, one_line
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def reading(topic: str, file: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if is_out_of_reach(error) and not isinstance(error, FileNotFoundError):
+        if is_out_of_reach(error) and not isinstance(error, NO_FILE):
             raise
         raise unreadable(topic, file, error) from error
 

@@ -29,6 +29,7 @@ from keptlog.storage.leftover import discard
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
+from keptlog.table.reach import FailureKind, failure_of, todo_about
 
 HELD_BYTES = 128 * 2**20
 CLOSING_THREADS = 8
@@ -165,9 +166,10 @@ class PartitionWriters:
             yield
         except OSError as error:
             location, what = self.paths.data_location, f"run {self.paths.run_id}"
-            if why := refusal_of(error):
-                raise StorageUnavailable(refusal_text(what, error.filename or location, why)) from error
-            refused = store_refusal_of(error)
-            said = refused or f"{location} can't be written to ({first_line(error)})"
-            todo = "then run it again" if refused else "try again"
-            raise StorageUnavailable(f"{what}: {said}; nothing landed, {todo}") from error
+            if refusal := refusal_of(error):
+                raise StorageUnavailable(refusal_text(what, error.filename or location, refusal)).for_good() from error
+            said = store_refusal_of(error) or f"{location} can't be written to ({first_line(error)})"
+            if failure_of(error) is FailureKind.REFUSED:
+                todo = f"nothing landed: {todo_about(error)}, then run it again"
+                raise StorageUnavailable(f"{what}: {said}; {todo}").for_good() from error
+            raise StorageUnavailable(f"{what}: {said}; nothing landed, try again") from error

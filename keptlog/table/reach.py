@@ -34,7 +34,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from keptlog.errors import StorageUnavailable
-from keptlog.storage.disk import refusal_of
+from keptlog.storage.disk import FULL, DiskRefusal, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.reaching import one_line
 
@@ -62,6 +62,8 @@ _UNSUPPORTED = {HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.NOT_IMPLEMENTED}
 """Iceberg's answer for what a catalog can't do, and HTTP's."""
 _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException", "NotSupportedException"}
 """The same, as servers say it that don't expect it: with a 500."""
+_READ_ONLY = DiskRefusal("can't be written to", "let this user write there, or mount it for writing")
+"""SQLite tells no right that is missing from a disk that is read-only."""
 _ALLOW = "see to its permissions and credentials"
 
 
@@ -87,9 +89,10 @@ class NotConnected(OperationalError):
 
 def unavailable(what: str, error: Exception) -> StorageUnavailable:
     """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
-    why = disk_refusal_of(error)
-    todo = f"the disk {why}, make room" if why else todo_about(error)
-    return StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}")
+    disk = disk_refusal_of(error)
+    todo = f"the disk {disk.why}, {disk.remedy}" if disk else todo_about(error)
+    told = StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}")
+    return told.for_good() if failure_of(error) is FailureKind.REFUSED else told
 
 
 def todo_about(error: Exception) -> str:
@@ -200,15 +203,15 @@ def connecting() -> Iterator[None]:
         raise NotConnected(error.statement, error.params, error.orig) from error
 
 
-def disk_refusal_of(error: BaseException) -> str | None:
-    """Why a disk, also that of SQLite's database, refuses for good; null if something else is wrong.
+def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
+    """What a disk, also that of SQLite's database, refuses for good; null if something else is wrong.
 
     SQLite rolls the transaction back, so nothing landed. It has words for this, and no numbers that SQLAlchemy shows. A
     part of the catalog uses SQLite without SQLAlchemy.
     """
     text = str(error) if isinstance(error, OperationalError | sqlite3.OperationalError) else ""
     if "database or disk is full" in text:
-        return "is full"
+        return FULL
     if _was_moved(error):
         return None
-    return "can't be written to" if "readonly database" in text else refusal_of(error)
+    return _READ_ONLY if "readonly database" in text else refusal_of(error)

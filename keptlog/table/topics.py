@@ -29,6 +29,7 @@ from keptlog.log.given import whole_number
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.unknown_topic import unknown_topic
+from keptlog.storage.disk import NO_FILE
 from keptlog.table.catalog import metadata_locations, usual_location
 from keptlog.table.deletion import being_deleted
 from keptlog.table.embedded import NAMESPACE, unfinished_deletion
@@ -51,7 +52,7 @@ from keptlog.table.unowned import left_behind
 
 _logger = logging.getLogger(__name__)
 _NOT_METADATA: tuple[type[Exception], ...] = (
-    FileNotFoundError,
+    *NO_FILE,
     LogCorrupt,
     ValidationError,
     ValueError,
@@ -140,6 +141,8 @@ def _unknown(catalog: Catalog, name: str) -> UnknownTopic:
     """There is no such topic; what the others are called is worth no error of its own."""
     known: list[str] = []
     with contextlib.suppress(Exception):
+        if name in being_deleted(catalog):
+            return unfinished_deletion(name)
         known = topic_names(catalog)
     return unknown_topic(name, known)
 

@@ -1,0 +1,133 @@
+"""What a user is told who may not read or write something of a home: what is missing, and never to put back a copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.receipts.key_files import signing_key
+from tests.cli.conftest import Outcome, Run
+
+_NO_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+"""Root as any other user: it may read and write only what the files' modes allow."""
+_PYTHON = (sys.executable, "-m", "keptlog")
+
+
+@pytest.fixture
+def user(home: Path, keptlog: Run, lines: Callable[..., str], tmp_path: Path) -> Iterator[Run]:
+    """Runs commands as somebody to whom the modes of files apply, on a home with the topics odd and users."""
+    if os.geteuid() == 0 and not shutil.which(_NO_RIGHTS[0]):
+        pytest.skip("root may do all: needs setpriv, of util-linux")
+    for topic in ("odd", "users"):
+        assert keptlog("topic", "create", topic, "--config", "cleanup.policy=compact").code == 0
+        assert keptlog("append", topic, "--file", lines({"key": "a", "value": "1"})).code == 0
+    as_user = _NO_RIGHTS if os.geteuid() == 0 else ()
+    environment = {**os.environ, "SPARK_LOCAL_DIRS": str(tmp_path / "spark")}
+
+    def run(*arguments: str) -> Outcome:
+        done = subprocess.run(
+            [*as_user, *_PYTHON, *arguments], capture_output=True, text=True, check=False, env=environment
+        )
+        assert "Traceback" not in done.stderr
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    yield run
+    for path in (home, *home.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def checks_of(told: Outcome) -> dict[str, Any]:
+    return {check["name"]: check for check in told.json["checks"]}
+
+
+def test_doctor_names_the_right_that_is_missing_for_a_topic_and_puts_nothing_back(user: Run, home: Path) -> None:
+    (home / "warehouse/keptlog/odd").chmod(0)
+    told = user("doctor", "--no-probes", "--json")
+    [found] = checks_of(told)["topics"]["problems"]
+    assert (told.code, found["subject"]) == (1, "odd")
+    assert "Permission denied" in found["what"]
+    assert found["cause"].startswith("a right is missing: ")
+    assert found["todo"].startswith("give this user or these credentials the right; nothing is lost")
+
+
+def test_a_topic_that_may_not_be_read_stops_no_other_of_a_file(user: Run, home: Path, tmp_path: Path) -> None:
+    (home / "warehouse/keptlog/odd").chmod(0)
+    (tmp_path / "topics.yaml").write_text("topics:\n  odd: {partitions: 2}\n  new: {}\n")
+    told = user("topic", "apply", str(tmp_path / "topics.yaml"), "--json")
+    assert (told.code, told.json["done"], told.json["not_tried"]) == (1, ["new"], [])
+    assert [each["subject"] for each in told.json["errors"]] == ["odd"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("append", "odd", "--file", "records.jsonl", "--quiet"),
+        ("topic", "create", "new"),
+        ("topic", "delete", "odd", "--yes"),
+    ],
+    ids=["append", "create", "delete"],
+)
+def test_what_would_write_to_a_home_that_this_user_may_only_read_says_so(
+    user: Run, home: Path, lines: Callable[..., str], arguments: tuple[str, ...]
+) -> None:
+    file = lines({"key": "b", "value": "1"})
+    for path in (home, *home.rglob("*")):
+        path.chmod(path.stat().st_mode & 0o555)
+    told = user(*(file if each == "records.jsonl" else each for each in arguments))
+    assert (told.code, told.out) == (1, "")
+    assert "room" not in told.err
+    assert "try again" not in told.err.replace("then try again", "")
+    assert "see to its permissions and credentials" in told.err or "let this user write there" in told.err
+
+
+def test_a_home_that_may_not_be_entered_is_one_problem_of_the_home(user: Run, home: Path) -> None:
+    home.chmod(0)
+    told = user("doctor", "--no-probes", "--json")
+    checks = checks_of(told)
+    assert (told.code, told.err) == (1, "")
+    assert [name for name, each in checks.items() if each["problems"]] == ["home"]
+    [found] = checks["home"]["problems"]
+    assert (found["subject"], f"home {home} can't be entered" in found["what"]) == (str(home), True)
+    assert found["cause"].startswith("a right is missing: ")
+    assert {each["diagnosis"] for name, each in checks.items() if name != "home"} == {"not looked at"}
+
+
+def test_metrics_of_a_home_that_may_not_be_entered_say_that_it_is_down(user: Run, home: Path) -> None:
+    home.chmod(0)
+    told = user("metrics", "write", "-")
+    assert (told.code, "keptlog_up 0.0\n" in told.out) == (1, True)
+    assert f"home {home} can't be entered by this user (Permission denied)" in told.err
+
+
+def test_a_key_and_a_secret_of_another_user_are_not_looked_at(user: Run, keptlog: Run, home: Path) -> None:
+    signing_key(home, {})
+    assert keptlog("erase", "odd", "--key", "a", "--by", "60d", "--yes").code == 0
+    for name in ("receipts.key", "erasure.secret"):
+        (home / name).chmod(0)
+    checks = checks_of(user("doctor", "--no-probes", "--json"))
+    for check, name in (("receipts", "receipts.key"), ("erasures", "erasure.secret")):
+        assert str(home / name) in "".join(checks[check]["not_looked_at"])
+        assert "Permission denied" in "".join(checks[check]["not_looked_at"])
+    assert checks["erasures"]["problems"] == []
+
+
+@pytest.mark.parametrize("which", ["metadata.json", "m0.avro"])
+def test_a_folder_in_place_of_a_metadata_file_is_damage_and_no_outage(
+    keptlog: Run, user: Run, home: Path, which: str
+) -> None:
+    del user
+    path = max((home / "warehouse/keptlog/odd/metadata").glob(f"*{which}"))
+    path.unlink()
+    path.mkdir()
+    told = keptlog("doctor", "--no-probes", "--json")
+    [found] = checks_of(told)["topics"]["problems"]
+    assert (told.code, found["subject"]) == (1, "odd")
+    assert str(path) in found["what"]
+    assert found["cause"].startswith("the file was cut off, written over or deleted by something else")
