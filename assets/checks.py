@@ -71,6 +71,23 @@ class TopicFindings:
                 found[number] = "; ".join(missing)
         return found
 
+    @property
+    def wrong(self) -> dict[int, str]:
+        """Partition to why its log is not looked at and as it should be: whoever is told of one shows it as failed."""
+        failed = {number: reason for number, reason in self.reasons.items() if reason}
+        unseen = {number: f"not looked at: {why}" for number, why in self.unseen.items()}
+        return failed | unseen | self.broken
+
+    @property
+    def whole(self) -> set[int]:
+        """The logs that were looked at, and are as they should be."""
+        return self.found.keys() - self.wrong.keys()
+
+    def without(self, check: Check) -> TopicFindings:
+        """The same without the results of one check."""
+        found = {number: [each for each in of_log if each.name != check.name] for number, of_log in self.found.items()}
+        return replace(self, found=found)
+
 
 @dataclass(frozen=True)
 class _Seen:
@@ -87,6 +104,14 @@ def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
     return [
         dg.AssetCheckSpec(_name(check), asset=key, description=check.description) for check in (*_OF_LOGS, _CLEANED)
     ]
+
+
+def broken_before(run: Run, topic: str) -> set[int]:
+    """The partitions of a topic that were last found broken: a quick look can't find them whole."""
+    described = _described(run.log_store.store, topic)
+    keys = [dg.AssetCheckKey(run.keys.clean(topic), _name(check)) for check in _OF_LOGS if not check.warns_only]
+    known = [last_results(run.context.instance, key, described.id if described else None) for key in keys]
+    return {number for results in known for number, each in results.items() if each.problem is not None}
 
 
 def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, every_byte: bool) -> TopicFindings:

@@ -7,14 +7,14 @@ landed has been told, and names every log that failed: others of the same run ar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from keptlog.dagster.assets.attempts import end_attempts
-from keptlog.dagster.assets.checks import TopicFindings, check_results, look_at
+from keptlog.dagster.assets.attempts import begin_attempts, end_attempts
+from keptlog.dagster.assets.checks import TopicFindings, broken_before, look_at
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.last_results import WHOLE_TOPIC
 from keptlog.dagster.assets.mount import Run
@@ -23,6 +23,8 @@ from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
 from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan
 from keptlog.log.assessment import assess
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
+from keptlog.log.counted import counted
 from keptlog.log.metrics import metrics_by_log
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -77,7 +79,7 @@ def told_of_topics(run: Run, after: Overview, now_ms: int) -> dict[str, Metadata
     }
 
 
-def checks_after(run: Run, cleaned: Pass, after: Overview) -> Iterator[dg.AssetCheckResult]:
+def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
     """Read the logs ``after`` back and check them: of each topic that the pass touched, what it has learnt of it."""
     store = run.log_store.store
     topics = store.topics()
@@ -89,10 +91,31 @@ def checks_after(run: Run, cleaned: Pass, after: Overview) -> Iterator[dg.AssetC
         if name not in cleaned.blameless and not isinstance(error, StalePlan | CommitStateUnknown):
             topic, partition = topic_and_partition(name, topics)
             failed[topic][partition] = str(error)
+    findings = []
     for topic in sorted({*logs, *failed}):
         looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic])
-        # The clean has just written the values; the job that verifies reads every byte.
-        yield from check_results(run, look_at(store, looked, logs[topic], every_byte=False))
+        before = broken_before(run, topic)
+        # The clean has just written the values, so most logs are not read in full. What was broken is: it is whole
+        # only if who reads every byte finds it so.
+        again = [log for log in logs[topic] if log.topic_partition.partition in before]
+        looked = look_at(store, looked, [log for log in logs[topic] if log not in again], every_byte=False)
+        findings.append(look_at(store, looked, again, every_byte=True) if again else looked)
+    return findings
+
+
+def wrong_among(findings: Iterable[TopicFindings]) -> dict[str, str]:
+    """Topic-partition to why its log is not looked at and as it should be."""
+    return {f"{each.topic}-{number}": why for each in findings for number, why in each.wrong.items()}
+
+
+def why_uncleaned(cleaned: Pass, after: Overview) -> dict[str, str]:
+    """The logs that would be cleaned if the cleaner were on; they were not looked at by it."""
+    from keptlog.passes.clean import clean_plan  # noqa: PLC0415  # a run needs it, loading does not
+
+    off = {name for name, why in cleaned.plan.left_alone.items() if why == CLEANER_DISABLED}
+    logs = [log for log in after.logs if str(log.topic_partition) in off]
+    steps = clean_plan(logs, BrokerConfig(), cleaned.plan.now_ms, requested=True).steps
+    return {str(step.topic_partition): CLEANER_DISABLED for step in steps}
 
 
 def erasures_after(run: Run, after: Overview, now_ms: int) -> None:
@@ -102,28 +125,36 @@ def erasures_after(run: Run, after: Overview, now_ms: int) -> None:
         bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, topics))
 
 
-def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str]) -> None:
+def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: Mapping[str, str] | None = None) -> None:
     """End the run as failed if a log was not cleaned, so that it is seen and tried again.
 
-    ``names`` are the topic-partitions that Dagster expects to be cleaned.
+    ``names`` are the topic-partitions that Dagster expects to be cleaned; ``wrong`` those that are not as they should
+    be although nothing of the pass has failed.
 
     Raises:
         Failure: naming each log and its reason.
     """
-    if not cleaned.failed:
+    reasons = {name: str(error) for name, error in sorted(cleaned.failed.items())}
+    others = {name: why for name, why in sorted((wrong or {}).items()) if name not in reasons}
+    if not reasons and not others:
         return
     context = run.context
-    _end_attempts(run, cleaned, names)
-    failed = sorted(cleaned.failed)
-    context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(failed)})
+    _end_attempts(run, cleaned, [name for name in names if name not in others])
+    # What has landed of them was told as made, and is not to look whole.
+    begin_attempts(run, [TopicPartition.parse(name) for name in cleaned_names(cleaned) if name in others])
+    told = []
+    if reasons:
+        context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(reasons)})
+        told.append(f"{len(reasons)} not cleaned, {len(cleaned.committed)} cleaned: {_lines(reasons)}")
+    if others:
+        told.append(f"{counted(len(others), 'log')} not as it should be: {_lines(others)}")
     if cleaned.stopped_by:
         tag_outage(context, cleaned.stopped_by, cleaned.plan.now_ms + cleaned.duration_ms)
-    raise dg.Failure(
-        f"{len(failed)} not cleaned, {len(cleaned.committed)} cleaned: "
-        + "; ".join(f"{name}: {cleaned.failed[name]}" for name in failed),
-        metadata={name: str(cleaned.failed[name]) for name in failed},
-        allow_retries=False,
-    )
+    raise dg.Failure("; ".join(told), metadata={**reasons, **others}, allow_retries=False)
+
+
+def _lines(reasons: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in reasons.items())
 
 
 def _end_attempts(run: Run, cleaned: Pass, names: Collection[str]) -> None:

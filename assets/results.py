@@ -1,7 +1,8 @@
 """What a run of a clean section gives to Dagster where nothing has failed: a materialization of each topic-partition.
 
-Also of one that had nothing to be cleaned, because it was looked at, and is what it should be: else it would stay grey
-in the Partitions tab, a backfill would wait for it, and what is downstream in the same run would be skipped.
+Also of one that had nothing to be cleaned, if it was looked at, and is what it should be: else it would stay grey in
+the Partitions tab, a backfill would wait for it, and what is downstream in the same run would be skipped. One that is
+not (``TopicFindings.wrong``) stays failed, or becomes so. So logs are checked first, and what was made is told after.
 
 Dagster makes these events itself, one for each partition key of the run, and is handed what each says. What else the
 pass has cleaned (``siblings``) is told event by event, and so is all that has landed where some of it has failed.
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 
 
 def results(
-    run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str]
+    run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str], wrong: Collection[str]
 ) -> Iterator[dg.MaterializeResult[None]]:
     """The result of a pass for the topic-partitions ``names``; ``after`` are all its logs as the pass left them."""
-    last, _ = _told(run, cleaned, after)
+    last, _ = _told(run, cleaned, after, wrong)
     versions: list[str] = []
     for name, event in last.items():
         if name in names:
@@ -48,9 +49,14 @@ def results(
     yield dg.MaterializeResult(data_version=dg.DataVersion(version_of_all(versions)) if versions else None)
 
 
-def tell_what_landed(run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str]) -> None:
-    """The same as events, where one of ``names`` has failed; those that were left as they are end with the failure."""
-    last, done = _told(run, cleaned, after)
+def tell_what_landed(
+    run: AssetRun, cleaned: Pass, after: Overview, names: Collection[str], wrong: Collection[str]
+) -> None:
+    """The same as events, where one of ``names`` has failed; those that were left as they are end with the failure.
+
+    Of those that are ``wrong``, not as they should be, only what has landed is told.
+    """
+    last, done = _told(run, cleaned, after, wrong)
     for name, event in last.items():
         if name in done or name not in names:
             run.context.log_event(event)
@@ -71,9 +77,12 @@ def own_part(cleaned: Pass, topic: str, names: Collection[str]) -> Pass:
     return replace(cleaned, failed=failed, blameless=cleaned.blameless & failed.keys())
 
 
-def _told(run: AssetRun, cleaned: Pass, after: Overview) -> tuple[dict[str, dg.AssetMaterialization], set[str]]:
-    """Of each topic-partition that has not failed the last that is to be told; and which of them were cleaned."""
-    whole = [each for each in after.assessments if str(each.log.topic_partition) not in cleaned.failed]
+def _told(
+    run: AssetRun, cleaned: Pass, after: Overview, wrong: Collection[str]
+) -> tuple[dict[str, dg.AssetMaterialization], set[str]]:
+    """Of each topic-partition that is whole or was cleaned the last that is to be told; and which were cleaned."""
+    failed = {*cleaned.failed, *wrong}
+    whole = [each for each in after.assessments if str(each.log.topic_partition) not in failed]
     now_ms = cleaned.plan.now_ms + cleaned.duration_ms
     of_topics = told_of_topics(run, after, now_ms)
     last = {str(each.log.topic_partition): _nothing_done(run, cleaned, each, of_topics) for each in whole}
@@ -81,7 +90,7 @@ def _told(run: AssetRun, cleaned: Pass, after: Overview) -> tuple[dict[str, dg.A
     done: set[str] = set()
     for event in materializations(run.keys, cleaned, after, metrics, of_topics):
         name = event.partition or ""
-        if name in done:
+        if name in done and name in last:
             run.context.log_event(last[name])
         done.add(name)
         last[name] = event

@@ -5,7 +5,8 @@
 
 All have a partition for each topic-partition, named ``<topic>-<N>``. Materializing partitions of the clean section by
 hand cleans whatever is cleanable in them, due or not; materializing those of a dirty section that has a source ingests
-what is new there. A log that has nothing to be cleaned is left alone, and counts as materialized: it was looked at.
+what is new there. A log that has nothing to be cleaned is left alone, and counts as materialized if it is as it should
+be: it was looked at. What is damaged, failed, or not cleaned because the cleaner is off, fails the run.
 """
 
 from collections.abc import Iterator
@@ -13,23 +14,26 @@ from collections.abc import Iterator
 import dagster as dg
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic
-from keptlog.dagster.assets.checks import check_specs, gone_results
+from keptlog.dagster.assets.checks import check_results, check_specs, gone_results
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.mount import Mount, MountCall
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import (
-    checks_after,
     erasures_after,
     fail_if_any_failed,
+    look_after,
     observe_after,
     run_id_of,
+    why_uncleaned,
+    wrong_among,
 )
 from keptlog.dagster.assets.results import own_checks, own_part, results, tell_what_landed
 from keptlog.dagster.assets.siblings import end_siblings, take_over
 from keptlog.dagster.assets.table_metadata import table_metadata
 from keptlog.dagster.assets.translator import Section
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.holders import GONE_IN_TIME
 
 
 def dirty_section(mount: Mount, topic: AssetTopic) -> dg.AssetSpec:
@@ -114,17 +118,21 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         own = own_part(cleaned, topic.name, names)
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
-        if own.failed:
-            tell_what_landed(run, cleaned, after, names)
-        else:
-            yield from results(run, cleaned, after, names)
-        yield from own_checks(run, topic.name, checks_after(run, cleaned, after))
+        findings = look_after(run, cleaned, after)
+        for looked in findings:
+            yield from own_checks(run, topic.name, check_results(run, looked.without(GONE_IN_TIME)))
         # An asset gives all of its checks; the job leaves this one to those that verify and purge.
         for each in sorted({log.topic_partition.topic for log in after.logs} | {topic.name}):
             yield from own_checks(run, topic.name, gone_results(run, each, now_ms))
+        wrong = {**why_uncleaned(cleaned, after), **wrong_among(findings)}
+        own_wrong = {name: why for name, why in wrong.items() if name in names}
+        if own.failed or own_wrong:
+            tell_what_landed(run, cleaned, after, names, wrong)
+        else:
+            yield from results(run, cleaned, after, names, wrong)
         erasures_after(run, after, run.now_ms())
-        end_siblings(run, taken, cleaned.failed)
-        fail_if_any_failed(run, own, names)
+        end_siblings(run, taken, {*cleaned.failed, *wrong})
+        fail_if_any_failed(run, own, names, own_wrong)
 
     return clean
 

@@ -92,10 +92,9 @@ def _tell_attempts(run: Run, looked: TopicFindings) -> None:
     """Let the Partitions tab show what is broken, and what passes again."""
     broken = {TopicPartition(looked.topic, number) for number in looked.broken}
     begin_attempts(run, sorted(broken, key=str))
-    whole = {TopicPartition(looked.topic, number) for number in looked.found.keys() - looked.unseen.keys()} - broken
-    again = {name for name in whole if looked.reasons.get(name.partition) is None}
+    whole = {TopicPartition(looked.topic, number) for number in looked.whole}
     failed = failed_attempts(run, looked.topic)
-    end_attempts(run, {name: "it passes every check again" for name in again if str(name) in failed})
+    end_attempts(run, {name: "it passes every check again" for name in whole if str(name) in failed})
 
 
 def _fail_if_any(problems: Mapping[str, str]) -> None:

@@ -1,9 +1,11 @@
 """Failed is failed until that log passes: in the Partitions tab, in the checks, and in the run that verifies."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow.parquet as pq
 import pytest
 from dagster._core.events import AssetMaterializationPlannedData
 
@@ -68,6 +70,20 @@ def last_results(world: World, check: str) -> list[dict[str, Any]]:
 def verify(world: World, *logs: str) -> dg.ExecuteInProcessResult:
     config = {"ops": {"verify_logs": {"config": {"logs": list(logs)}}}}
     return world.run_job("verify", dg.RunRequest(run_config=config))
+
+
+def flip_a_value(path: Path) -> None:
+    """Damage a value, and nothing that is read without it."""
+    content = bytearray(path.read_bytes())
+    column = next(
+        group.column(number)
+        for group in [pq.ParquetFile(path).metadata.row_group(0)]
+        for number in range(group.num_columns)
+        if group.column(number).path_in_schema == "value"
+    )
+    first = column.dictionary_page_offset or column.data_page_offset
+    content[first + column.total_compressed_size - 1] ^= 1
+    path.write_bytes(bytes(content))
 
 
 def materialize(world: World, names: Iterable[str]) -> dg.ExecuteInProcessResult:
@@ -257,6 +273,59 @@ def test_a_topic_that_is_half_deleted_fails_the_run_that_verifies_all(users: Wor
     assert "odd: its deletion was begun and is not finished" in (failure.user_failure_data.description or "")
     assert {color for color, _ in checks(users).values()} == {"green"}
     assert verify(users, "users").success
+
+
+def test_what_verify_found_broken_stays_failed_when_it_is_materialized_as_it_is(users: World) -> None:
+    """Only who reads every byte sees this damage, and the clean has nothing to do."""
+    assert users.clean().success
+    path = users.segment_file("users", 2)
+    content = path.read_bytes()
+    flip_a_value(path)
+    assert not verify(users).success
+    assert tab(users) == [GREEN, GREEN, RED]
+
+    result = materialize(users, ["users-0", "users-2"])
+
+    assert not result.success
+    failure = next(iter(result.filter_events(lambda event: event.is_step_failure))).step_failure_data.user_failure_data
+    assert failure
+    assert (failure.description or "").startswith("1 log not as it should be: users-2: ")
+    assert tab(users) == [GREEN, GREEN, RED]
+    assert checks(users)["G1"][0] == "red"
+    path.write_bytes(content)
+    assert materialize(users, ["users-0", "users-2"]).success
+    assert tab(users) == [GREEN] * 3
+    assert checks(users)["G1"][0] == "green"
+
+
+def test_a_log_that_failed_stays_failed_when_it_is_materialized_while_the_cleaner_is_off(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repair = users.break_segment("users", 1)
+    assert not users.clean("users-0", "users-1").success
+    repair()
+    assert tab(users) == [GREEN, RED, None]
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_CLEANER_ENABLE", "false")
+    users.reopen()
+
+    result = materialize(users, ["users-0", "users-2"])
+
+    assert not result.success
+    assert tab(users) == [GREEN, RED, RED]
+    told = next(iter(result.filter_events(lambda event: event.is_step_failure))).step_failure_data.user_failure_data
+    assert told
+    assert "users-2: log.cleaner.enable=false" in (told.description or "")
+
+
+@pytest.mark.parametrize("way", ["the job", "an asset"])
+def test_what_a_run_has_found_broken_is_told_before_what_it_has_made(users: World, way: str) -> None:
+    result = users.clean() if way == "the job" else materialize(users, ["users-0", "users-2"])
+    kinds = [event.event_type_value for event in result.all_events]
+    made = [number for number, kind in enumerate(kinds) if kind == "ASSET_MATERIALIZATION"]
+    checked = [number for number, kind in enumerate(kinds) if kind == "ASSET_CHECK_EVALUATION"]
+    assert made
+    assert checked
+    assert max(checked) < min(made)
 
 
 def test_all_logs_are_verified_every_night_from_the_start(world: World) -> None:
