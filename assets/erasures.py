@@ -5,7 +5,8 @@ table of requests, and numbers that are plotted. Whoever materializes it by hand
 sensor observes it, by what it knows without reading a file: numbers, and a table of topics. No key is in it, and no
 hash of one.
 
-The check fails while an erasure is overdue. A topic that can't be read is not looked at: then it warns.
+The check fails while an erasure is overdue. A topic that can't be read is not looked at: then it warns. What is known
+of its erasures, by its table or an earlier look, counts all the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
-from keptlog.log.metrics import cleaner_metrics
+from keptlog.log.metrics import Tally, metrics_of
 from keptlog.log.open_erasures import ErasureNeed, OpenErasures
 from keptlog.passes.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
@@ -53,7 +54,9 @@ class ErasureNews:
 
     @cached_property
     def still_open(self) -> dict[str, OpenErasures]:
-        return {topic: each for topic, each in self.seen.erasures.items() if each.count}
+        """By topic, also of those that can't be read."""
+        known = {**self.seen.unread_erasures, **self.seen.erasures}
+        return {topic: each for topic, each in known.items() if each.count}
 
     @property
     def unseen(self) -> dict[str, str]:
@@ -102,6 +105,7 @@ def look_at_erasures(
     known = known or ErasureList((), {})
     done = {row.topic for row in known.rows} | known.failed.keys()
     has_some = {topic: each for topic, each in seen.erasures.items() if each.count or each.ended_count}
+    has_some |= seen.unread_erasures
     touched = [topic for topic in dict.fromkeys(first) if topic in has_some]
     others = sorted(has_some.keys() - {*touched, *done}, key=lambda topic: _urgency(topic, has_some[topic]))
     looked = [topic for topic in touched if topic not in done] + others[:TOPICS]
@@ -188,6 +192,8 @@ def overdue_lines(news: ErasureNews) -> list[str]:
     for topic, each in sorted(overdue, key=lambda pair: _urgency(*pair)):
         deadline = iso_time(each.earliest_deadline_ms or 0)
         blocked = [text for row in news.rows if row.topic == topic for text in row.blocked]
+        if topic in news.seen.unreadable:
+            blocked = [f"it can't be read: {first_line(news.seen.unreadable[topic])}"]
         why = f"; {blocked[0]}" if blocked else ""
         count = counted(each.overdue_count(now_ms), "erasure")
         lines.append(f"{topic}: {count} overdue, the first since {deadline} (needs {_needs(each)}){why}")
@@ -203,8 +209,7 @@ def _numbers(news: ErasureNews) -> Metadata:
 
 
 def _metrics(news: ErasureNews) -> Metadata:
-    seen = news.seen
-    metrics = cleaner_metrics(seen.assessments, {}, seen.erasures, seen.now_ms)
+    metrics = metrics_of(Tally(), news.still_open.values(), news.seen.now_ms)
     return {name: value or 0 for name, value in metrics.to_dict().items() if name.startswith("erasure")}
 
 

@@ -106,7 +106,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     if large:
         asked.requests.append(look_request(mounted.mount, large, seen))
     events, cursor = _events(mounted, news, memory)
-    reason = None if asked.requests else _why_nothing(tick, needs, asked.reasons)
+    reason = None if asked.requests else _why_nothing(news, needs, asked.reasons)
     until_ms = _quiet_until_ms(tick, needs)
     memory.quiet = QuietTick(seen.locations, now_ms, until_ms, cursor, reason) if reason and until_ms else None
     return dg.SensorResult(run_requests=asked.requests, skip_reason=reason, asset_events=events, cursor=cursor)
@@ -206,11 +206,12 @@ def _last_ms(own: OwnRuns, job_name: str) -> int:
     return 0
 
 
-def _why_nothing(tick: _Tick, needs: Sequence[TopicNeed], reasons: Sequence[str]) -> str:
+def _why_nothing(news: ErasureNews, needs: Sequence[TopicNeed], reasons: Sequence[str]) -> str:
     """Why a tick asks for no run: what is waited for, and until when."""
-    seen, still_open = tick.seen, tick.still_open
+    seen, still_open = news.seen, news.still_open
     if not still_open:
-        return "; ".join(["no erasure is open", *_unseen(seen)])
+        unseen = _unseen(seen)
+        return "; ".join(["no erasure is known to be open" if unseen else "no erasure is open", *unseen])
     count = sum(each.count for each in still_open.values())
     overdue = sum(each.overdue_count(seen.now_ms) for each in still_open.values())
     parts = [f"{counted(count, 'erasure')} open in {counted(len(still_open), 'topic')}, {overdue or 'none'} overdue"]

@@ -31,7 +31,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.counted import counted
 from keptlog.log.declared import About
@@ -42,6 +42,7 @@ from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
 from keptlog.table.side_by_side import Patience, side_by_side
+from keptlog.table.state import read_open_erasures
 
 if TYPE_CHECKING:
     from keptlog.table.logs import Locations, ObservedTopic
@@ -50,6 +51,14 @@ READING_MS = 15_000
 """Per look of an observer: far from Dagster's limit of a minute, also if three sensors wait for each other."""
 LOCATING_MS = 3_000
 """Of a look in which nothing may have changed: a tick of a sensor is to end soon."""
+
+
+class HasProperties(Protocol):
+    """As much of a table as is asked for of a topic that can't be read."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Those of the table."""
 
 
 class Observable(Protocol):
@@ -63,6 +72,9 @@ class Observable(Protocol):
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """What is to be seen of a topic at a metadata location, by default the current one."""
+
+    def load_table(self, topic: str) -> HasProperties:
+        """The table of a topic as it is now."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,8 @@ class Overview:
     """Topic to where its records come from, as it is stored; appended topics are not in it."""
     about: Mapping[str, About] = field(default_factory=dict)
     """Topic to its description and owners."""
+    unread_erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
+    """The same of topics whose logs can't be had, as far as their tables, or an earlier look, tell of them."""
     record_counts: Mapping[str, int] = field(default_factory=dict)
     """Topic to how many records it holds, also in logs of it that were not named; an ``Observer`` does not count."""
 
@@ -144,7 +158,21 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         about={topic: observed.about for topic, observed in topics.items()},
         record_counts={topic: record_count(observed.logs) for topic, observed in topics.items()},
         whole_topics={topic: observed.logs for topic, observed in topics.items()},
+        unread_erasures=look.unread_erasures(),
     )
+
+
+def _unread_erasures(store: Observable, topic: str, why: KeptlogError) -> OpenErasures | None:
+    """What is open of the erasures of a topic that can't be read, by its table's properties; null if they can't be had.
+
+    They are to be told: what keeps the logs from being read does not move a deadline.
+    """
+    if isinstance(why, StorageUnavailable | UnknownTopic):
+        return None
+    try:
+        return read_open_erasures(topic, store.load_table(topic).properties)
+    except KeptlogError:
+        return None
 
 
 def record_count(logs: Iterable[Log]) -> int:
@@ -171,6 +199,12 @@ class _Look:
         if topic not in self.seen:
             self.seen[topic] = self._observed(topic)
         return self.seen_of(topic).logs
+
+    def unread_erasures(self) -> dict[str, OpenErasures]:
+        """What is open of the erasures of topics that can't be read."""
+        unread = {topic: seen for topic, seen in self.seen.items() if isinstance(seen, KeptlogError)}
+        found = {topic: _unread_erasures(self.store, topic, why) for topic, why in unread.items()}
+        return {topic: each for topic, each in found.items() if each and each.count}
 
     def seen_of(self, topic: str) -> ObservedTopic:
         """What was seen of a topic; raises what was raised then."""
@@ -287,7 +321,9 @@ class Observer:
         try:
             observed = self.store.observe(topic, location)
         except KeptlogError as error:
-            return _Topic(location, unreadable=error)
+            before = self._seen.get(topic)
+            erasures = _unread_erasures(self.store, topic, error) or (before.erasures if before else OpenErasures())
+            return _Topic(location, unreadable=error, erasures=erasures)
         judged = [assess(log, now_ms) for log in observed.logs]
         return _Topic(
             observed.location,
@@ -311,6 +347,9 @@ class Observer:
             holdings={name: topic.holdings for name, topic in seen.items() if topic.holdings},
             sources={name: topic.source_json for name, topic in seen.items() if topic.source_json},
             about={name: topic.about for name, topic in seen.items() if not topic.unreadable},
+            unread_erasures={
+                name: topic.erasures for name, topic in seen.items() if topic.unreadable and topic.erasures.count
+            },
         )
 
 

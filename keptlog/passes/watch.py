@@ -172,13 +172,13 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
     ]
     conditions = [
         *log_conditions(seen.assessments, seen.now_ms, limits),
-        *erasure_conditions(seen.erasures, seen.now_ms, limits),
+        *erasure_conditions({**seen.unread_erasures, **seen.erasures}, seen.now_ms, limits),
         *unreadable,
     ]
     judged = {
         Matter.DEADLINE: read,
         Matter.UNCLEANABLE: read,
-        Matter.ERASURE: read & seen.erasures.keys(),
+        Matter.ERASURE: (read & seen.erasures.keys()) | seen.unread_erasures.keys(),
         Matter.UNREADABLE: known,
         Matter.CATALOG: {_NO_TOPIC},
     }
