@@ -30,8 +30,11 @@ from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_reques
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
+from keptlog.log.health import late_ms
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
+from keptlog.log.uncleanable import Uncleanable
+from keptlog.log.units import duration
 from keptlog.notify.ticks import leave_tick
 from keptlog.passes.observer import Overview
 
@@ -42,10 +45,11 @@ _TOLD = 3
 """Of what a tick tells about single topics and logs: there may be thousands."""
 
 _NONE_IS_DUE = {
-    Trigger.MAX_COMPACTION_LAG: "none is late",
-    Trigger.DIRTY_RATIO: "none is above its dirty ratio",
-    Trigger.TOMBSTONE_EXPIRY: "none has a tombstone past its delete horizon",
+    Trigger.MAX_COMPACTION_LAG: "none is due because it is late",
+    Trigger.DIRTY_RATIO: "none is due because of its dirty ratio",
+    Trigger.TOMBSTONE_EXPIRY: "none is due because of a tombstone past its delete horizon",
 }
+"""Of one that waits after a failed clean, or is due for a more urgent reason, no more is true."""
 
 
 _DESCRIPTIONS = {
@@ -123,8 +127,7 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
         for name, retry_at_ms in due.paused[:_TOLD]
     ]
     waiting = [each for each in seen.assessments if not each.trigger]
-    marks = [(each.log.topic_partition, each.log.uncleanable) for each in waiting]
-    parts += [f"{name} is {mark.told(seen.now_ms)}" for name, mark in marks if mark][:_TOLD]
+    parts += [_marked(each, each.log.uncleanable, seen.now_ms) for each in waiting if each.log.uncleanable][:_TOLD]
     upcoming = [(each.due_ms, str(each.log.topic_partition)) for each in waiting if each.due_ms is not None]
     if upcoming:
         due_ms, name = min(upcoming)
@@ -135,6 +138,11 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
         parts.append(f"and {counted(len(seen.unreadable) - _TOLD, 'more topic')} can't be read")
     parts += map(str, seen.late_holders()[:_TOLD])
     return "; ".join(parts)
+
+
+def _marked(each: Assessment, mark: Uncleanable, now_ms: int) -> str:
+    late = late_ms(each, now_ms)
+    return f"{each.log.topic_partition} is {f'{duration(late)} late, and ' if late else ''}{mark.told(now_ms)}"
 
 
 def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterialization | dg.AssetObservation], str]:

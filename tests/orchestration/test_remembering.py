@@ -99,7 +99,7 @@ def test_a_look_that_runs_out_of_time_goes_on_in_the_next_tick(
     looked_at.clear()
     slow_observer(world, monkeypatch)
 
-    assert "2 logs, none is late; 3 topics still to be read" in world.skips(max_compaction_lag_sensor)
+    assert "2 logs, none is due because it is late; 3 topics still to be read" in world.skips(max_compaction_lag_sensor)
     assert sorted(looked_at) == ["topic-0", "topic-1"]
     (request,) = world.requests(dirty_ratio_sensor)
     assert logs_of(request) == [f"topic-{number}-0" for number in range(4)]

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import keptlog.dagster.orchestration.requests as requests_module
 from keptlog.home import Home, open_home
+from keptlog.passes.clean import Death
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
 from tests.orchestration.shipped import (
     clean_logs,
@@ -29,8 +30,8 @@ def test_a_log_above_its_dirty_ratio_is_requested_by_the_dirty_ratio_sensor_alon
     assert logs_of(request) == ["users-0"]
     assert request.tags["keptlog/trigger"] == "dirty_ratio"
     assert request.tags["keptlog/topic_partitions"] == "users-0"
-    assert "1 log, none is late" in world.skips(max_compaction_lag_sensor)
-    assert "1 log, none has a tombstone past its delete horizon" in world.skips(tombstone_expiry_sensor)
+    assert "1 log, none is due because it is late" in world.skips(max_compaction_lag_sensor)
+    assert "1 log, none is due because of a tombstone" in world.skips(tombstone_expiry_sensor)
 
 
 def test_a_late_log_is_requested_by_the_max_compaction_lag_sensor_alone(world: World) -> None:
@@ -131,6 +132,26 @@ def test_a_failed_log_is_tried_again_with_a_new_key_and_a_longer_pause_each_time
 
     world.append("users", ("a", "3"), ("b", "1"))
     assert len(world.requests(dirty_ratio_sensor)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sensor", "untrue"),
+    [(max_compaction_lag_sensor, "none is late"), (dirty_ratio_sensor, "none is above its dirty ratio")],
+    ids=["late", "dirty"],
+)
+def test_a_late_and_dirty_log_that_waits_after_a_failed_clean_is_not_said_to_be_in_time_or_clean(
+    world: World, sensor: dg.SensorDefinition, untrue: str
+) -> None:
+    world.topic("users", max_compaction_lag_ms=str(HOUR_MS))
+    world.append("users", ("a", "1"), ("a", "2"), age_ms=3 * HOUR_MS)
+    died = Death(("users-0",), "run 7 died", world.now_ms)
+    world.log_store.cleaner().mark_still_due(died, set(), now_ms=world.now_ms)
+
+    told = world.skips(sensor)
+
+    assert untrue not in told
+    assert told.startswith("1 log, none is due because ")
+    assert "users-0 is 2 h late, and uncleanable since " in told
 
 
 def retry_at_ms(world: World) -> int:
