@@ -26,9 +26,10 @@ from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Thresholds
 from keptlog.log.counted import counted
-from keptlog.log.explain import verdict_on
+from keptlog.log.explain import due_if_off, verdict_under
 from keptlog.log.health import Totals, late_ms, totals_of, worst_of
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import duration
@@ -62,6 +63,8 @@ class Health:
     """Offsets that are to be ingested; null where nothing is, or not all of it is known."""
     last_tick_age_ms: int | None = None
     """Of the cleaning sensor that is on and ticked longest ago; null if that is not known."""
+    broker: BrokerConfig | None = None
+    """Whose settings may keep all logs from being cleaned."""
     sensors: Sequence[tuple[str, str]] = ()
     """Name of a sensor, and whether it is on and when it ticked last."""
 
@@ -77,8 +80,9 @@ class Health:
     def digest(self) -> str:
         """A few characters that change whenever the table does, but for time that only passes."""
         hindered = self.hindered
+        off = self.broker is not None and not self.broker.log_cleaner_enable
         rows = [(_state(each), hindered.get(str(each.log.topic_partition))) for each in self.worst]
-        return hashlib.sha256(repr((rows, self.unseen, self.sensors_on)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((rows, self.unseen, self.sensors_on, off)).encode()).hexdigest()[:16]
 
     @property
     def sensors_on(self) -> list[str]:
@@ -92,6 +96,8 @@ class Health:
         parts = [
             f"{counted(totals.logs, 'log')}, {totals.late} late, {totals.due} due, {totals.uncleanable} uncleanable"
         ]
+        if self.broker and not self.broker.log_cleaner_enable:
+            parts.append(CLEANER_DISABLED)
         if self.unseen:
             parts.append(f"not looked at: {'; '.join(self.unseen[:3])}")
         return "; ".join(parts)
@@ -104,7 +110,7 @@ class Health:
             f"{each.cleanable_ratio:.2f}",
             f"**{_unbroken(duration(late))}**" if late else "no",
             _cell(each.deadline_ms, "none"),
-            "now" if each.trigger else _cell(each.due_ms, "with new records"),
+            self._next_try(each),
             as_markdown(_NAME_OF_FILE.sub("…/", self._why(each))),
         )
 
@@ -134,11 +140,18 @@ class Health:
         path = "/".join(quote(part, safe="") for part in keys.clean(name.topic).path)
         return f"[{as_markdown(str(name))}]({up}{path})"
 
+    def _next_try(self, each: Assessment) -> str:
+        if due_if_off(each, self.broker):
+            return "cleaner off"
+        return "now" if each.trigger else _cell(each.due_ms, "with new records")
+
     def _why(self, each: Assessment) -> str:
         name, mark = str(each.log.topic_partition), each.log.uncleanable
-        why = self.hindered[name] if name in self.hindered else verdict_on(each).removeprefix("left alone: ")
+        verdict = verdict_under(each, self.broker).removeprefix("left alone: ")
+        why = self.hindered.get(name, verdict)
         # While it is tried again, people still want to know what it failed with.
-        return f"{mark.told(self.now_ms)}; {why}" if mark and mark.reason not in why else why
+        told = mark.told(self.now_ms, due_if_off(each, self.broker)) if mark else ""
+        return f"{told}; {why}" if mark and mark.reason not in why else why
 
 
 def health_spec(mount: Mount) -> dg.AssetSpec:

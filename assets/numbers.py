@@ -144,8 +144,6 @@ def dirty_materialization(
         **_lag(assessment),
         **kafka_metrics(metrics),
     }
-    if log.uncleanable:
-        numbers["uncleanable"] = log.uncleanable.told(assessment.now_ms)
     return dg.AssetMaterialization(
         keys.dirty(log.topic_partition.topic),
         partition=str(log.topic_partition),

@@ -15,7 +15,8 @@ from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
-from keptlog.log.explain import verdict_on
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.explain import due_if_off, verdict_under
 from keptlog.log.health import totals_of
 from keptlog.log.iso_time import iso_time
 
@@ -23,21 +24,23 @@ _REASONS = 5
 _NAMES = 3
 
 
-def log_outlook(assessment: Assessment) -> Metadata:
+def log_outlook(assessment: Assessment, broker: BrokerConfig) -> Metadata:
     """Why a log is not cleaned yet, when it is looked at again, and when it is late."""
+    off = due_if_off(assessment, broker)
     return {
-        "why": verdict_on(assessment),
-        "due_at": _due_at(assessment.due_ms, is_due=assessment.trigger is not None),
+        "why": verdict_under(assessment, broker),
+        "due_at": off or _due_at(assessment.due_ms, is_due=assessment.trigger is not None),
         "deadline": _time_or_none(assessment.deadline_ms),
     }
 
 
-def topic_outlook(assessments: Sequence[Assessment], now_ms: int) -> Metadata:
+def topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_ms: int) -> Metadata:
     """The same of all logs of a topic, and its totals."""
     totals = totals_of(assessments, now_ms)
+    off = next(filter(None, (due_if_off(each, broker) for each in assessments)), None)
     return {
-        "topic_why": "\n".join(_reasons(assessments)),
-        "topic_due_at": _due_at(totals.earliest_due_ms, is_due=totals.due > 0),
+        "topic_why": "\n".join(_reasons(assessments, broker)),
+        "topic_due_at": off or _due_at(totals.earliest_due_ms, is_due=totals.due > 0),
         "topic_deadline": _time_or_none(totals.earliest_deadline_ms),
         "topic_logs": totals.logs,
         "topic_logs_late": totals.late,
@@ -60,7 +63,7 @@ def cleaned_by(call: Run | Tick) -> Metadata:
 
 def outlook_of(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int) -> Metadata:
     """What every event of a clean section tells of its whole topic: what cleans it, and what it waits for."""
-    return {**cleaned_by(call), **topic_outlook(assessments, now_ms)}
+    return {**cleaned_by(call), **topic_outlook(assessments, call.log_store.broker, now_ms)}
 
 
 def clean_observation(keys: AssetKeys, topic: str, outlook: Metadata) -> dg.AssetObservation:
@@ -68,11 +71,11 @@ def clean_observation(keys: AssetKeys, topic: str, outlook: Metadata) -> dg.Asse
     return dg.AssetObservation(keys.clean(topic), metadata={**outlook, "dagster/row_count": outlook["topic_records"]})
 
 
-def _reasons(assessments: Sequence[Assessment]) -> list[str]:
+def _reasons(assessments: Sequence[Assessment], broker: BrokerConfig) -> list[str]:
     """A line for each reason, the first logs named: all logs of a topic often share one."""
     names: dict[str, list[str]] = defaultdict(list)
     for each in assessments:
-        names[verdict_on(each)].append(str(each.log.topic_partition))
+        names[verdict_under(each, broker)].append(str(each.log.topic_partition))
     lines = []
     for reason, logs in sorted(names.items(), key=lambda pair: -len(pair[1])):
         more = f" and {len(logs) - _NAMES} more" if len(logs) > _NAMES else ""

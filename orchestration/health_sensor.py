@@ -29,7 +29,6 @@ from keptlog.dagster.orchestration.upkeep import RETENTION_SENSOR
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.assessment import in_order_of_urgency
-from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.past import was_within
@@ -94,6 +93,7 @@ def _health(tick: Tick, states: Sequence[SensorState]) -> Health:
         unseen=[*_unseen(seen), *lag_unseen],
         consumer_lag=lag,
         last_tick_age_ms=last_tick_age_ms,
+        broker=tick.log_store.broker,
         sensors=shown,
     )
 
@@ -131,10 +131,8 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
 def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> dict[str, str]:
     """Why logs that are due are not cleaned this moment."""
     due = in_order_of_urgency(seen.assessments)
-    if not due:
+    if not due or not tick.log_store.broker.log_cleaner_enable:
         return {}
-    if not tick.log_store.broker.log_cleaner_enable:
-        return {str(each.log.topic_partition): CLEANER_DISABLED for each in due}
     found = due_logs(OwnRuns.of_tick(tick), due, seen.now_ms)
     hindered = dict.fromkeys(found.in_flight, "it is being cleaned")
     for name, retry_at_ms in found.paused:

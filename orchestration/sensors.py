@@ -30,6 +30,7 @@ from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_reques
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
+from keptlog.log.explain import due_if_off
 from keptlog.log.health import late_ms
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
@@ -174,13 +175,16 @@ def _section_events(
     for each in seen.assessments:
         if each.log.topic_partition.topic in of_topics:
             of_topics[each.log.topic_partition.topic].append(each)
-    outlooks = {topic: topic_outlook(each, seen.now_ms) for topic, each in of_topics.items()}
+    broker = tick.log_store.broker
+    outlooks = {topic: topic_outlook(each, broker, seen.now_ms) for topic, each in of_topics.items()}
     dirty = []
     for each in told:
         name = each.log.topic_partition
         holdings = seen.holdings.get(name.topic)
         held = held_numbers(holdings, seen.now_ms) if holdings else {}
-        more = {**log_outlook(each), **outlooks[name.topic], **held}
+        more = {**log_outlook(each, broker), **outlooks[name.topic], **held}
+        if each.log.uncleanable:
+            more["uncleanable"] = each.log.uncleanable.told(each.now_ms, due_if_off(each, broker))
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
     job = cleaned_by(tick)
     clean = [clean_observation(tick.keys, topic, {**job, **outlook}) for topic, outlook in outlooks.items()]

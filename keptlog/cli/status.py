@@ -30,7 +30,7 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import KeptlogError, LogCorrupt
-from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
+from keptlog.log.broker import CLEANER_DISABLED, CLEANER_ENABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.counted import counted
 from keptlog.log.standing import LogStanding
@@ -106,7 +106,8 @@ def _tell_notes(seen: Standings, shown: Sequence[LogStanding], off_reason: str |
         click.echo(off_reason)
     for each in shown:
         if each.uncleanable:
-            click.echo(f"{wrong(str(each.topic_partition))}: {each.uncleanable.told(seen.now_ms)}")
+            when = f"when {CLEANER_ENABLED}" if off_reason else None
+            click.echo(f"{wrong(str(each.topic_partition))}: {each.uncleanable.told(seen.now_ms, when)}")
     for holder in all_holders(seen):
         if not holder.is_late:
             click.echo(str(holder))

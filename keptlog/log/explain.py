@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from keptlog.log.active import why_active
 from keptlog.log.assessment import Assessment, Trigger
-from keptlog.log.broker import CLEANER_DISABLED, CLEANER_ENABLED, BrokerConfig
+from keptlog.log.broker import CLEANER_ENABLED, BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.plan import why_left_alone, why_off
 from keptlog.log.retention import retention_of
@@ -49,13 +49,12 @@ def explain(assessment: Assessment, broker: BrokerConfig | None = None, obstacle
         summary("uncleanable", sections.uncleanable),
         summary("active", sections.active),
     )
-    is_off = why_off(assessment.log, broker) is not None
-    verdict = f"left alone: {CLEANER_DISABLED}" if is_off else verdict_on(assessment)
-    due = f"when {CLEANER_ENABLED}" if is_off else _due(assessment)
-    if obstacles and assessment.trigger and not is_off:
+    off = due_if_off(assessment, broker)
+    due = off or _due(assessment)
+    if obstacles and assessment.trigger and not off:
         due += ", but a clean would fail"
     name = str(assessment.log.topic_partition)
-    return Explanation(name, verdict, summaries, _rules(assessment), due, obstacles)
+    return Explanation(name, verdict_under(assessment, broker), summaries, _rules(assessment, off), due, obstacles)
 
 
 def summary(name: str, segments: tuple[Segment, ...]) -> SectionSummary:
@@ -68,6 +67,17 @@ def summary(name: str, segments: tuple[Segment, ...]) -> SectionSummary:
         records=sum(segment.record_count for segment in segments),
         bytes=total_bytes(segments),
     )
+
+
+def due_if_off(assessment: Assessment, broker: BrokerConfig | None) -> str | None:
+    """When a log may be cleaned that the broker settings keep from it; null if they don't."""
+    return f"when {CLEANER_ENABLED}" if why_off(assessment.log, broker) else None
+
+
+def verdict_under(assessment: Assessment, broker: BrokerConfig | None) -> str:
+    """The verdict where the broker settings may keep any log from being cleaned."""
+    off = why_off(assessment.log, broker)
+    return f"left alone: {off}" if off else verdict_on(assessment)
 
 
 def verdict_on(assessment: Assessment) -> str:
@@ -91,7 +101,7 @@ def verdict_on(assessment: Assessment) -> str:
             return f"left alone: {why_left_alone(assessment)}"
 
 
-def _rules(assessment: Assessment) -> tuple[str, ...]:
+def _rules(assessment: Assessment, off: str | None) -> tuple[str, ...]:
     log, sections, now_ms = assessment.log, assessment.sections, assessment.now_ms
     config = log.config
     oldest_ms, horizon_ms = assessment.earliest_uncompacted_ms, assessment.earliest_delete_horizon_ms
@@ -124,7 +134,7 @@ def _rules(assessment: Assessment) -> tuple[str, ...]:
     rules += [f"{old.segment.path} is to be removed, {old.rule}: {old.why}" for old in retention_of(log, now_ms).old]
     rules += [holding.told() for holding in assessment.holdings]
     if log.uncleanable:
-        rules.append(log.uncleanable.told(now_ms))
+        rules.append(log.uncleanable.told(now_ms, off))
     if log.cleaning_to is not None and log.cleaning_to > sections.first_dirty_offset:
         rules.append(f"a clean in several commits has begun and is not over: it goes up to offset {log.cleaning_to}")
     if sections.checkpoint_reset:

@@ -53,13 +53,13 @@ class Uncleanable:
         """When it failed last, if it waits under this back-off."""
         return self.retry_at_ms - backoff.after(self.attempts)
 
-    def told(self, now_ms: int) -> str:
-        """All of it in one line for people."""
+    def told(self, now_ms: int, when: str | None = None) -> str:
+        """All of it in one line for people; ``when`` says what else a next try waits for."""
         failed = counted(self.attempts, "clean") + (" failed with" if self.attempts == 1 else " failed, the last with")
         since = f"uncleanable since {iso_time(self.since_ms)}"
         if self.action != Action.RETRY:
             return f"{since}: {failed}: {self.reason}; no clean succeeds before {_BEFORE.get(self.action, _ANYTHING)}"
-        then = next_time(self.retry_at_ms) if self.is_waiting(now_ms) else "as soon as it is due"
+        then = when or (next_time(self.retry_at_ms) if self.is_waiting(now_ms) else "as soon as it is due")
         return f"{since}, next try {then}: {failed}: {self.reason}"
 
 

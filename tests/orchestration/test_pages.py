@@ -5,10 +5,12 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.remote_representation.external_data import SensorSnap
 
+from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.source import SourceIdentity
+from keptlog.passes.clean import Death
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor
+from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor, health_sensor
 
 
 def test_a_clean_section_lists_the_sensors_that_clean_it_and_they_ask_for_runs_of_the_job(world: World) -> None:
@@ -93,6 +95,34 @@ def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_
         ("dirty", "users-1"),
         ("clean", None),
     ]
+
+
+def test_with_the_cleaner_off_no_page_promises_a_clean(world: World) -> None:
+    world.topic("users", 3, min_cleanable_dirty_ratio="0.6", max_compaction_lag_ms=str(7 * DAY_MS))
+    world.append("users", ("a", "1"), ("b", "1"))
+    world.append("users", ("c", "1"), partition=1, age_ms=HOUR_MS // 2)
+    world.append("users", ("c", "1"), ("c", "2"), partition=2)
+    died = Death(("users-2",), "run 7 died", world.now_ms)
+    world.log_store.cleaner().mark_still_due(died, set(), now_ms=world.now_ms)
+    (world.path / "server.properties").write_text("log.cleaner.enable=false")
+    world.reopen()
+    when = "when log.cleaner.enable=true is in the broker settings"
+
+    events = [*world.tick(dirty_ratio_sensor).asset_events, *world.tick(health_sensor).asset_events]
+    told = [{name: str(each.value) for name, each in event.metadata.items()} for event in events]
+
+    assert {page["due_at"] for page in told if "due_at" in page} == {when}
+    assert {page["topic_due_at"] for page in told if "topic_due_at" in page} == {when}
+    assert {page["topic_why"] for page in told if "topic_why" in page} == {
+        f"users-0, users-1, users-2: left alone: {CLEANER_DISABLED}"
+    }
+    assert {page["why"] for page in told if "why" in page} == {f"left alone: {CLEANER_DISABLED}"}
+    (marked,) = [page["uncleanable"] for page in told if "uncleanable" in page]
+    assert f"next try {when}" in marked
+    table = told[-1]["worst_logs"].splitlines()[2:]
+    assert [CLEANER_DISABLED in line for line in table] == [True] * 3
+    assert ["| cleaner off |" in line for line in table] == [True] * 3
+    assert CLEANER_DISABLED in world.skips(health_sensor)
 
 
 def test_a_clean_of_one_log_tells_the_totals_of_the_whole_topic(world: World) -> None:
