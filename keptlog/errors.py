@@ -5,6 +5,7 @@
     |- InvalidRecord (ValueError)    a record that can't be appended; nothing of its batch was
     |- UnknownTopic (LookupError)    no such topic or topic-partition in this catalog
     |- StalePlan                     somebody else committed first; nothing of ours landed
+    |  `- InputGone                  an input is not there: somebody else has replaced it, or it is lost
     |- CommitStateUnknown            the catalog did not answer; look before you retry
     |- TombstonesMissed              a registered reader came too late: he starts over, with an empty state
     |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later
@@ -78,6 +79,10 @@ class StalePlan(KeptlogError):
     """Another commit came first; nothing of ours landed and nothing is lost. A fresh plan may be tried at once."""
 
     action = Action.RETRY
+
+
+class InputGone(StalePlan):
+    """An input is not there. Whether another commit has replaced it, or it is lost, is to be asked of the table."""
 
 
 class CommitStateUnknown(KeptlogError):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.errors import StalePlan
+from keptlog.kernels.gone import input_gone
 from keptlog.kernels.wanted_keys import KeyFinder, hits_of
 from keptlog.log.search import KeyHits
 from keptlog.log.segment import Segment
@@ -51,7 +51,7 @@ class RecordDrop:
         """Write a segment again without them; null if it has none. ``path_for`` gives new paths from base offsets.
 
         Raises:
-            StalePlan: the segment is gone.
+            InputGone: the segment is gone.
             LogCorrupt: it is damaged; what it holds of the keys can't be told.
         """
         try:
@@ -61,17 +61,15 @@ class RecordDrop:
                     return None
                 added = self._rewritten(opened, found, path_for)
         except FileNotFoundError as error:
-            raise StalePlan(
-                f"{self.step.topic_partition}: segment {segment.path} was replaced by another commit and purged since "
-                "records were to be dropped from it; nothing was committed, plan again"
-            ) from error
+            what = f"segment {segment.path}"
+            raise input_gone(self.step.topic_partition, what, "records were to be dropped from it") from error
         return SegmentDrop(segment, added, tuple(hits_of(found, self.finder.wanted)))
 
     def watermarks(self, new_path: str) -> tuple[str | None, int]:
         """The file of the log's watermarks without those of the keys, and how many went: itself, a new one, or none.
 
         Raises:
-            StalePlan: the file is gone.
+            InputGone: the file is gone.
         """
         path = self.step.watermarks_path
         if path is None:
@@ -79,10 +77,8 @@ class RecordDrop:
         try:
             marks, strategy = read_any_watermarks(self.files, path)
         except FileNotFoundError as error:
-            raise StalePlan(
-                f"{self.step.topic_partition}: the watermarks {path} were replaced by another commit and purged; "
-                "nothing was committed, plan again"
-            ) from error
+            what = f"file {path} with its watermarks"
+            raise input_gone(self.step.topic_partition, what, "records were to be dropped") from error
         which = self.finder.which(marks["key"])
         if which is None:
             return path, 0

@@ -14,7 +14,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.errors import StalePlan
+from keptlog.kernels.gone import input_gone
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep
 from keptlog.log.strategy import Strategy
@@ -59,16 +59,14 @@ def open_input(files: Files, step: CleanStep, segment: Segment) -> Iterator[Segm
     """An input of a step, open.
 
     Raises:
-        StalePlan: the file is gone.
+        InputGone: the file is gone.
     """
     with ExitStack() as opened:
         try:
             segment_file = opened.enter_context(open_segment(files, segment))
         except FileNotFoundError as error:
-            raise StalePlan(
-                f"{step.topic_partition}: segment {segment.path} was replaced by another commit and purged since this "
-                "clean was planned; nothing was committed, plan again"
-            ) from error
+            what = f"segment {segment.path}"
+            raise input_gone(step.topic_partition, what, "this clean was planned") from error
         yield segment_file
 
 
@@ -92,7 +90,7 @@ class OpenInputs:
         """An input, open.
 
         Raises:
-            StalePlan: the file is gone.
+            InputGone: the file is gone.
         """
         if segment.path in self._held:
             yield self._held[segment.path]
@@ -114,7 +112,7 @@ def read_where(
     ``mask`` is bool without nulls, ``segment.record_count`` long, in offset order.
 
     Raises:
-        StalePlan: the segment is gone.
+        InputGone: the segment is gone.
     """
     if not pc.any(mask, min_count=0).as_py():
         return
@@ -139,7 +137,7 @@ def read_keys(files: Files, step: CleanStep, segments: Iterable[Segment], betwee
     ``version`` for a record without one. A table may be empty.
 
     Raises:
-        StalePlan: a segment is gone.
+        InputGone: a segment is gone.
     """
     columns = ["key", "offset", *version_columns(step.strategy)]
     for segment in segments:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.errors import StalePlan
+from keptlog.kernels.gone import input_gone
 from keptlog.log.steps import CleanStep
 from keptlog.storage.files import Files
 from keptlog.storage.keys import are_among
@@ -32,15 +32,13 @@ def read_watermarks(files: Files, step: CleanStep) -> pa.Table:
     """The watermarks that the step found: those of its strategy, of ``WATERMARKS_SCHEMA``, each key once, none null.
 
     Raises:
-        StalePlan: the file is gone.
+        InputGone: the file is gone.
     """
     try:
         return read_watermark_file(files, step.watermarks_path, step.strategy)
     except FileNotFoundError as error:
-        raise StalePlan(
-            f"{step.topic_partition}: the watermarks {step.watermarks_path} were replaced by another commit and purged "
-            "since this clean was planned; nothing was committed, plan again"
-        ) from error
+        what = f"file {step.watermarks_path} with its watermarks"
+        raise input_gone(step.topic_partition, what, "this clean was planned") from error
 
 
 def write_watermarks(files: Files, step: CleanStep, watermarks: pa.Table, path: str) -> None:
@@ -81,7 +79,7 @@ def store_watermarks(files: Files, step: CleanStep, new: pa.Table, beaten: pa.Ch
     Arguments as for ``watermarks_after``; ``path`` is where a new file may be written.
 
     Raises:
-        StalePlan: the step's own file is gone.
+        InputGone: the step's own file is gone.
     """
     before = read_watermarks(files, step)
     after = watermarks_after(before, new, beaten, step.now_ms)

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvariantViolated, StalePlan
+from keptlog.errors import InputGone, InvariantViolated, StalePlan
 from keptlog.log.drop import DropResult, drop_step, verify_drop
+from keptlog.log.stored_files import live_paths
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
 
@@ -54,7 +55,7 @@ class Dropper:
         Raises:
             InvalidConfig: the topic has no source.
             StalePlan: others kept committing first; nothing was dropped.
-            LogCorrupt: a live segment is damaged, so that it can't be told whether it has the keys.
+            LogCorrupt: a live file is damaged, or lost, so that it can't be told whether it has the keys.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
         self.store.require_writable()
@@ -76,7 +77,14 @@ class Dropper:
         logs = {log.topic_partition.partition: log for log in self.store.logs(topic)}
         steps = [drop_step(logs[partition], end_offsets[partition], now_ms) for partition in sorted(end_offsets)]
         locations = {topic: self.store.data_location(topic)}
-        outcomes = self.engine.drop(steps, self.hasher, locations, run_id, progress)
+        try:
+            outcomes = self.engine.drop(steps, self.hasher, locations, run_id, progress)
+        except InputGone as error:
+            paths = {path for partition in end_offsets for path in live_paths(logs[partition])}
+            lost = self.store.lost_file(topic, paths)
+            if lost:
+                raise lost from error
+            raise
         changed = [outcome for outcome in outcomes if not outcome.is_empty]
         try:
             for outcome in outcomes:

@@ -279,3 +279,22 @@ def test_what_was_dropped_is_gone_from_all_files_once_a_purge_has_been(ingested:
     assert [each.problem for each in still] == [None] * len(still) != []
     ingested.store.purge(TOPIC, NOW_MS + 10 * DAY_MS, 0)
     assert all(each.is_clear for each in searcher.search(TOPIC, [a], new_id()))
+
+
+@pytest.mark.parametrize("what", ["a segment", "the watermarks"])
+def test_a_live_file_that_is_lost_is_named_as_that_and_not_as_replaced(tmp_path: Path, what: str) -> None:
+    made = an_ingested_log(tmp_path, compaction_strategy="timestamp", delete_retention_ms="0")
+    made.ingest((10, "a", "1"), (11, "b", "1"))
+    made.ingest((12, "b", None))
+    made.clean()
+    made.clean(NOW_MS + 2)
+    log = made.twin.log
+    lost = log.segments[0].path if what == "a segment" else log.watermarks_path
+    assert lost
+    Path(lost.removeprefix("file://")).unlink()
+
+    with pytest.raises(LogCorrupt, match="is missing from storage though the table lists it; put the file") as told:
+        made.drop("a")
+
+    assert lost in str(told.value)
+    assert "replaced" not in str(told.value)

@@ -207,7 +207,7 @@ def test_an_input_that_was_purged_makes_the_plan_stale(engine: Engine, sizes: Si
     history = a_history(engine.root)
     engine.sizes = sizes
     Path(history.step.segments[-1].path).unlink()
-    with pytest.raises(StalePlan, match=rf"{TOPIC}-0: segment .* was replaced by another commit"):
+    with pytest.raises(StalePlan, match=rf"{TOPIC}-0: segment .* is gone from storage since"):
         engine.rewrite([history.step])
     assert engine.paths(".arrow") == set()
 
@@ -316,7 +316,7 @@ def test_keys_beyond_the_map_are_shuffled_and_the_same_log_is_left(engine: Engin
 def test_a_shuffle_that_misses_an_input_makes_the_plan_stale(engine: Engine) -> None:
     step = replace(a_history(engine.root).step, map_capacity=MapCapacity(20, MapOverflow.SHUFFLE))
     Path(step.segments[0].path).unlink()
-    with pytest.raises(StalePlan, match=rf"^{TOPIC}-0: segment .* was replaced by another commit"):
+    with pytest.raises(StalePlan, match=rf"^{TOPIC}-0: segment .* is gone from storage since"):
         engine.rewrite([step])
 
 
