@@ -21,11 +21,12 @@ from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata, materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
 from keptlog.dagster.assets.outlook import outlook_of
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.metrics import metrics_by_log
+from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.observer import Overview, observe
@@ -88,7 +89,8 @@ def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
         logs[log.topic_partition.topic].append(log)
     failed: dict[str, dict[int, str]] = defaultdict(dict)
     for name, error in cleaned.failed.items():
-        if name not in cleaned.blameless and not isinstance(error, StalePlan | CommitStateUnknown):
+        # What is no topic has no asset whose checks could tell it.
+        if name not in cleaned.blameless and not isinstance(error, StalePlan | CommitStateUnknown | UnknownTopic):
             topic, partition = topic_and_partition(name, topics)
             failed[topic][partition] = str(error)
     findings = []
@@ -145,16 +147,12 @@ def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: M
     told = []
     if reasons:
         context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(reasons)})
-        told.append(f"{len(reasons)} not cleaned, {len(cleaned.committed)} cleaned: {_lines(reasons)}")
+        told.append(f"{len(reasons)} not cleaned, {len(cleaned.committed)} cleaned: {'; '.join(named_lines(reasons))}")
     if others:
-        told.append(f"{counted(len(others), 'log')} not as it should be: {_lines(others)}")
+        told.append(f"{counted(len(others), 'log')} not as it should be: {'; '.join(named_lines(others))}")
     if cleaned.stopped_by:
         tag_outage(context, cleaned.stopped_by, cleaned.plan.now_ms + cleaned.duration_ms)
     raise dg.Failure("; ".join(told), metadata={**reasons, **others}, allow_retries=False)
-
-
-def _lines(reasons: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}: {why}" for name, why in reasons.items())
 
 
 def _end_attempts(run: Run, cleaned: Pass, names: Collection[str]) -> None:
@@ -178,5 +176,4 @@ def fail_if_any(failed: Mapping[str, KeptlogError], what: str) -> None:
         Failure: naming each log or topic and its reason.
     """
     if failed:
-        reasons = "; ".join(f"{name}: {error}" for name, error in sorted(failed.items()))
-        raise dg.Failure(f"{len(failed)} {what}: {reasons}", allow_retries=False)
+        raise dg.Failure(f"{len(failed)} {what}: {'; '.join(named_lines(failed))}", allow_retries=False)

@@ -26,6 +26,7 @@ from keptlog.dagster.assets.numbers import (
     version_of_all,
 )
 from keptlog.dagster.assets.report import told_of_topics
+from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.assessment import Assessment
 from keptlog.log.metrics import metrics_by_log
 
@@ -73,8 +74,15 @@ def own_checks(run: AssetRun, topic: str, results: Iterator[dg.AssetCheckResult]
 
 def own_part(cleaned: Pass, topic: str, names: Collection[str]) -> Pass:
     """A pass as one topic sees it: what has failed of others is left to their own runs."""
-    failed = {name: error for name, error in cleaned.failed.items() if name == topic or name in names}
+    failed = {name: _gone(name, error) for name, error in cleaned.failed.items() if name == topic or name in names}
     return replace(cleaned, failed=failed, blameless=cleaned.blameless & failed.keys())
+
+
+def _gone(name: str, error: KeptlogError) -> KeptlogError:
+    """Dagster names no log that never was: one that is not there has gone."""
+    if not isinstance(error, UnknownTopic):
+        return error
+    return UnknownTopic(f"{name} is not there any more: its topic was deleted since Dagster was shown it")
 
 
 def _told(

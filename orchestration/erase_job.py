@@ -24,6 +24,7 @@ from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, firs
 from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureState
 from keptlog.log.iso_time import iso_time, next_time, time_from
+from keptlog.log.named import named_lines
 from keptlog.passes.erasure_request import ErasureProposal, ErasureRequest, ErasureResult, ErasureRow
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
@@ -209,6 +210,6 @@ def _fail_if_any(failed: Mapping[str, KeptlogError], what: str) -> None:
         Failure: naming each and its reason.
     """
     if failed:
-        lines = [f"{name}: {first_line(error)}" for name, error in sorted(failed.items())[:_TOLD]]
+        lines = named_lines({name: first_line(error) for name, error in failed.items()})[:_TOLD]
         more = f"; and {len(failed) - _TOLD} more" if len(failed) > _TOLD else ""
         raise dg.Failure(f"{len(failed)} {what}: {'; '.join(lines)}{more}", allow_retries=False)

@@ -9,15 +9,17 @@ from pydantic import Field
 from keptlog.dagster.assets.checks import as_evaluation, gone_results
 from keptlog.dagster.assets.erasures import ErasureNews, bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
-from keptlog.dagster.assets.outage import Context
+from keptlog.dagster.assets.outage import Context, outage_among, tag_outage, telling_outages
 from keptlog.dagster.assets.report import fail_if_any
 from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
+from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.counted import counted
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.open_erasures import ErasureNeed
 from keptlog.passes.observer import observe
 
 if TYPE_CHECKING:
+    from keptlog.passes.purge import PurgeResult
     from keptlog.table.drafts import Sealing
 
 
@@ -55,11 +57,29 @@ def purge_job(mount: Mount) -> dg.JobDefinition:
 
 
 def _purge(run: Run, config: PurgeConfig) -> None:
+    context, now_ms = run.context, run.now_ms()
+    with telling_outages(context, now_ms):
+        result = run.log_store.purger.purge(
+            config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms, skips_unknown=True
+        )
+    changed = _tell(context, result)
+    _check_gone(run, changed, now_ms)
+    if result.idle:
+        count = counted(len(result.idle), "topic")
+        context.log.info("%s left alone: nothing was committed, or is due, since the last purge", count)
+    purged = result.receipts.keys() - set(result.idle)
+    _erasures_after_purge(run, purged, changed, now_ms)
+    is_any_done = bool({*purged, *result.deletions} - result.failed.keys())
+    if outage := outage_among(result.failed, is_any_done=is_any_done):
+        tag_outage(context, outage, now_ms)
+    fail_if_any(result.failed, "not purged")
+
+
+def _tell(context: Context, result: "PurgeResult") -> set[str]:
+    """Tell what was deleted, and what was not; the topics from which something was."""
     from keptlog.table.held import held_lines  # noqa: PLC0415  # a run needs it, loading does not
 
-    context, log_store, changed = run.context, run.log_store, set[str]()
-    now_ms = run.now_ms()
-    result = log_store.purger.purge(config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms)
+    changed: set[str] = set()
     for topic, receipt in result.receipts.items():
         deleted = len(receipt.deleted_files) + len(receipt.deleted_orphans)
         if deleted or receipt.expired_snapshots:
@@ -81,17 +101,17 @@ def _purge(run: Run, config: PurgeConfig) -> None:
         for left in deletion.not_deleted:
             context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
         _tell_sealing(context, topic, deletion.sealing)
-    _check_gone(run, changed, now_ms)
-    if result.idle:
-        count = counted(len(result.idle), "topic")
-        context.log.info("%s left alone: nothing was committed, or is due, since the last purge", count)
-    _erasures_after_purge(run, result.receipts.keys() - set(result.idle), changed, now_ms)
-    fail_if_any(result.failed, "not purged")
+    return changed
 
 
 def _check_gone(run: Run, changed: Collection[str], now_ms: int) -> None:
     """Evaluate G8 of topics from which something was deleted, and of those where something is late."""
-    late = {holder.topic for holder in run.log_store.observer.look(now_ms).late_holders()}
+    late: set[str] = set()
+    try:
+        late = {holder.topic for holder in run.log_store.observer.look(now_ms).late_holders()}
+    except StorageUnavailable as error:
+        # The purge has told what it did by then, and the next one looks again.
+        run.context.log.warning("not known where something is late: %s", first_line(error))
     for topic in sorted({*changed, *late}):
         for evaluated in gone_results(run, topic, now_ms):
             run.context.log_event(as_evaluation(evaluated))  # type: ignore[arg-type]  # it takes them, undeclared

@@ -20,11 +20,13 @@ from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
+from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
+from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.holders import THIS_MACHINE, judged_here
-from keptlog.passes.verify_pass import to_verify
+from keptlog.passes.verify_pass import all_that_is_there
 
 _TOLD = 5
 
@@ -64,7 +66,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     now_ms = run.now_ms()
     with telling_outages(context, now_ms):
         store = log_store.store
-        asked = to_verify(store, config.logs)
+        asked = all_that_is_there(store, config.logs)
         topics = store.topics()
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in asked.logs:
@@ -85,7 +87,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     here = judged_here(log_store.holdings_here, now_ms)
     problems |= {THIS_MACHINE: here.description} if here and not here.passed else {}
     context.log.info("%s read, %d broken or not looked at", counted(len(asked.logs), "log"), len(problems))
-    _fail_if_any(problems)
+    _fail_if_any(problems, asked.unknown)
 
 
 def _tell_attempts(run: Run, looked: TopicFindings) -> None:
@@ -97,10 +99,14 @@ def _tell_attempts(run: Run, looked: TopicFindings) -> None:
     end_attempts(run, {name: "it passes every check again" for name in whole if str(name) in failed})
 
 
-def _fail_if_any(problems: Mapping[str, str]) -> None:
-    if problems:
-        lines = [f"{name}: {problem}" for name, problem in sorted(problems.items())[:_TOLD]]
-        more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
-        raise dg.Failure(
-            f"{counted(len(problems), 'log')} broken or not looked at: {'; '.join(lines)}{more}", allow_retries=False
+def _fail_if_any(problems: Mapping[str, str], unknown: Mapping[str, KeptlogError]) -> None:
+    told = [
+        f"{what}: {'; '.join([*lines[:_TOLD], *([f'and {len(lines) - _TOLD} more'] if len(lines) > _TOLD else [])])}"
+        for what, lines in (
+            (f"{counted(len(problems), 'log')} broken or not looked at", named_lines(problems)),
+            (counted(len(unknown), "unknown name"), named_lines(unknown)),
         )
+        if lines
+    ]
+    if told:
+        raise dg.Failure("; ".join(told), allow_retries=False)

@@ -121,9 +121,12 @@ def require_topics(names: Iterable[str], topics: Collection[str], besides: str =
     Raises:
         UnknownTopic: the first such name.
     """
-    for name in names:
-        if name not in topics:
-            raise unknown_topic(name, topics, besides=besides)
+    require_all(unknown_topics(names, topics, besides))
+
+
+def unknown_topics(names: Iterable[str], topics: Collection[str], besides: str = "") -> dict[str, KeptlogError]:
+    """Those of the names that are no topic's, each with its error; ``besides`` ends the message."""
+    return {name: unknown_topic(name, topics, besides=besides) for name in names if name not in topics}
 
 
 def require_all(unreadable: Mapping[str, KeptlogError]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.holder import ORPHAN_GRACE_MS
-from keptlog.passes.names import require_topics
+from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole
 from keptlog.table.reaching import one_line
 from keptlog.table.removal import not_deleted_error
@@ -80,11 +80,19 @@ class Purger:
     memory: PurgeMemory | None = None
     at_once: int = 1
 
-    def purge(self, topics: Iterable[str] = (), *, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeResult:
+    def purge(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        now_ms: int,
+        orphan_grace_ms: int = ORPHAN_GRACE_MS,
+        skips_unknown: bool = False,
+    ) -> PurgeResult:
         """Purge these topics, all if none is named, and finish the deletions of those that are being deleted.
 
         ``now_ms`` is compared with the times of snapshots and files, which are the wall clock's; files that nothing
-        refers to go once they are older than ``orphan_grace_ms``.
+        refers to go once they are older than ``orphan_grace_ms``. With ``skips_unknown`` a name that is no topic's
+        counts as failed, and the others are purged.
 
         Raises:
             UnknownTopic: there is no such topic; nothing was purged.
@@ -104,7 +112,9 @@ class Purger:
         leaving = self.store.being_deleted()
         if self.memory and not named:
             self.memory.forget_others(self._there({*known, *leaving}), now_ms)
-        require_topics(named, {*known, *leaving})
+        unknown = unknown_topics(named, {*known, *leaving})
+        if not skips_unknown:
+            require_all(unknown)
 
         def carry_out(topic: str) -> _Outcome:
             outcome = _Outcome()
@@ -120,9 +130,10 @@ class Purger:
             return outcome
 
         idle = {topic: receipt for topic, receipt in idle.items() if topic not in leaving}
-        to_do = named or sorted({*known, *leaving} - idle.keys())
+        to_do = [name for name in named if name not in unknown] if named else sorted({*known, *leaving} - idle.keys())
         done = side_by_side(carry_out, to_do, self.at_once)
         done |= {topic: _Outcome(receipt) for topic, receipt in idle.items()}
+        done |= {name: _Outcome(failure=error) for name, error in unknown.items()}
         return _result(done if named else dict(sorted(done.items())), idle)
 
     def preview(

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.segment import Log
 from keptlog.passes.check import CHECKS, CheckResult, what_broke
 from keptlog.passes.holders import check_gone, not_looked_at
-from keptlog.passes.names import named_logs, refuse_unknown
+from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.verify import verify_log
 from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.unowned import unowned_folders
@@ -37,6 +37,8 @@ class ToVerify:
     """Topics and topic-partitions whose logs can't be had, with the reason."""
     unowned: Mapping[str, KeptlogError]
     """What is no topic any more and may have bytes, with what to do; nothing if topics were named."""
+    unknown: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """Names that mean nothing."""
 
     @property
     def not_looked_at(self) -> dict[str, KeptlogError]:
@@ -51,10 +53,22 @@ def to_verify(store: LogStore | UnopenedStore, names: Collection[str]) -> ToVeri
         UnknownTopic: a name means nothing.
         StorageUnavailable: the catalog can't be reached.
     """
+    asked = all_that_is_there(store, names)
+    require_all(asked.unknown)
+    return asked
+
+
+def all_that_is_there(store: LogStore | UnopenedStore, names: Collection[str]) -> ToVerify:
+    """The same, where a name that means nothing is told and keeps nobody from the others.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached.
+    """
     named = named_logs(store, names)
-    refuse_unknown(named.unreadable)
+    unknown = {name: error for name, error in named.unreadable.items() if isinstance(error, UnknownTopic)}
+    unreadable = {name: error for name, error in named.unreadable.items() if name not in unknown}
     # Asked for after the topics: one whose deletion begins in between is in both.
-    return ToVerify(named.logs, named.unreadable, {} if names else _unowned(store))
+    return ToVerify(named.logs, unreadable, {} if names else _unowned(store), unknown)
 
 
 def _unowned(store: LogStore | UnopenedStore) -> dict[str, KeptlogError]:

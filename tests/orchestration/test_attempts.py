@@ -253,7 +253,7 @@ def test_one_topic_that_cannot_be_read_fails_the_run_that_verifies_and_hides_no_
     failure = result.failure_data_for_node("verify_logs")
     assert failure
     assert failure.user_failure_data
-    assert (failure.user_failure_data.description or "").startswith("1 log broken or not looked at: odd: ")
+    assert (failure.user_failure_data.description or "").startswith("1 log broken or not looked at: topic odd: ")
     assert [row["partitions"] for row in last_results(users, "G1")] == ["0-2"]
 
 

@@ -229,7 +229,7 @@ def test_what_a_purge_could_not_delete_fails_the_run_and_is_named_with_its_recei
     failure = result.failure_data_for_node("delete_retired_files")
     assert failure
     assert failure.user_failure_data
-    named = f"1 not purged: users: topic users: 1 file could not be deleted: {location}/data/stuck.parquet ("
+    named = f"1 not purged: topic users: 1 file could not be deleted: {location}/data/stuck.parquet ("
     assert (failure.user_failure_data.description or "").startswith(named)
     told = [entry.user_message for entry in world.instance.all_logs(result.run_id) if not entry.is_dagster_event]
     assert any(line.startswith(f"users: not deleted: {location}/data/stuck.parquet: ") for line in told)
@@ -250,5 +250,5 @@ def test_a_topic_that_cannot_be_purged_fails_the_run_and_stops_no_other(world: W
     failure = result.failure_data_for_node("delete_retired_files")
     assert failure
     assert failure.user_failure_data
-    assert (failure.user_failure_data.description or "").startswith("1 not purged: odd: topic odd: ")
+    assert (failure.user_failure_data.description or "").startswith("1 not purged: topic odd: ")
     assert not replaced.exists()

@@ -234,3 +234,22 @@ def test_a_materialization_by_hand_says_what_is_down(dirty: World) -> None:
         )
     assert "the cluster manager is gone" in told(dirty, result)["reason"]
     assert marks(dirty) == [None, None]
+
+
+@pytest.mark.parametrize("what", ["metadata_locations", "purge"], ids=["the catalog", "each topic"])
+def test_a_purge_that_an_outage_has_stopped_says_what_is_down(
+    dirty: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def locked(*_: object) -> None:
+        raise StorageUnavailable("database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogStore, what, locked)
+        result = dirty.run_job("purge", dg.RunRequest(run_config={}))
+
+    failure = result.failure_data_for_node("delete_retired_files")
+    assert failure
+    assert failure.user_failure_data, "Dagster tells an error of its own"
+    assert "database is locked" in (failure.user_failure_data.description or "")
+    assert told(dirty, result)["reason"] == "database is locked"
+    assert dirty.run_job("purge", dg.RunRequest(run_config={})).success
