@@ -315,6 +315,8 @@ class Holdings:
     not_looked_at: tuple[str, ...] = ()
     """What this storage does not tell, a line each: whether it keeps versions. It never does, so that G8 is judged
     without."""
+    no_purge: str = ""
+    """Why a purge refuses to delete anything, and what to do; empty if it does not, or nobody has looked."""
 
     def holders(self, now_ms: int, partition: int | None = None) -> list[Holder]:
         """The holders of the topic or, with a partition, of one of its logs: what is late first.
@@ -359,7 +361,7 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
         until_ms=max(due_ms) if kind in ENDS_BY_ITSELF else None,
         deadline_ms=min(known_ms, default=None),
         late_files=sum(1 if files is None else files for late_ms, files in deadlines_ms if _passed(late_ms, now_ms)),
-        remedy=_remedy(kind, name, topic),
+        remedy=_remedy(kind, name, topic, holdings.no_purge),
     )
 
 
@@ -372,5 +374,7 @@ def _total(numbers: Iterable[int | None]) -> int | None:
     return None if None in known else sum(each for each in known if each is not None)
 
 
-def _remedy(kind: HolderKind, name: str, topic: str) -> str:
-    return _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic)
+def _remedy(kind: HolderKind, name: str, topic: str, no_purge: str) -> str:
+    told = _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic)
+    # Nobody is to be sent to a command that refuses.
+    return f"{no_purge}; after that {told}" if no_purge and f"keptlog purge {topic}" in told else told

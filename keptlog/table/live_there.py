@@ -1,6 +1,6 @@
 """Whether all that a table needs is there: else nothing of it is purged, for what looks unneeded may be the way back.
 
-Both the purge and its preview ask, so that a preview promises nothing that the purge then refuses.
+The purge asks, and so do its preview and G8: neither is to promise what the purge then refuses.
 """
 
 from __future__ import annotations
@@ -15,6 +15,17 @@ from keptlog.table.quiet import Storage
 from keptlog.table.references import Manifests, below, comparable_forms, live_references
 
 
+def why_no_purge(
+    table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
+) -> str:
+    """Which live file is not there, so that a purge refuses, and what to do; empty if all are, or it can't be told."""
+    try:
+        found = _live_and_gone(table, storage, manifests, files, load)
+    except (LogCorrupt, OSError):
+        return ""
+    return f"live file {found[0]} is not there, and no purge deletes anything: {found[1]}" if found else ""
+
+
 def require_live_files(
     table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
 ) -> None:
@@ -25,6 +36,17 @@ def require_live_files(
     Raises:
         LogCorrupt: a file is not there.
     """
+    found = _live_and_gone(table, storage, manifests, files, load)
+    if found:
+        path, todo = found
+        what = f"topic {table.name()[-1]}: live file {path} is not there, and nothing was deleted"
+        raise LogCorrupt(f"{what}: {todo}, and purge again")
+
+
+def _live_and_gone(
+    table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
+) -> tuple[str, str] | None:
+    """The first live file that is not there, and what to do; null if all are."""
     is_below = below(storage.location)
     live = live_references(table, manifests)
     for path, form in comparable_forms([*live.data_bytes, *live.metadata_bytes]).items():
@@ -36,5 +58,5 @@ def require_live_files(
             todo = "put it back from a copy of the storage"
             if form in comparable_forms(hidden.path for hidden in storage.hidden.files).values():
                 todo = "its bucket still has it, so take its delete marker away"
-            what = f"topic {table.name()[-1]}: live file {path} is not there, and nothing was deleted"
-            raise LogCorrupt(f"{what}: {todo}, and purge again")
+            return path, todo
+    return None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import UnknownTopic
+from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.passes.check import Outcome
 from keptlog.passes.holders import check_gone, look_for_holders
@@ -67,3 +67,22 @@ def test_the_interval_of_the_broker_settings_counts(pair: LogStore, tmp_path: Pa
 def test_a_topic_that_is_not_there_is_an_error(store: LogStore) -> None:
     with pytest.raises(UnknownTopic):
         look_for_holders(store, "nobody", clock_ms())
+
+
+def test_where_a_lost_file_keeps_a_purge_from_deleting_the_next_step_is_to_put_it_back(store: LogStore) -> None:
+    store.files.write_bytes(f"{store.data_location('a')}/partition=0/left.parquet", b"value")
+    lost = store.logs("a")[0].segments[0].path
+    now_ms = clock_ms() + 3 * DAY_MS
+    local = Path(lost.removeprefix("file://"))
+    content = local.read_bytes()
+    local.unlink()
+    with pytest.raises(LogCorrupt, match="nothing was deleted"):
+        store.purge("a", now_ms)
+
+    told = check_gone(store, "a", [0], now_ms)[0].description
+
+    first, _, then = told.partition("; after that ")
+    assert f"live file {lost} is not there, and no purge deletes anything: put it back from a copy" in first
+    assert then.startswith("keptlog purge a deletes what is older than the grace")
+    local.write_bytes(content)
+    assert "is not there" not in check_gone(store, "a", [0], now_ms)[0].description
