@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table
 
+import keptlog
 from keptlog.errors import LogCorrupt
 from keptlog.table.bare import as_table, bare_table
 from keptlog.table.embedded import NAMESPACE
@@ -93,3 +94,10 @@ def test_where_a_list_does_not_know_it_any_manifest_is_read(store: LogStore, unk
     for position in _TOLD:
         newest[position] = unknown
     assert len(listed_entries(newest, store.load_table(TOPIC).io)) == 1
+
+
+def test_nobody_else_asks_a_manifest_for_its_entries() -> None:
+    sources = Path(keptlog.__file__).parent.rglob("*.py")
+    asking = {path.name for path in sources if ".fetch_manifest_entry(" in path.read_text(encoding="utf-8")}
+    # A bare table gives what it can't read to PyIceberg's manifest of the same name.
+    assert asking == {"metadata_reading.py", "bare.py"}
