@@ -52,7 +52,6 @@ from keptlog.table.drafts import (
     Sealing,
     content_of,
     done_draft,
-    drafts_among,
     has_receipt,
     seal_drafts,
     write_draft,
@@ -75,6 +74,7 @@ from keptlog.table.own_folder import require_own_folder
 from keptlog.table.reaching import reaching
 from keptlog.table.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.removal import NotDeleted, Removal, not_deleted_error
+from keptlog.table.topic_storage import drafts_among
 
 _MOST_ROUNDS = 20
 

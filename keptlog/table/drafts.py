@@ -31,7 +31,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
 from keptlog.table.reaching import one_line
 from keptlog.table.removal import NotDeleted, Removal
-from keptlog.whole_file import is_unfinished
+from keptlog.table.topic_storage import drafts_among
 
 _logger = logging.getLogger(__name__)
 
@@ -97,13 +97,6 @@ def write_draft(files: TableFiles, location: str, draft: Draft) -> None:
     """Write a draft, durably; one of the same id is replaced."""
     text = json.dumps({"id": draft.id, "kind": draft.kind, "at_ms": draft.at_ms, "content": draft.content}, indent=1)
     files.write_bytes(f"{receipt_folder(location)}{draft.id}.json", text.encode())
-
-
-def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
-    """Where the drafts lie, of the paths of a listing, sorted; what lies in folders below theirs is none."""
-    folder = receipt_folder(location)
-    there = (path for path in set(paths) if path.startswith(folder) and "/" not in path.removeprefix(folder))
-    return sorted(path for path in there if not is_unfinished(path))
 
 
 def waiting_drafts(files: TableFiles, locations: Iterable[str]) -> list[str]:

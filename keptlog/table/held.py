@@ -39,7 +39,6 @@ from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import journal_folder, receipt_folder, unreadable_folder
 from keptlog.table.live_there import why_no_purge
 from keptlog.table.metadata_reading import looked_at
-from keptlog.table.quiet import Storage
 from keptlog.table.references import (
     Manifests,
     References,
@@ -50,6 +49,7 @@ from keptlog.table.references import (
 )
 from keptlog.table.state import LogState, watermarks_paths
 from keptlog.table.superseded import ShownFiles, partition_of
+from keptlog.table.topic_storage import Storage
 from keptlog.whole_file import is_unfinished
 
 if TYPE_CHECKING:

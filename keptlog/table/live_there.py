@@ -6,13 +6,15 @@ The purge asks, and so do its preview and G8: neither is to promise what the pur
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.files import TableFiles
-from keptlog.table.quiet import Storage
 from keptlog.table.references import Manifests, below, comparable_forms, live_references
+from keptlog.table.topic_storage import Storage
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 
 def why_no_purge(

@@ -45,7 +45,6 @@ from keptlog.table.drafts import (
     Seal,
     content_of,
     done_draft,
-    drafts_among,
     given_up_drafts,
     has_receipt,
     seal_drafts,
@@ -72,7 +71,7 @@ from keptlog.table.metadata_reading import LOOKS
 from keptlog.table.named_files import NamedFiles
 from keptlog.table.own_folder import require_own_folder
 from keptlog.table.purge_receipt import Account, PurgeReceipt
-from keptlog.table.quiet import PurgeTimes, Storage
+from keptlog.table.quiet import PurgeTimes
 from keptlog.table.references import (
     Manifests,
     References,
@@ -85,6 +84,7 @@ from keptlog.table.references import (
 )
 from keptlog.table.removal import Removal
 from keptlog.table.sweep import PURGE_AGAIN, Fence, left_registers, may_still_land, newest_list_of
+from keptlog.table.topic_storage import Storage, drafts_among
 from keptlog.table.topics import Topic, load_topic_table
 
 _logger = logging.getLogger(__name__)

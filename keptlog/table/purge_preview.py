@@ -20,7 +20,6 @@ from keptlog.table.journal import read_journals
 from keptlog.table.live_there import require_live_files
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.own_folder import require_own_folder
-from keptlog.table.quiet import Storage
 from keptlog.table.reaching import reaching
 from keptlog.table.references import (
     Manifests,
@@ -32,6 +31,7 @@ from keptlog.table.references import (
     references_of,
 )
 from keptlog.table.store import LogStore
+from keptlog.table.topic_storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ takes the first of. But a writer that is killed leaves files, and commits nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from pyiceberg.manifest import ManifestContent
@@ -26,16 +26,14 @@ from pyiceberg.table import Table
 from keptlog.log.broker import BrokerConfig
 from keptlog.storage.files import StoredFile
 from keptlog.table.clock_guard import ClockGuard
-from keptlog.table.drafts import drafts_among
 from keptlog.table.expiry import replaced_at_ms, replaced_before
-from keptlog.table.hidden import HiddenFiles
-from keptlog.table.journal import journal_folder, receipt_folder
+from keptlog.table.journal import receipt_folder
 from keptlog.table.lineage import summary_of
-from keptlog.table.references import Manifests, by_comparable_form, comparable_forms, named_references
+from keptlog.table.references import Manifests, comparable_forms, named_references
 from keptlog.table.runs import remembered_ms
 from keptlog.table.state import watermarks_paths
 from keptlog.table.sweep import left_registers
-from keptlog.whole_file import is_unfinished
+from keptlog.table.topic_storage import Storage
 
 LISTED_AGAIN_MS = 24 * 3_600_000
 
@@ -46,39 +44,6 @@ class Quiet:
 
     location: str
     until_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """What lies below a topic's location."""
-
-    location: str
-    files: Mapping[str, StoredFile]
-    """What is listed, by comparable path."""
-    hidden: HiddenFiles
-
-    @classmethod
-    def of(cls, location: str, listed: Sequence[StoredFile], hidden: HiddenFiles) -> Storage:
-        """From a listing of all files."""
-        return cls(location, by_comparable_form(listed), hidden)
-
-    def is_own(self, file: StoredFile) -> bool:
-        """Whether it is keptlog's own, and no orphan whatever its age."""
-        places = (journal_folder(self.location), receipt_folder(self.location))
-        return file.path.startswith(places) and not is_unfinished(file.path)
-
-    def with_listed_bytes(self, bytes_of: Mapping[str, int]) -> dict[str, int]:
-        """Path to size of the same files, with those of which the table does not say it as they are listed."""
-        forms = comparable_forms(path for path, size_bytes in bytes_of.items() if not size_bytes)
-        listed = {path: self.files[form].size_bytes for path, form in forms.items() if form in self.files}
-        return {**bytes_of, **listed}
-
-    @property
-    def waits(self) -> bool:
-        """Whether there are journals to be carried out, or drafts to be sealed."""
-        paths = [file.path for file in self.files.values()]
-        has_journals = any(path.startswith(journal_folder(self.location)) for path in paths)
-        return has_journals or bool(drafts_among(self.location, paths))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,13 @@ from keptlog.kernels.key_search import Bound
 from keptlog.log.search import SearchedFile
 from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.columns import DELETE_HORIZON, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE
-from keptlog.table.drafts import drafts_among, read_draft
+from keptlog.table.drafts import read_draft
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.references import all_references, comparable, comparable_forms
 from keptlog.table.schema import TABLE_SCHEMA
+from keptlog.table.topic_storage import drafts_among
 
 _TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json$")
 _HOLD_NOTHING = {PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON}

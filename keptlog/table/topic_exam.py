@@ -15,7 +15,6 @@ from keptlog.log.segment import Log
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
 from keptlog.table.ahead import told_apart, why_refused
-from keptlog.table.drafts import drafts_among
 from keptlog.table.erasure_register import read_erasures
 from keptlog.table.format import FormatVersion, format_of
 from keptlog.table.forward_in_time import newest_change_ms
@@ -24,6 +23,7 @@ from keptlog.table.reaching import reaching
 from keptlog.table.references import Manifests, comparable_forms
 from keptlog.table.state import ERASURES
 from keptlog.table.store import LogStore
+from keptlog.table.topic_storage import drafts_among
 
 
 @dataclass(frozen=True, slots=True)

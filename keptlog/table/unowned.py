@@ -26,6 +26,7 @@ from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.reaching import reaching
 from keptlog.table.references import comparable
+from keptlog.table.topic_storage import drafts_among
 from keptlog.table.unopened import UnopenedStore
 
 if TYPE_CHECKING:
@@ -106,8 +107,6 @@ def left_behind(location: str, paths: Iterable[str]) -> list[str]:
     paths = [path for path in paths if not path.endswith(_METADATA)]
     if not paths:
         return []
-    from keptlog.table.drafts import drafts_among  # noqa: PLC0415  # it imports PyIceberg, and hardly a look needs it
-
     return sorted(set(paths).difference(drafts_among(location, paths)))
 
 
