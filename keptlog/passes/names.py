@@ -22,6 +22,7 @@ from keptlog.log.plain_number import plain_number
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.unknown_topic import unknown_log, unknown_topic
+from keptlog.table.embedded import unfinished_deletion
 from keptlog.table.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Topics(Protocol):
 
     def topics(self) -> Collection[str]:
         """The names of all topics, in the order in which their logs are wanted."""
+
+    def being_deleted(self) -> Collection[str]:
+        """Topics whose deletion was begun and is not finished."""
 
     def logs(self, topic: str) -> Sequence[Log]:
         """The logs of a topic, one for each partition.
@@ -70,6 +74,8 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
             return of_partition
         if name in topics:
             return logs_of(name)
+        for going in {topic, name}.intersection(store.being_deleted()):
+            raise unfinished_deletion(going)
         raise unknown_log(name, topics, lambda near: _count(read[near] if near in read else _read(store, near)))
 
     logs: dict[TopicPartition, Log] = {}

@@ -67,6 +67,9 @@ class Observable(Protocol):
     def topics(self) -> Collection[str]:
         """Names of all topics, sorted."""
 
+    def being_deleted(self) -> Collection[str]:
+        """Topics whose deletion was begun and is not finished."""
+
     def metadata_locations(self, patience: Patience | None = None) -> Locations:
         """Topic to the location of its current metadata, which every commit moves."""
 
@@ -194,6 +197,9 @@ class _Look:
 
     def topics(self) -> Collection[str]:
         return self.store.topics() if self.locations is None else sorted(self.locations)
+
+    def being_deleted(self) -> Collection[str]:
+        return self.store.being_deleted()
 
     def logs(self, topic: str) -> Sequence[Log]:
         if topic not in self.seen:

@@ -45,6 +45,27 @@ def test_a_deletion_that_was_interrupted_is_named_and_not_told_as_fine(keptlog: 
     assert keptlog("verify").code == 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "verify users",
+        "verify users-0",
+        "status users",
+        "plan users",
+        "retain users",
+        "read users",
+        "explain users 0",
+        "topic describe users",
+    ],
+)
+def test_whoever_names_it_is_told_that_its_deletion_is_not_finished(keptlog: Run, two: Path, line: str) -> None:
+    leave_half_deleted(two)
+    told = keptlog(*line.split())
+    assert (told.code, told.out) == (2, "")
+    assert "its deletion was begun and is not finished" in told.err
+    assert "keptlog topic delete users" in told.err
+
+
 def test_each_check_of_it_is_not_looked_at_in_json(keptlog: Run, two: Path) -> None:
     leave_half_deleted(two)
     told = keptlog("verify", "--json").json
