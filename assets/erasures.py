@@ -26,6 +26,7 @@ from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import Tally, metrics_of
+from keptlog.log.named import unnamed
 from keptlog.log.open_erasures import ErasureNeed, OpenErasures
 from keptlog.passes.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
@@ -62,7 +63,7 @@ class ErasureNews:
     def unseen(self) -> dict[str, str]:
         """Topics that were not looked at, and why."""
         reasons = {**self.seen.unreadable, **self.failed}
-        return {name: first_line(error) for name, error in reasons.items()}
+        return {name: unnamed(name, error) for name, error in reasons.items()}
 
 
 def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
@@ -193,7 +194,7 @@ def overdue_lines(news: ErasureNews) -> list[str]:
         deadline = iso_time(each.earliest_deadline_ms or 0)
         blocked = [text for row in news.rows if row.topic == topic for text in row.blocked]
         if topic in news.seen.unreadable:
-            blocked = [f"it can't be read: {first_line(news.seen.unreadable[topic])}"]
+            blocked = [f"it can't be read: {unnamed(topic, news.seen.unreadable[topic])}"]
         why = f"; {blocked[0]}" if blocked else ""
         count = counted(each.overdue_count(now_ms), "erasure")
         lines.append(f"{topic}: {count} overdue, the first since {deadline} (needs {_needs(each)}){why}")

@@ -42,6 +42,8 @@ _GLANCE_CHARACTERS = 950
 """A page shows a text of fewer than 1,000 characters without a click."""
 _GLANCE_WHY = 120
 _UNSEEN_TOLD = 50
+_TOLD = 3
+"""Of them, in the line that sums all up."""
 _NAME_OF_FILE = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
 """What stands before it. A table as wide as a path leaves its other columns no room; the page of the log has all."""
 _COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "next try (UTC)", "why")
@@ -99,7 +101,9 @@ class Health:
         if self.broker and not self.broker.log_cleaner_enable:
             parts.append(CLEANER_DISABLED)
         if self.unseen:
-            parts.append(f"not looked at: {'; '.join(self.unseen[:3])}")
+            more = len(self.unseen) - _TOLD
+            told = [*self.unseen[:_TOLD], *([f"and {more} more"] if more > 0 else [])]
+            parts.append(f"not looked at: {'; '.join(told)}")
         return "; ".join(parts)
 
     def row(self, keys: AssetKeys, each: Assessment) -> tuple[str, ...]:

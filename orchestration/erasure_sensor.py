@@ -220,10 +220,7 @@ def _why_nothing(news: ErasureNews, needs: Sequence[TopicNeed], reasons: Sequenc
 
 
 def _unseen(seen: Overview) -> list[str]:
-    return [
-        *seen.behind_lines(),
-        *_some([f"{topic} can't be read: {first_line(why)}" for topic, why in seen.unreadable.items()]),
-    ]
+    return [*seen.behind_lines(), *seen.unreadable_lines(_TOLD)]
 
 
 def _failure_lines(news: ErasureNews) -> list[str]:

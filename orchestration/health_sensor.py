@@ -31,6 +31,7 @@ from keptlog.errors import KeptlogError, first_line
 from keptlog.log.assessment import in_order_of_urgency
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
+from keptlog.log.named import unnamed
 from keptlog.log.past import was_within
 from keptlog.log.units import duration
 from keptlog.passes.observer import Overview
@@ -111,7 +112,7 @@ def _seen(tick: Tick, now_ms: int) -> Overview:
 
 
 def _unseen(seen: Overview) -> list[str]:
-    unreadable = [f"{topic}: {first_line(error)}" for topic, error in seen.unreadable.items()]
+    unreadable = [f"{topic}: {unnamed(topic, error)}" for topic, error in seen.unreadable.items()]
     return [*unreadable, *seen.behind_lines()]
 
 

@@ -134,9 +134,7 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
         due_ms, name = min(upcoming)
         parts.append(f"next to look at: {name} at {iso_time(due_ms)}")
     parts += seen.behind_lines()
-    parts += [f"{topic} can't be read: {error}" for topic, error in list(seen.unreadable.items())[:_TOLD]]
-    if len(seen.unreadable) > _TOLD:
-        parts.append(f"and {counted(len(seen.unreadable) - _TOLD, 'more topic')} can't be read")
+    parts += seen.unreadable_lines(_TOLD)
     parts += map(str, seen.late_holders()[:_TOLD])
     return "; ".join(parts)
 

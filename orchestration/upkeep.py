@@ -30,11 +30,14 @@ from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Trigger
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
+from keptlog.passes.observer import Overview
 from keptlog.settings import BROKER_FILE, broker_settings
 
 RETENTION_SENSOR = "retention_sensor"
 _RUNS = 100
 """So many failed runs are looked back at."""
+_TOLD = 3
+"""Of what a tick tells about single topics and logs."""
 
 
 def retention_interval_seconds(log_store: LogStoreResource) -> int:
@@ -71,15 +74,16 @@ def _tick(tick: Tick) -> dg.SensorResult:
     logs = seen.logs
     old = retainer.plan(logs, seen.now_ms).steps
     if not old:
-        return dg.SensorResult(skip_reason=f"{counted(len(logs), 'log')}, none has a segment to remove now")
+        none = f"{counted(len(logs), 'log')}, none has a segment to remove now"
+        return dg.SensorResult(skip_reason="; ".join([none, *_unseen(seen)]))
     own = OwnRuns.of_tick(tick)
     plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(own).includes)
     failures = _recent_failures(own)
     in_turn = sorted((step.topic_partition for step in plan.steps), key=lambda each: failures[str(each)])
     topic_partitions = in_turn[:LOGS_PER_RUN]
     if not topic_partitions:
-        waiting = some_of([str(step.topic_partition) for step in old], 3)
-        return dg.SensorResult(skip_reason=f"to be retained once their cleans are done: {waiting}")
+        waiting = f"to be retained once their cleans are done: {some_of([str(s.topic_partition) for s in old], _TOLD)}"
+        return dg.SensorResult(skip_reason="; ".join([waiting, *_unseen(seen)]))
     names = [str(each) for each in topic_partitions]
     outages = recent_outages(own, RETENTION_JOB_NAME, retained_logs, seen.now_ms)
     states = [f"{seen.locations[each.topic]}#{outages.runs(str(each))}" for each in topic_partitions]
@@ -89,6 +93,10 @@ def _tick(tick: Tick) -> dg.SensorResult:
         tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, 5)},
     )
     return dg.SensorResult(run_requests=[request])
+
+
+def _unseen(seen: Overview) -> list[str]:
+    return [*seen.behind_lines(), *seen.unreadable_lines(_TOLD)]
 
 
 def _recent_failures(own: OwnRuns) -> Counter[str]:

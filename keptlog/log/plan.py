@@ -180,13 +180,19 @@ def _why_not_due(assessment: Assessment) -> str:
     if assessment.trigger:
         return f"due because of {assessment.trigger}, but no segment of it would change"
     if not sections.dirty:
-        return "clean: nothing was appended since its last clean"
+        return _why_nothing_is_dirty(assessment.log)
     if not sections.cleanable:
         return _why_nothing_is_cleanable(assessment)
     return (
         f"dirty ratio {assessment.cleanable_ratio:.2f} is not above "
         f"min.cleanable.dirty.ratio={config.min_cleanable_dirty_ratio} and no record is past its maximum lag"
     )
+
+
+def _why_nothing_is_dirty(log: Log) -> str:
+    if log.segments or log.checkpoint is not None:
+        return "clean: nothing was appended since its last clean"
+    return "empty: none of its records is left" if log.log_end_offset else "empty: nothing was ever appended"
 
 
 def _why_nothing_is_cleanable(assessment: Assessment) -> str:

@@ -37,6 +37,7 @@ from keptlog.log.counted import counted
 from keptlog.log.declared import About
 from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import LastPass
+from keptlog.log.named import unnamed
 from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -128,6 +129,12 @@ class Overview:
         seconds = self.asked_ago_ms // 1000
         asked = f"the catalog was asked about some topics {seconds} s ago, there was no time for all since"
         return [*to_read, *([asked] if self.asked_ago_ms > LOCATING_MS else [])]
+
+    def unreadable_lines(self, most: int) -> list[str]:
+        """Which topics can't be read, and why: so many of them, and how many more there are."""
+        told = [f"{name} can't be read: {unnamed(name, why)}" for name, why in self.unreadable.items()]
+        more = len(told) - most
+        return [*told[:most], *([f"and {counted(more, 'more topic')} can't be read"] if more > 0 else [])]
 
     def late_holders(self) -> list[Holder]:
         """What holds bytes past their deadline, as far as tables tell; what only the storage knows is not among it."""

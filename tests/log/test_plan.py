@@ -106,6 +106,8 @@ def test_a_request_can_not_clean_what_is_clean_active_too_young_or_not_compacted
     ("judged", "reason"),
     [
         (log([CLEAN], checkpoint=10), "clean: nothing was appended since its last clean"),
+        (log([]), "empty: nothing was ever appended"),
+        (log([], start=7), "empty: none of its records is left"),
         (log([ACTIVE]), "all dirty records are in the active segment"),
         (
             log([DIRTY], config(segment_ms=1, min_compaction_lag_ms=48 * HOUR_MS)),

@@ -47,7 +47,7 @@ def test_a_partition_with_nothing_to_clean_is_marked_and_checked(world: World, s
     assert said["users-0"]["records_superseded"].value == 1
     assert "1 superseded" in str(said["users-0"]["done"].value)
     assert (said["users-1"]["done"].value, said["users-1"]["dagster/partition_row_count"].value) == (
-        "looked at, and left as it is: clean: nothing was appended since its last clean",
+        "looked at, and left as it is: empty: nothing was ever appended",
         0,
     )
     assert {

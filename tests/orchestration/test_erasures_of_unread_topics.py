@@ -49,7 +49,7 @@ def test_a_tick_names_the_erasure_and_what_keeps_the_topic_from_being_read(world
     assert result.skip_reason
     told = result.skip_reason.skip_message or ""
     assert "1 erasure open in 1 topic, none overdue" in told
-    assert "users can't be read: topic users: property log.p0.log-end-offset='many'" in told
+    assert "users can't be read: property log.p0.log-end-offset='many'" in told
     assert numbers(result)["erasures-open-count"] == 1
     assert "| users | 1 | 0 |" in numbers(result)["topics"]
 
@@ -64,7 +64,7 @@ def test_behind_its_deadline_it_fails_the_check_and_is_an_error_of_each_tick(wor
     told = evaluation(result)
     assert (told.passed, told.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert (told.description or "").startswith("users: 1 erasure overdue, the first since ")
-    assert "it can't be read: topic users: property log.p0.log-end-offset='many'" in (told.description or "")
+    assert "it can't be read: property log.p0.log-end-offset='many'" in (told.description or "")
     assert numbers(result)["erasures-overdue-count"] == 1
     assert "1 erasure open in 1 topic, 1 overdue" in world.skips(erasure_sensor)
 

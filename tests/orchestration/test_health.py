@@ -9,8 +9,11 @@ import pytest
 
 from keptlog.dagster.assets.health import FULL_MS, ROWS
 from keptlog.dagster.orchestration.health_sensor import SHARED_MS
+from keptlog.errors import LogCorrupt
 from keptlog.passes.clean import Death
 from keptlog.passes.observer import Overview
+from keptlog.table.logs import ObservedTopic
+from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.ingesting import ingest_world
 from tests.orchestration.shipped import dirty_ratio_sensor, health_sensor, ingest_lag_sensor
@@ -56,7 +59,7 @@ def test_the_worst_log_comes_first_with_its_reason_its_deadline_and_a_link(world
     first, second, _ = str(metadata["worst"]).splitlines()
     assert first.startswith("* [crm.late-0](../crm.late/clean), **late by 23 h**: to be cleaned now")
     assert second.startswith("* [waiting-0](../waiting/clean), deadline 2027-01-21 08:00: dirty ratio")
-    assert fine[3:] == ["none", "with new records", "clean: nothing was appended since its last clean"]
+    assert fine[3:] == ["none", "with new records", "empty: nothing was ever appended"]
 
 
 def test_the_numbers_that_are_plotted(world: World) -> None:
@@ -124,6 +127,32 @@ def test_a_topic_that_cannot_be_read_is_neither_fine_nor_late(world: World) -> N
     assert (numbers["logs"], numbers["topics_not_looked_at"], numbers["logs_late"]) == (1, 1, 0)
     assert str(numbers["not_looked_at"]).startswith("* odd: ")
     assert "not looked at: odd: " in world.skips(health_sensor)
+
+
+def test_of_many_topics_that_cannot_be_read_the_tick_says_how_many_more_there_are(world: World) -> None:
+    for number in range(5):
+        world.topic(f"odd-{number}")
+        table = world.store.load_table(f"odd-{number}")
+        table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+
+    told = world.skips(health_sensor)
+
+    assert told.count("log.p0.log-end-offset='many'") == 3
+    assert told.endswith("; and 2 more")
+
+
+def test_a_reason_of_several_lines_is_told_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.topic("good")
+    world.topic("odd")
+    really = LogStore.observe
+
+    def observe(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        if topic == "odd":
+            raise LogCorrupt("odd: it is broken in two places:\nhere\nand there")
+        return really(store, topic, location)
+
+    monkeypatch.setattr(LogStore, "observe", observe)
+    assert "odd: it is broken in two places: here and there" in str(told(world)["not_looked_at"])
 
 
 def test_where_nothing_can_be_looked_at_no_number_is_told(world: World) -> None:

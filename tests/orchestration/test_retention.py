@@ -76,6 +76,18 @@ def test_a_topic_that_cannot_be_read_fails_the_run_and_stops_no_other(world: Wor
     assert world.records(events) == [(2, b"a", b"2")]
 
 
+def test_a_tick_names_the_topics_that_cannot_be_read(world: World) -> None:
+    for number in range(5):
+        world.topic(f"odd-{number}")
+        table = world.store.load_table(f"odd-{number}")
+        table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+
+    told = world.skips(SENSOR)
+
+    assert told.startswith("0 logs, none has a segment to remove now; odd-0 can't be read: property log.p0.log-end-")
+    assert told.endswith("; and 2 more topics can't be read")
+
+
 @pytest.mark.parametrize("error", [StorageUnavailable("its bucket is gone"), LogCorrupt("its manifest is cut off")])
 def test_a_large_topic_that_can_never_be_retained_keeps_retention_from_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch, error: KeptlogError
