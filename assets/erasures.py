@@ -16,7 +16,7 @@ from functools import cached_property
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation
-from keptlog.dagster.assets.markdown import as_markdown
+from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_folders
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -37,8 +37,8 @@ TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
 _TOLD = 5
 _NEVER_MS = 2**63
-_COLUMNS = ("request", "topic", "keys", "state", "next state", "deadline", "blocked by")
-_TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline", "needs")
+_COLUMNS = ("request", "topic", "keys", "state", "next state", "deadline (UTC)", "blocked by")
+_TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline (UTC)", "needs")
 
 
 @dataclass(frozen=True)
@@ -217,15 +217,15 @@ def _metrics(news: ErasureNews) -> Metadata:
 def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     erasure = row.erasure
     upcoming = row.next_told(now_ms) or ""
-    deadline = "none" if erasure.deadline_ms is None else iso_time(erasure.deadline_ms)
+    deadline = time_cell(erasure.deadline_ms, "none")
     overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
-    blocked = as_markdown("; ".join(row.blocked))
+    blocked = as_markdown(without_folders("; ".join(row.blocked)))
     keys = str(len(erasure.key_hashes))
     return as_markdown(row.id), as_markdown(row.topic), keys, erasure.state.value, upcoming, deadline + overdue, blocked
 
 
 def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:
-    deadline = "none" if each.earliest_deadline_ms is None else iso_time(each.earliest_deadline_ms)
+    deadline = time_cell(each.earliest_deadline_ms, "none")
     return as_markdown(topic), str(each.count), str(each.overdue_count(now_ms)), deadline, _needs(each)
 
 

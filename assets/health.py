@@ -12,7 +12,6 @@ at, there are no numbers at all.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +20,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from keptlog.dagster.assets.markdown import as_markdown
+from keptlog.dagster.assets.markdown import as_markdown, minute_of, time_cell, unbroken, without_folders
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -31,7 +30,6 @@ from keptlog.log.conditions import Thresholds
 from keptlog.log.counted import counted
 from keptlog.log.explain import due_if_off, verdict_under
 from keptlog.log.health import Totals, late_ms, totals_of, worst_of
-from keptlog.log.iso_time import iso_time
 from keptlog.log.units import duration
 
 ROWS = 50
@@ -44,8 +42,6 @@ _GLANCE_WHY = 120
 _UNSEEN_TOLD = 50
 _TOLD = 3
 """Of them, in the line that sums all up."""
-_NAME_OF_FILE = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
-"""What stands before it. A table as wide as a path leaves its other columns no room; the page of the log has all."""
 _COLUMNS = ("log", "dirty ratio", "late", "deadline (UTC)", "next try (UTC)", "why")
 
 
@@ -112,10 +108,10 @@ class Health:
         return (
             self._link(keys, each),
             f"{each.cleanable_ratio:.2f}",
-            f"**{_unbroken(duration(late))}**" if late else "no",
-            _cell(each.deadline_ms, "none"),
+            f"**{unbroken(duration(late))}**" if late else "no",
+            time_cell(each.deadline_ms, "none"),
             self._next_try(each),
-            as_markdown(_NAME_OF_FILE.sub("…/", self._why(each))),
+            as_markdown(without_folders(self._why(each))),
         )
 
     def at_a_glance(self, keys: AssetKeys) -> str:
@@ -123,7 +119,7 @@ class Health:
         lines: list[str] = []
         for each in self.worst[:_AT_A_GLANCE]:
             late = late_ms(each, self.now_ms)
-            deadline = f"**late by {duration(late)}**" if late else f"deadline {_minute(each.deadline_ms, 'none')}"
+            deadline = f"**late by {duration(late)}**" if late else f"deadline {minute_of(each.deadline_ms, 'none')}"
             why = shorten(self._why(each), _GLANCE_WHY, placeholder=" …")
             lines.append(f"* {self._link(keys, each)}, {deadline}: {as_markdown(why)}")
         while len(lines) > 1 and len("\n".join(lines)) > _GLANCE_CHARACTERS:
@@ -136,7 +132,7 @@ class Health:
         if not found:
             return "none"
         deadline_ms, nearest = min(found, key=lambda pair: (pair[0], pair[1].log.topic_partition))
-        return f"{self._link(keys, nearest)} {_minute(deadline_ms, '')} UTC"
+        return f"{self._link(keys, nearest)} {minute_of(deadline_ms, '')} UTC"
 
     def _link(self, keys: AssetKeys, each: Assessment) -> str:
         name = each.log.topic_partition
@@ -147,7 +143,7 @@ class Health:
     def _next_try(self, each: Assessment) -> str:
         if due_if_off(each, self.broker):
             return "cleaner off"
-        return "now" if each.trigger else _cell(each.due_ms, "with new records")
+        return "now" if each.trigger else time_cell(each.due_ms, "with new records")
 
     def _why(self, each: Assessment) -> str:
         name, mark = str(each.log.topic_partition), each.log.uncleanable
@@ -213,20 +209,6 @@ def _numbers(health: Health) -> Metadata:
     if health.last_tick_age_ms is not None:
         numbers["last_tick_age_ms"] = health.last_tick_age_ms
     return numbers
-
-
-def _minute(time_ms: int | None, otherwise: str) -> str:
-    return otherwise if time_ms is None else iso_time(time_ms)[:16].replace("T", " ")
-
-
-def _cell(time_ms: int | None, otherwise: str) -> str:
-    """A time for a column that may be narrow: the date stands in one line, and the time of day in this or the next."""
-    return " ".join(map(_unbroken, _minute(time_ms, "").split())) or otherwise
-
-
-def _unbroken(text: str) -> str:
-    """The same to the eye, and no browser breaks it in two."""
-    return text.replace("-", "\N{NON-BREAKING HYPHEN}").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _state(each: Assessment) -> tuple[object, ...]:

@@ -6,10 +6,34 @@ backticks, would lose just that, and a command would be wrong when it is read.
 
 import re
 
+from keptlog.log.iso_time import iso_time
+
 _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""
+_NAME_OF_FILE = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
+"""What stands before it."""
 
 
 def as_markdown(text: str) -> str:
     """The text on one line, with a backslash before each character that Markdown would take for its own."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def without_folders(text: str) -> str:
+    """The text for a table: one as wide as a path leaves its other columns no room. The page of a log has all."""
+    return _NAME_OF_FILE.sub("…/", text)
+
+
+def minute_of(time_ms: int | None, otherwise: str) -> str:
+    """A time to the minute."""
+    return otherwise if time_ms is None else iso_time(time_ms)[:16].replace("T", " ")
+
+
+def time_cell(time_ms: int | None, otherwise: str) -> str:
+    """A time for a column that may be narrow: the date stands in one line, and the time of day in this or the next."""
+    return " ".join(map(unbroken, minute_of(time_ms, "").split())) or otherwise
+
+
+def unbroken(text: str) -> str:
+    """The same to the eye, and no browser breaks it in two."""
+    return text.replace("-", "\N{NON-BREAKING HYPHEN}").replace(" ", "\N{NO-BREAK SPACE}")

@@ -155,11 +155,13 @@ def dirty_materialization(
 def held_numbers(holdings: Holdings, now_ms: int) -> Metadata:
     """What holds superseded bytes of a topic, as far as its table tells, and until when."""
     holders = holdings.holders(now_ms)
-    numbers: Metadata = {
-        "held_files": sum(each.files or 0 for each in holders),
-        "held_bytes": sum(each.bytes or 0 for each in holders),
-        "held_files_late": sum(each.late_files for each in holders),
-    }
+    files, sizes = [each.files for each in holders], [each.bytes for each in holders]
+    numbers: Metadata = {"held_files_late": sum(each.late_files for each in holders)}
+    # What is not known is left out: it is no zero.
+    if None not in files:
+        numbers["held_files"] = sum(filter(None, files))
+    if None not in sizes:
+        numbers["held_bytes"] = sum(filter(None, sizes))
     if holders:
         numbers["holders"] = "\n".join(map(str, holders))
         deadlines_ms = [each.deadline_ms for each in holders if each.deadline_ms is not None]

@@ -15,6 +15,8 @@ runs have died. The next tick takes the runs that named these last.
 
 from __future__ import annotations
 
+import json
+
 import dagster as dg
 from dagster import DagsterEventType
 
@@ -99,15 +101,16 @@ def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
     """Why the logs of a failed run are not to be marked; null if they are."""
     run = record.dagster_run
     if OUTAGE_TAG in run.tags:
-        return "an outage has stopped it, which is no log's fault: nothing is marked"
+        reason = json.loads(run.tags[OUTAGE_TAG])["reason"]
+        return f"it was stopped by {reason}: that is no log's fault, nothing is marked for it"
     if FAILED_TAG in run.tags:
-        return "it has marked the logs that failed itself"
+        return "it has named what failed itself, and has marked what is at fault"
     if run.tags.get("dagster/will_retry") == "true":
         return "it is tried again"
     ended_s = record.end_time or record.update_timestamp.timestamp()
     if now_ms - ended_s * 1000 >= _REMEMBERED_MS:
         return "it died more than a day ago, which tells nothing of its logs as they are now: nothing is marked"
-    return None if _names(record) else "it named no logs"
+    return None if _names(record) else "it named no logs, but was to clean all that were due: nothing is marked"
 
 
 def _names(record: dg.RunRecord) -> list[str]:

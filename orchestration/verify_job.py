@@ -9,7 +9,7 @@ tab. What passes ends that: it is said to be materialized again, if an attempt t
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 from pydantic import Field
@@ -20,7 +20,6 @@ from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
-from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
 from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
@@ -75,8 +74,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     for name, error in asked.unreadable.items():
         topic, partition = topic_and_partition(name, topics)
         unreadable[topic][partition] = str(error)
-    # What is no topic has no asset whose checks could tell it.
-    problems = {name: str(error) for name, error in asked.not_looked_at.items()}
+    problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):
         looked = look_at(store, TopicFindings(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
         for result in check_results(run, looked, is_full=True):
@@ -85,9 +83,17 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
         problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
     here = judged_here(log_store.holdings_here, now_ms)
-    problems |= {THIS_MACHINE: here.description} if here and not here.passed else {}
-    context.log.info("%s read, %d broken or not looked at", counted(len(asked.logs), "log"), len(problems))
-    _fail_if_any(problems, asked.unknown)
+    count = counted(len(asked.logs), "log")
+    context.log.info("%s there, %d of them broken or not looked at", count, len(problems))
+    _fail_if_any(
+        {
+            f"{counted(len(problems), 'log')} broken or not looked at": named_lines(problems),
+            # What is no log, or can't be told apart into logs, is not counted among them.
+            f"{len(asked.not_looked_at)} not looked at": named_lines(asked.not_looked_at),
+            THIS_MACHINE: [here.description] if here and not here.passed else [],
+            counted(len(asked.unknown), "unknown name"): named_lines(asked.unknown),
+        }
+    )
 
 
 def _tell_attempts(run: Run, looked: TopicFindings) -> None:
@@ -99,14 +105,12 @@ def _tell_attempts(run: Run, looked: TopicFindings) -> None:
     end_attempts(run, {name: "it passes every check again" for name in whole if str(name) in failed})
 
 
-def _fail_if_any(problems: Mapping[str, str], unknown: Mapping[str, KeptlogError]) -> None:
-    told = [
-        f"{what}: {'; '.join([*lines[:_TOLD], *([f'and {len(lines) - _TOLD} more'] if len(lines) > _TOLD else [])])}"
-        for what, lines in (
-            (f"{counted(len(problems), 'log')} broken or not looked at", named_lines(problems)),
-            (counted(len(unknown), "unknown name"), named_lines(unknown)),
-        )
-        if lines
-    ]
+def _fail_if_any(lines_of: Mapping[str, Sequence[str]]) -> None:
+    """End the run as failed; by what is wrong, a line for each that it is wrong with."""
+    told = []
+    for what, lines in lines_of.items():
+        more = [f"and {len(lines) - _TOLD} more"] if len(lines) > _TOLD else []
+        if lines:
+            told.append(f"{what}: {'; '.join([*lines[:_TOLD], *more])}")
     if told:
         raise dg.Failure("; ".join(told), allow_retries=False)

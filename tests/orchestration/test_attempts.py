@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from dagster._core.events import AssetMaterializationPlannedData
 
+from keptlog.dagster.assets.checks import TopicFindings, look_at
 from keptlog.table.embedded import DELETING, NAMESPACE
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.ingesting import InProcessSpark
@@ -253,7 +254,7 @@ def test_one_topic_that_cannot_be_read_fails_the_run_that_verifies_and_hides_no_
     failure = result.failure_data_for_node("verify_logs")
     assert failure
     assert failure.user_failure_data
-    assert (failure.user_failure_data.description or "").startswith("1 log broken or not looked at: topic odd: ")
+    assert (failure.user_failure_data.description or "").startswith("1 not looked at: topic odd: ")
     assert [row["partitions"] for row in last_results(users, "G1")] == ["0-2"]
 
 
@@ -296,6 +297,23 @@ def test_what_verify_found_broken_stays_failed_when_it_is_materialized_as_it_is(
     assert materialize(users, ["users-0", "users-2"]).success
     assert tab(users) == [GREEN] * 3
     assert checks(users)["G1"][0] == "green"
+
+
+def test_a_log_that_is_found_broken_after_its_clean_has_landed_is_failed(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_and_look(*given: Any, **named: Any) -> TopicFindings:
+        users.break_segment("users", 2)
+        return look_at(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keptlog.dagster.assets.report.look_at", break_and_look)
+        result = materialize(users, ["users-0", "users-2"])
+
+    assert not result.success
+    assert users.store.logs("users")[2].checkpoint == 2, "it was cleaned all the same"
+    assert tab(users) == [GREEN, GREEN, RED]
+    assert checks(users)["G1"][0] == "red"
 
 
 def test_a_log_that_failed_stays_failed_when_it_is_materialized_while_the_cleaner_is_off(

@@ -5,6 +5,7 @@ Time is the wall clock's: a purge compares it with the times of snapshots and fi
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,9 @@ def test_an_overdue_erasure_fails_the_check_and_says_what_it_needs(world: World,
     told = materialized(result)
     assert (told["erasures-overdue-count"], told["erasure-delay-secs"]) == (1, 5)
     assert "| tombstoned | a clean |" in told["requests"]
+    deadline = re.search(r"\| a clean \| ([^|*]*)", told["requests"])
+    assert deadline
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d ", deadline[1].replace("\N{NON-BREAKING HYPHEN}", "-"))
     assert "**overdue**" in told["requests"]
 
 

@@ -8,6 +8,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from keptlog.log.conditions import Matter, Thresholds
+from keptlog.passes.observer import observe
+from keptlog.passes.watch import sighting_of
 from tests.broken_topics import cut_in_half, metadata_file
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.erasing import SETTINGS, ask
@@ -98,3 +101,11 @@ def test_whoever_materializes_the_asset_sees_the_request_and_that_it_is_overdue(
     assert (check.description or "").startswith("users: 1 erasure overdue, the first since ")
     (made,) = result.get_asset_materialization_events()
     assert "| r1 | users | 1 | tombstoned |" in str(made.materialization.metadata["requests"].value)
+
+
+def test_whoever_is_told_of_overdue_erasures_is_told_of_it(world: World, users: str) -> None:
+    break_log(world)
+    seen = sighting_of(observe(world.store, now_ms=world.now_ms + 5 * HOUR_MS), Thresholds())
+    (told,) = [each for each in seen.conditions if each.matter is Matter.ERASURE]
+    assert told.text.startswith("users has 1 erasure past the deadline")
+    assert users in seen.judged[Matter.ERASURE], "it is over once it is seen to be"

@@ -178,7 +178,14 @@ def test_a_run_that_named_its_failures_or_is_tried_again_marks_nothing(world: Wo
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
     (request,) = world.requests(dirty_ratio_sensor)
-    assert "itself" in died(world, request, {"keptlog/failed": "users-0"})
+    assert "it has named what failed itself, and has marked what is at fault" in died(
+        world, request, {"keptlog/failed": "users-0"}
+    )
+    outage = '{"at_ms": 0, "reason": "log.cleaner.threads=many is no number"}'
+    stopped = died(world, request, {"keptlog/outage": outage})
+    assert "log.cleaner.threads=many is no number: that is no log's fault, nothing is marked for it" in stopped
+    everything = dg.RunRequest(run_config={})
+    assert "it named no logs, but was to clean all that were due: nothing is marked" in died(world, everything, {})
     assert "is tried again" in died(world, request, {"dagster/will_retry": "true"})
     assert world.store.logs("users")[0].uncleanable is None
 

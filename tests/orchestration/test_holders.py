@@ -9,6 +9,7 @@ from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
 from keptlog.dagster.orchestration.requests import DueLogs
 from keptlog.dagster.orchestration.sensors import why_nothing
 from keptlog.log.assessment import Trigger
+from keptlog.log.holder import Held, HolderKind, Holdings, Terms
 from keptlog.passes.observer import observe
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
@@ -60,6 +61,14 @@ def test_g8_is_red_over_a_tag_that_keeps_superseded_bytes_and_green_once_it_is_d
     purge(users)
     assert gone(users) == (True, "")
     assert users.run_job("verify", dg.RunRequest()).success
+
+
+def test_what_is_not_counted_is_no_zero() -> None:
+    uncounted = Held(HolderKind.TAG, 0, files=None, name="audit")
+    counted = Held(HolderKind.RETIRED, 0, bytes=5)
+    numbers = held_numbers(Holdings("users", Terms(0), (uncounted, counted)), 1)
+    assert {"held_files", "held_bytes"}.isdisjoint(numbers)
+    assert "tag audit of users keeps retired segments" in str(numbers["holders"])
 
 
 def test_the_dirty_section_and_the_tick_name_what_holds(users: World) -> None:
