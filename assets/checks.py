@@ -29,6 +29,7 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
+from keptlog.log.named import named
 from keptlog.log.segment import Log
 from keptlog.notify.checks import leave_checks
 from keptlog.passes.check import CHECKS, Check, CheckResult, Outcome, what_broke
@@ -245,7 +246,7 @@ def _problems(topic: str, broken: LastResults, seen: _Seen) -> str:
     for number in numbers[:_PROBLEMS_TOLD]:
         name = topic if number == WHOLE_TOPIC else f"{topic}-{number}"
         when = "" if number in seen.results else f" (found at {iso_time(broken[number].at_ms)}, not looked at since)"
-        lines.append(f"{name}: {broken[number].problem}{when}")
-    lines += [f"{topic}-{number}: {why}" for number, why in list(seen.unseen.items())[:_PROBLEMS_TOLD]]
+        lines.append(f"{named(name, broken[number].problem)}{when}")
+    lines += [named(f"{topic}-{number}", why) for number, why in list(seen.unseen.items())[:_PROBLEMS_TOLD]]
     more = len(broken) + len(seen.unseen) - len(lines)
     return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")

@@ -31,6 +31,7 @@ from keptlog.dagster.assets.report import (
     wrong_among,
 )
 from keptlog.log.counted import counted
+from keptlog.log.named import named
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
 from keptlog.passes.clean import Pass
@@ -126,7 +127,7 @@ def _plan(run: Run, config: PlanConfig) -> Pass:
     for name, reason in planned.plan.left_alone.items():
         context.log.info("%s left alone: %s", name, reason)
     for name, error in planned.failed.items():
-        context.log.error("%s: %s", name, error)
+        context.log.error("%s", named(name, error))
     return planned
 
 

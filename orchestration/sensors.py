@@ -34,6 +34,7 @@ from keptlog.log.explain import due_if_off
 from keptlog.log.health import late_ms
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import metrics_by_log
+from keptlog.log.named import unnamed
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.log.units import duration
 from keptlog.notify.ticks import leave_tick
@@ -97,7 +98,7 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     context, broker = tick.context, tick.log_store.broker
     seen = tick.log_store.observer.look(tick.now_ms())
     for topic, error in seen.unreadable.items():
-        context.log.error("%s can't be read: %s", topic, error)
+        context.log.error("%s can't be read: %s", topic, unnamed(topic, error))
     due = due_logs(OwnRuns.of_tick(tick), seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
     spark_is_down = tick.why_spark_is_down() if due.requested else None
     events, cursor = _events(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)

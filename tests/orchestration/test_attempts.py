@@ -179,6 +179,16 @@ def test_checks_stay_red_over_a_broken_log_whatever_else_is_cleaned(users: World
     assert {color for color, _ in checks(users).values()} == {"green"}
 
 
+def test_a_check_and_a_run_name_a_log_once_whose_reason_begins_with_it(users: World) -> None:
+    users.segment_file("users", 1).unlink()
+    result = users.clean("users-1")
+    failure = result.failure_data_for_node("commit")
+    assert failure
+    assert failure.user_failure_data
+    assert (failure.user_failure_data.description or "").startswith("1 not cleaned, 0 cleaned: users-1: segment ")
+    assert checks(users)["cleaned"][1].startswith("users-1: segment ")
+
+
 def test_what_was_never_looked_at_is_counted_and_neither_fine_nor_broken(users: World) -> None:
     assert users.clean("users-0").success
     assert [row["partitions"] for row in last_results(users, "G1")] == ["0"]
