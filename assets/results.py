@@ -10,7 +10,7 @@ pass has cleaned (``siblings``) is told event by event, and so is all that has l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,16 @@ def own_checks(run: AssetRun, topic: str, results: Iterator[dg.AssetCheckResult]
             yield result
         else:
             run.context.log_event(as_evaluation(result))
+
+
+def tell_checks(run: AssetRun, results: Iterable[dg.AssetCheckResult]) -> None:
+    """The results of all checks in a run that fails.
+
+    Dagster takes what a run yields for that of the last materialization of its partition. That makes none here, and if
+    another partition has a later one, the page would show no result at all.
+    """
+    for result in results:
+        run.context.log_event(as_evaluation(result))
 
 
 def own_part(cleaned: Pass, topic: str, names: Collection[str]) -> Pass:

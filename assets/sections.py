@@ -9,15 +9,15 @@ what is new there. A log that has nothing to be cleaned is left alone, and count
 be: it was looked at. What is damaged, failed, or not cleaned because the cleaner is off, fails the run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import dagster as dg
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic
-from keptlog.dagster.assets.checks import check_results, check_specs, gone_results
+from keptlog.dagster.assets.checks import TopicFindings, check_results, check_specs, gone_results
 from keptlog.dagster.assets.ingest_report import run_ingest
 from keptlog.dagster.assets.markdown import as_markdown
-from keptlog.dagster.assets.mount import Mount, MountCall
+from keptlog.dagster.assets.mount import AssetRun, Mount, MountCall
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import (
     erasures_after,
@@ -28,7 +28,7 @@ from keptlog.dagster.assets.report import (
     why_uncleaned,
     wrong_among,
 )
-from keptlog.dagster.assets.results import own_checks, own_part, results, tell_what_landed
+from keptlog.dagster.assets.results import own_checks, own_part, results, tell_checks, tell_what_landed
 from keptlog.dagster.assets.siblings import end_siblings, take_over
 from keptlog.dagster.assets.table_metadata import table_metadata
 from keptlog.dagster.assets.translator import Section
@@ -119,22 +119,30 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)
         findings = look_after(run, cleaned, after)
-        for looked in findings:
-            yield from own_checks(run, topic.name, check_results(run, looked.without(GONE_IN_TIME)))
-        # An asset gives all of its checks; the job leaves this one to those that verify and purge.
-        for each in sorted({log.topic_partition.topic for log in after.logs} | {topic.name}):
-            yield from own_checks(run, topic.name, gone_results(run, each, now_ms))
+        checks = _all_checks(run, findings, {log.topic_partition.topic for log in after.logs} | {topic.name}, now_ms)
         wrong = {**why_uncleaned(cleaned, after), **wrong_among(findings)}
         own_wrong = {name: why for name, why in wrong.items() if name in names}
         if own.failed or own_wrong:
+            tell_checks(run, checks)
             tell_what_landed(run, cleaned, after, names, wrong)
         else:
+            yield from own_checks(run, topic.name, checks)
             yield from results(run, cleaned, after, names, wrong)
         erasures_after(run, after, run.now_ms())
         end_siblings(run, taken, {*cleaned.failed, *wrong})
         fail_if_any_failed(run, own, names, own_wrong)
 
     return clean
+
+
+def _all_checks(
+    run: AssetRun, findings: Iterable[TopicFindings], topics: Iterable[str], now_ms: int
+) -> Iterator[dg.AssetCheckResult]:
+    for looked in findings:
+        yield from check_results(run, looked.without(GONE_IN_TIME))
+    # An asset gives all of its checks; the job leaves this one to those that verify and purge.
+    for each in sorted(topics):
+        yield from gone_results(run, each, now_ms)
 
 
 def _dirty_spec(mount: Mount, topic: AssetTopic, description: str, *deps: dg.AssetKey) -> dg.AssetSpec:

@@ -77,8 +77,11 @@ def test_a_broken_log_fails_the_run_and_its_check_and_cleans_the_rest(
     result = materialize(world, "users", "users-0", "users-1")
 
     assert not result.success
+    told = world.instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     evaluations = [
-        each for each in result.get_asset_check_evaluations() if each.severity is dg.AssetCheckSeverity.ERROR
+        evaluation
+        for each in told
+        if (evaluation := each.get_dagster_event().asset_check_evaluation_data).severity is dg.AssetCheckSeverity.ERROR
     ]
     broken = {each.check_name: each.description for each in evaluations if not each.passed}
     assert set(broken) == {"G1_one_record_a_key", "cleaned"}
