@@ -153,7 +153,7 @@ def _with_logs(need: TopicNeed, logs: Sequence[Assessment], now_ms: int) -> Topi
 def _is_ready(log: Assessment, need: ErasureNeed, now_ms: int) -> bool:
     """Whether a clean would do something; one that failed lately is left alone until it is tried again."""
     mark, horizon_ms = log.log.uncleanable, log.earliest_delete_horizon_ms
-    if mark and mark.retry_at_ms > now_ms:
+    if mark and mark.is_waiting(now_ms):
         return False
     if need is ErasureNeed.CLEAN or horizon_ms is None:
         return bool(log.sections.cleanable)

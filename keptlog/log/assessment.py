@@ -92,7 +92,8 @@ class Assessment:
         """
         log, sections = self.log, self.sections
         moments = [None if self.trigger else self.due_ms, self.earliest_expiry_ms]
-        moments.append(log.uncleanable.retry_at_ms if log.uncleanable else None)
+        if mark := log.uncleanable:
+            moments += [mark.believed_from_ms, mark.retry_at_ms]
         # It is late, and then comes before others, from the moment after its deadline on.
         moments.append(None if self.deadline_ms is None else self.deadline_ms + 1)
         moments.extend(_closing_ms(log, sections))

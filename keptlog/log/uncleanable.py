@@ -7,6 +7,10 @@ succeeds clears it. Until then the other logs are cleaned as ever, and the log's
 
 A try costs little, and shows by itself that somebody has mended what was wrong. But where no try can succeed before
 somebody does (a corrupt file, a wrong setting, a bug), people are told what is to be done, and of no next try.
+
+Whoever dates a mark may have a clock that is ahead, by years even. So the mark says how long its wait is. Where more
+than twice that is still to come, its time says nothing, and the log may be tried. A clock that is only a little ahead
+is borne: after a few failures the wait is longer than that.
 """
 
 from __future__ import annotations
@@ -44,14 +48,22 @@ class Uncleanable:
     retry_at_ms: int
     action: str = Action.RETRY.value
     """What helps, an ``Action``; a newer keptlog may know others."""
+    wait_ms: int | None = None
+    """How long before ``retry_at_ms`` it failed last; null in older marks, which tell only when it failed first."""
 
     def is_waiting(self, now_ms: int) -> bool:
         """Whether the log is not to be tried yet."""
-        return now_ms < self.retry_at_ms
+        return self.believed_from_ms <= now_ms < self.retry_at_ms
 
-    def failed_ms(self, backoff: Backoff) -> int:
-        """When it failed last, if it waits under this back-off."""
-        return self.retry_at_ms - backoff.after(self.attempts)
+    @property
+    def believed_from_ms(self) -> int:
+        """At an earlier time, the clock that has dated the mark was far ahead."""
+        return 2 * self.failed_ms - self.retry_at_ms
+
+    @property
+    def failed_ms(self) -> int:
+        """When it failed last; of an older mark, when it failed first."""
+        return self.since_ms if self.wait_ms is None else self.retry_at_ms - self.wait_ms
 
     def told(self, now_ms: int, when: str | None = None) -> str:
         """All of it in one line for people; ``when`` says what else a next try waits for."""
@@ -82,5 +94,6 @@ def after_failure(
 ) -> Uncleanable:
     """The mark of a log after one more clean of it failed; ``action`` is what helps."""
     attempts = previous.attempts + 1 if previous else 1
-    since_ms = previous.since_ms if previous else now_ms
-    return Uncleanable(reason, since_ms, attempts, now_ms + backoff.after(attempts), action.value)
+    since_ms = min(previous.since_ms, now_ms) if previous else now_ms
+    wait_ms = backoff.after(attempts)
+    return Uncleanable(reason, since_ms, attempts, now_ms + wait_ms, action.value, wait_ms)

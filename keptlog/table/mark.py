@@ -17,6 +17,7 @@ from pyiceberg.table.update import SetPropertiesUpdate
 from keptlog.errors import Action
 from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.metrics import LastPass
+from keptlog.log.past import is_past
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
 from keptlog.table.change import Change
@@ -66,7 +67,7 @@ def mark_uncleanable(
                 continue
             state = LogState.read(topic, partition, table.properties)
             last = read_last_pass(topic, partition, table.properties)
-            if state.checkpoint == failure.checkpoint and not _was_tried_since(failure.began_ms, last, state, backoff):
+            if state.checkpoint == failure.checkpoint and not _was_tried_since(failure.began_ms, last, state, now_ms):
                 reason, mark = failure.reason[:_LONGEST_REASON], state.uncleanable
                 marks[failure.topic_partition] = after_failure(mark, reason, now_ms, backoff, failure.action)
         if not marks:
@@ -82,12 +83,13 @@ def mark_uncleanable(
     return marks
 
 
-def _was_tried_since(began_ms: int | None, last: LastPass | None, state: LogState, backoff: Backoff) -> bool:
+def _was_tried_since(began_ms: int | None, last: LastPass | None, state: LogState, now_ms: int) -> bool:
     """Whether a log was cleaned, or failed, after a clean began whose failure is told only now."""
     if began_ms is None:
         return False
-    is_cleaned = last is not None and last.ended_ms >= began_ms
-    return is_cleaned or (state.uncleanable is not None and state.uncleanable.failed_ms(backoff) >= began_ms)
+    ended_ms = last.ended_ms if last else None
+    failed_ms = state.uncleanable.failed_ms if state.uncleanable else None
+    return any(at_ms is not None and began_ms <= at_ms and is_past(at_ms, now_ms) for at_ms in (ended_ms, failed_ms))
 
 
 def tell_cleared(topic: str, before: Mapping[str, str], changed: Mapping[str, str]) -> None:

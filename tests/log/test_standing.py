@@ -28,7 +28,8 @@ def any_logs(draw: st.DrawFn) -> Log:
     judged = draw(logs_with_tombstones())
     if draw(st.booleans()):
         retry_ms = draw(st.integers(NOW_MS - 1000, NOW_MS + 9000))
-        judged = replace(judged, uncleanable=Uncleanable("torn", NOW_MS - 5000, 1, retry_ms))
+        wait_ms = draw(st.none() | st.integers(0, 9000))
+        judged = replace(judged, uncleanable=Uncleanable("torn", NOW_MS - 5000, 1, retry_ms, wait_ms=wait_ms))
     if draw(st.integers(0, 3)) == 0:
         judged = replace(judged, config=replace(judged.config, cleanup_policy=("delete",)))
     return judged

@@ -28,10 +28,36 @@ def test_the_first_wait_may_be_longer_than_the_longest() -> None:
 
 def test_a_mark_counts_the_failures_and_keeps_the_time_of_the_first() -> None:
     first = after_failure(None, "no space", 1000, BACKOFF)
-    assert first == Uncleanable("no space", 1000, 1, 16_000)
+    assert first == Uncleanable("no space", 1000, 1, 16_000, wait_ms=15_000)
     second = after_failure(first, "corrupt", 20_000, BACKOFF, Action.FIX_DATA)
-    assert second == Uncleanable("corrupt", 1000, 2, 50_000, "fix_data")
-    assert (first.failed_ms(BACKOFF), second.failed_ms(BACKOFF)) == (1000, 20_000)
+    assert second == Uncleanable("corrupt", 1000, 2, 50_000, "fix_data", 30_000)
+    assert (first.failed_ms, second.failed_ms) == (1000, 20_000)
+
+
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, 20 * 365 * 24 * HOUR_MS])
+def test_a_log_that_failed_by_a_clock_far_ahead_may_be_tried_and_its_next_mark_is_of_now(ahead_ms: int) -> None:
+    """It was left alone until all other clocks had come as far."""
+    before = after_failure(None, "no space", NOW_MS, BACKOFF)
+    mark = after_failure(before, "no space", NOW_MS + ahead_ms, BACKOFF)
+
+    seen = assess(replace(DIRTY, uncleanable=mark), NOW_MS)
+
+    assert seen.trigger is Trigger.DIRTY_RATIO
+    assert "next try as soon as it is due" in mark.told(NOW_MS)
+    assert after_failure(mark, "no space", NOW_MS, BACKOFF).is_waiting(NOW_MS + BACKOFF.after(3) - 1)
+    first = after_failure(None, "no space", NOW_MS + ahead_ms, BACKOFF)
+    assert after_failure(first, "no space", NOW_MS, BACKOFF).since_ms == NOW_MS
+
+
+def test_an_older_mark_whose_first_failure_is_still_to_come_keeps_nobody_waiting() -> None:
+    older = Uncleanable("no space", NOW_MS + HOUR_MS, 1, NOW_MS + HOUR_MS + 15_000)
+    assert assess(replace(DIRTY, uncleanable=older), NOW_MS).trigger is Trigger.DIRTY_RATIO
+
+
+def test_a_clock_that_is_ahead_by_less_than_the_wait_still_keeps_the_log_waiting() -> None:
+    mark = after_failure(None, "no space", NOW_MS + BACKOFF.after(1), BACKOFF)
+    assert assess(replace(DIRTY, uncleanable=mark), NOW_MS).trigger is None
+    assert assess(replace(DIRTY, uncleanable=mark), NOW_MS - 1).good_until_ms == NOW_MS
 
 
 def test_a_log_that_failed_is_left_alone_until_its_time() -> None:

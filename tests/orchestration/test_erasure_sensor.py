@@ -142,6 +142,14 @@ def test_a_log_that_failed_lately_is_left_to_its_own_back_off(world: World, user
     assert len(world.requests(erasure_sensor)) == 1
 
 
+def test_a_log_that_failed_by_a_clock_that_is_years_ahead_is_cleaned_for_its_erasure(world: World, users: str) -> None:
+    due(world)
+    ahead_ms = world.now_ms + 365 * 24 * HOUR_MS
+    mark = f'{{"reason":"no space","since_ms":1,"attempts":2,"retry_at_ms":{ahead_ms},"wait_ms":30000}}'
+    world.store.load_table("users").transaction().set_properties({"log.p0.uncleanable": mark}).commit_transaction()
+    assert len(world.requests(erasure_sensor)) == 1
+
+
 def test_while_spark_is_down_nothing_that_needs_it_is_asked_for(world: World, users: str) -> None:
     due(world)
     world.more_resources["spark"] = LazyPySparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def test_a_mark_outlives_a_restart_and_makes_no_snapshot(store: LogStore, tmp_pa
     before = store.describe_topic(TOPIC).snapshot_id
     mark(store, "segment is broken")
     marked, other = store_at(tmp_path).logs(TOPIC)
-    assert marked.uncleanable == Uncleanable("segment is broken", NOW_MS, 1, NOW_MS + 1000)
+    assert marked.uncleanable == Uncleanable("segment is broken", NOW_MS, 1, NOW_MS + 1000, wait_ms=1000)
     assert other.uncleanable is None
     assert store.describe_topic(TOPIC).snapshot_id == before
 
@@ -57,7 +58,28 @@ def test_a_mark_outlives_a_restart_and_makes_no_snapshot(store: LogStore, tmp_pa
 def test_each_failure_doubles_the_wait_and_keeps_the_beginning(store: LogStore) -> None:
     for number in range(4):
         mark(store, f"reason {number}", NOW_MS + number)
-    assert store.logs(TOPIC)[0].uncleanable == Uncleanable("reason 3", NOW_MS, 4, NOW_MS + 3 + 3000)
+    assert store.logs(TOPIC)[0].uncleanable == Uncleanable("reason 3", NOW_MS, 4, NOW_MS + 3 + 3000, wait_ms=3000)
+
+
+@pytest.mark.parametrize("was_cleaned", [True, False])
+def test_a_log_that_a_clock_far_ahead_has_tried_is_marked_for_a_clean_that_died_since(
+    store: LogStore, was_cleaned: bool
+) -> None:
+    """It counted as tried since, until all other clocks had come as far, and each run that died was followed by one."""
+    ahead_ms = NOW_MS + 100 * BACKOFF.longest_ms
+    if was_cleaned:
+        outcome = rewritten(store, step_for(store.logs(TOPIC)[0]))
+        store.swap(TOPIC, [outcome], new_id(), {LOG: replace(LAST_PASS, ended_ms=ahead_ms)})
+    else:
+        mark(store, now_ms=ahead_ms)
+    checkpoint = store.logs(TOPIC)[0].checkpoint
+    died = Failure(LOG, "run 7 died", checkpoint, began_ms=NOW_MS - 1)
+
+    store.mark_uncleanable(TOPIC, [died], NOW_MS, BACKOFF)
+
+    marked = store.logs(TOPIC)[0].uncleanable
+    assert marked
+    assert (marked.reason, marked.failed_ms) == ("run 7 died", NOW_MS)
 
 
 def test_a_clean_that_lands_clears_the_mark(store: LogStore) -> None:

@@ -76,7 +76,7 @@ def test_a_mark_is_followed_by_the_next(store: LogStore) -> None:
 
     store.mark_uncleanable(TOPIC, [Failure(LOG, "corrupt", None)], NOW_MS + 9, Backoff(10, 100))
 
-    assert store.logs(TOPIC)[0].uncleanable == Uncleanable("corrupt", NOW_MS, 2, NOW_MS + 29)
+    assert store.logs(TOPIC)[0].uncleanable == Uncleanable("corrupt", NOW_MS, 2, NOW_MS + 29, wait_ms=20)
 
 
 def test_a_last_pass_is_read_and_followed_by_the_next(store: LogStore) -> None:

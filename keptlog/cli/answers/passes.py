@@ -107,6 +107,8 @@ class MarkForm(TypedDict):
     attempts: int
     retry_at_ms: int
     action: str
+    wait_ms: int | None
+    """How long before retry_at_ms it failed last; null in a mark of before."""
 
 
 class LogStatusForm(TypedDict):
