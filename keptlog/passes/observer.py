@@ -9,7 +9,9 @@ location, or by the clock, which says so in advance (``Assessment.good_until_ms`
                                        new, judges again what the clock has reached
 
 One thing moves without a commit: how far registered readers have read, for whom tombstones wait. Only topics in which
-such a tombstone waits now are looked at again for it.
+such a tombstone waits now are looked at again for it. And the files that say what a table holds may be lost. A disk of
+this machine is asked about them at each look, for ``CHECKING_MS``, and about the others in the next ones. An object
+store is not asked: there it is noticed by whoever reads the table.
 
 Far catalogs and stores are mostly waited for, so topics are read side by side. After a restart, or when very many have
 changed at once, there may still be more to read than a sensor's tick has time for: Dagster kills one after a minute.
@@ -42,6 +44,7 @@ from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
+from keptlog.table.metadata_files import MetadataFiles, are_whole
 from keptlog.table.side_by_side import Patience, side_by_side
 from keptlog.table.state import read_open_erasures
 
@@ -52,6 +55,8 @@ READING_MS = 15_000
 """Per look of an observer: far from Dagster's limit of a minute, also if three sensors wait for each other."""
 LOCATING_MS = 3_000
 """Of a look in which nothing may have changed: a tick of a sensor is to end soon."""
+CHECKING_MS = 100
+"""The same: time for 20,000 files of a local disk, and for less of one that is far away."""
 
 
 class HasProperties(Protocol):
@@ -245,6 +250,8 @@ class _Topic:
     holdings: Holdings | None = None
     source_json: str | None = None
     about: About = field(default_factory=About)
+    metadata_files: MetadataFiles = ()
+    """Those that say all this."""
     _again_ms: list[float] = field(init=False)
     """Log by log, when it is to be judged again: asked of a hundred thousand at each look, so it is kept."""
 
@@ -301,7 +308,7 @@ class Observer:
             held = [topic for topic, seen in self._seen.items() if seen.is_held(now_ms) and topic not in changed]
             read = side_by_side(
                 lambda topic: self._read(topic, locations[topic], now_ms),
-                [*changed, *unreadable, *held],
+                [*changed, *unreadable, *self._damaged(), *held],
                 patience=Patience(self.monotonic_ms, until_ms),
             )
             for topic, seen in read.items():
@@ -327,6 +334,19 @@ class Observer:
     def has_reported(self) -> bool:
         return bool(self._reported)
 
+    def _damaged(self) -> list[str]:
+        """Topics whose files are not as they were when they were read, among those that were asked for longest ago."""
+        patience = Patience(self.monotonic_ms, self.monotonic_ms() + CHECKING_MS)
+        damaged = []
+        for topic in [topic for topic, seen in self._seen.items() if not seen.unreadable]:
+            if patience.is_over:
+                break
+            seen = self._seen.pop(topic)
+            self._seen[topic] = seen
+            if not are_whole(seen.metadata_files):
+                damaged.append(topic)
+        return damaged
+
     def _location(self, topic: str) -> str | None:
         return self._seen[topic].location if topic in self._seen else None
 
@@ -346,6 +366,7 @@ class Observer:
             holdings=observed.holdings,
             source_json=observed.source_json,
             about=observed.about,
+            metadata_files=observed.metadata_files,
         )
 
     def _overview(self, now_ms: int) -> Overview:

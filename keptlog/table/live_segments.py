@@ -1,8 +1,8 @@
 """Which segments the current snapshot of a topic's table holds, for those who only look.
 
 Manifests are immutable, so each is parsed once: what was read of a topic's newest snapshot is kept, and the next look
-reads only the manifests that a commit has added since. Whoever commits needs the manifests' entries (``live_files``);
-an entry is as large as five segments.
+reads only the manifests that a commit has added since, and those that a disk has lost or cut off, so that it is told.
+Whoever commits needs the manifests' entries (``live_files``); an entry is as large as five segments.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from keptlog.log.contradiction import contradiction
 from keptlog.log.segment import Segment
+from keptlog.table.metadata_files import may_be_whole
 from keptlog.table.metadata_reading import entries_of, manifests_of
 from keptlog.table.segment_metrics import live_segment
 
@@ -43,11 +44,15 @@ class LiveManifests(Generic[Kept]):
         topic = table.name()[-1]
         looked_at = snapshot or table.current_snapshot()
         known = self._parsed.get(topic, {})
-        parsed = {
-            manifest.manifest_path: known.get(manifest.manifest_path)
-            or tuple(self.keep(topic, entry, manifest.manifest_path) for entry in _entries(topic, table, manifest))
-            for manifest in (manifests_of(topic, looked_at, table.io) if looked_at else ())
-        }
+
+        def kept_of(manifest: ManifestFile) -> tuple[Kept, ...]:
+            path = manifest.manifest_path
+            if path in known and may_be_whole(path, manifest.manifest_length):
+                return known[path]
+            return tuple(self.keep(topic, entry, path) for entry in _entries(topic, table, manifest))
+
+        manifests = manifests_of(topic, looked_at, table.io) if looked_at else ()
+        parsed = {manifest.manifest_path: kept_of(manifest) for manifest in manifests}
         if snapshot is None:
             self._parsed[topic] = parsed
         return parsed.values()

@@ -32,6 +32,14 @@ def are_whole(files: Iterable[tuple[str, int]]) -> bool:
     return all(size_bytes != _NOT_READ and _size_of(path) == size_bytes for path, size_bytes in files)
 
 
+def may_be_whole(location: str, size_bytes: int) -> bool:
+    """Whether a file is as long as was said of it; a store is not asked, and true is said of what lies there."""
+    from keptlog.table.files import local_path  # noqa: PLC0415
+
+    path = local_path(location)
+    return path is None or _size_of(path) == size_bytes
+
+
 def _size_of(path: str) -> int:
     try:
         return os.stat(path).st_size  # noqa: PTH116  # a Path would take longer than the disk
