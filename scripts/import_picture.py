@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("kafka_client", "", "kernels", ""),
     ("", "", "storage", ""),
 )
-GROUND = ("log", "settings", "errors", "progress", "extras", "whole_file")
+GROUND = ("log", "settings", "errors", "progress", "extras", "folders", "whole_file")
 WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW_HEIGHT, TOP = 960, 190, 34, 74, 20
 
 

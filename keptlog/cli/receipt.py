@@ -26,7 +26,8 @@ from keptlog.cli.output import (
     require_topics_here,
 )
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.folders import files_below
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
@@ -190,9 +191,18 @@ def _some_key(keys: Sequence[PublicKey]) -> Sequence[PublicKey]:
 
 def _contents(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     for path in files:
-        found = sorted(each for each in path.rglob("*.json") if each.is_file()) if path.is_dir() else [path]
-        for each in found:
+        for each in _receipts_below(path) if path.is_dir() else [path]:
             yield str(each), each.read_bytes()
+
+
+def _receipts_below(folder: Path) -> list[Path]:
+    try:
+        return [each for each in files_below(folder) if each.suffix == ".json"]
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{error.filename or folder} can't be listed ({error.strerror}), and receipts may lie there: let this user "
+            "list it"
+        ).for_good() from error
 
 
 def _told(found: ChainVerification, *, is_part: bool) -> str:

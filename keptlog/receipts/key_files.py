@@ -13,11 +13,13 @@ Several processes at once make one key (``keptlog.whole_file``), and nobody ever
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
 from keptlog.whole_file import create_file
 
@@ -71,8 +73,17 @@ def trusted_keys(home: Path) -> list[PublicKey]:
 
     Raises:
         InvalidConfig: a file is damaged or can't be read.
+        StorageUnavailable: the home can't be listed, so that a key may be missing.
     """
-    return public_keys([*home.glob(PUBLIC_FILE), *sorted(home.glob("receipts-*.pub"))])
+    try:
+        names = names_in(home)
+    except OSError as error:
+        raise StorageUnavailable(
+            f"home {home} can't be listed by this user ({error.strerror}), and public keys may lie there: see to its "
+            "permissions, or name the keys with --public-key"
+        ).for_good() from error
+    own = [name for name in names if name == PUBLIC_FILE]
+    return public_keys([home / name for name in [*own, *fnmatch.filter(names, "receipts-*.pub")]])
 
 
 def public_keys(paths: Iterable[Path]) -> list[PublicKey]:

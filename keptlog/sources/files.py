@@ -21,7 +21,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from keptlog.errors import InvalidConfig, InvalidRecord
+from keptlog import folders
+from keptlog.errors import InvalidConfig, InvalidRecord, StorageUnavailable
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
@@ -221,6 +222,7 @@ def files_below(paths: Sequence[str]) -> list[str]:
 
     Raises:
         InvalidConfig: a file is named twice, or a folder has none.
+        StorageUnavailable: a folder can't be listed, so that files would be left out.
     """
     files = [file for path in paths for file in (_files_in(Path(path)) if Path(path).is_dir() else [path])]
     for file, count in Counter(file if file == STDIN else str(Path(file).resolve()) for file in files).items():
@@ -230,16 +232,21 @@ def files_below(paths: Sequence[str]) -> list[str]:
 
 
 def _files_in(folder: Path) -> list[str]:
-    found = [
-        str(path)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and _format_of(path.name)
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    ]
+    try:
+        below = folders.files_below(folder, _is_no_mark)
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out: let "
+            "this user list it, or name the files that are meant; nothing was appended"
+        ).for_good() from error
+    found = [str(path) for path in below if _format_of(path.name) and _is_no_mark(path.name)]
     if not found:
         raise InvalidConfig(f"folder {folder} has no files that end with {', '.join(_SUFFIXES)}: name files instead")
     return found
+
+
+def _is_no_mark(name: str) -> bool:
+    return not name.startswith((".", "_"))
 
 
 def _format_of(path: str) -> Format | None:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
+from keptlog.folders import folders_below
 from keptlog.storage.files import Files, StoredFile
 from keptlog.storage.object_version import (
     UPLOAD_IN_PATH,
@@ -42,7 +43,7 @@ from keptlog.storage.object_version import (
     refused,
 )
 from keptlog.storage.read_ahead import asked_at_once
-from keptlog.table.local_files import folders_below, list_local, local_exists, open_local
+from keptlog.table.local_files import list_local, local_exists, open_local
 from keptlog.table.remote_files import (
     S3,
     client_properties,

@@ -16,24 +16,41 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
+from operator import methodcaller
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.folders import names_in
 from keptlog.log.counted import counted
 from keptlog.table.configuration import catalog_settings
 from keptlog.table.embedded import DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, may_be_configured
 
 RESTORE = "put it back from a backup of this home, or set KEPTLOG_HOME to the home that you mean"
 _SHOWN = 3
+_METADATA = methodcaller("endswith", ".metadata.json")
 
 
 def topics_with_files(home: Path) -> list[str]:
-    """The topics whose metadata lies where an embedded catalog puts it, sorted, whatever a catalog says."""
+    """The topics whose metadata lies where an embedded catalog puts it, sorted, whatever a catalog says.
+
+    Raises:
+        StorageUnavailable: a folder can't be listed, so that nobody knows.
+    """
     folder = home / "warehouse" / NAMESPACE
-    with suppress(OSError):
-        return sorted(each.name for each in folder.iterdir() if any((each / "metadata").glob("*.metadata.json")))
-    return []
+    return [
+        name for name in _names_in(folder, home) if any(map(_METADATA, _names_in(folder / name / "metadata", home)))
+    ]
+
+
+def _names_in(folder: Path, home: Path) -> list[str]:
+    try:
+        return names_in(folder)
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{error.filename or folder} can't be listed by this user ({error.strerror}), so that nobody knows whether "
+            f"home {home} has topics: see to its permissions"
+        ).for_good() from error
 
 
 def require_folder(home: Path) -> None:
@@ -104,7 +121,7 @@ def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> Non
         seen = f"there is no home at {home}{which}"
     else:
         named = f"home {home}{which}," if which else f"home {home}"
-        what = "has no catalog" if any(home.iterdir()) else "is an empty folder"
+        what = "has no catalog" if _names_in(home, home) else "is an empty folder"
         seen = f"{named} {what}: no topic was ever created there, or it was emptied, or its disk is not mounted"
     raise InvalidConfig(
         f"{seen}; set KEPTLOG_HOME to the home that you mean, or make one there: "

@@ -13,13 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keptlog.folders import NOT_THERE, folders_below
 from keptlog.storage.files import StoredFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_NOT_THERE = (FileNotFoundError, NotADirectoryError)
-"""All that says for sure that nothing is there."""
 
 
 def open_local(local: str, mode: str) -> pa.OSFile:
@@ -43,7 +41,7 @@ def local_exists(local: str) -> bool:
     """
     try:
         os.stat(local)  # noqa: PTH116  # a Path takes some errors for no
-    except _NOT_THERE:
+    except NOT_THERE:
         return False
     return True
 
@@ -60,19 +58,3 @@ def list_local(folder: str, local: str) -> Iterator[StoredFile]:
                 status = Path(parent, name).stat()
                 path = f"{folder}{parent.removeprefix(local)}/{name}"
                 yield StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
-
-
-def folders_below(local: str) -> Iterator[tuple[str, list[str]]]:
-    """A folder and all below it, each with the names of its files; one that vanishes meanwhile has none.
-
-    Raises:
-        OSError: one can't be listed.
-    """
-    for parent, _, names in os.walk(local, onerror=_require_gone):
-        yield parent, names
-
-
-def _require_gone(error: OSError) -> None:
-    # Unless it is told so, a walk leaves out whatever it can't list.
-    if not isinstance(error, _NOT_THERE):
-        raise error

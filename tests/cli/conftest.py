@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +41,9 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
+_NO_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+"""Root as any other user: it may read and write only what the files' modes allow."""
+_PYTHON = (sys.executable, "-m", "keptlog")
 
 
 @pytest.fixture
@@ -78,3 +85,26 @@ def lines(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def user(home: Path, keptlog: Run, lines: Callable[..., str], tmp_path: Path) -> Iterator[Run]:
+    """Runs commands as somebody to whom the modes of files apply, on a home with the topics odd and users."""
+    if os.geteuid() == 0 and not shutil.which(_NO_RIGHTS[0]):
+        pytest.skip("root may do all: needs setpriv, of util-linux")
+    for topic in ("odd", "users"):
+        assert keptlog("topic", "create", topic, "--config", "cleanup.policy=compact").code == 0
+        assert keptlog("append", topic, "--file", lines({"key": "a", "value": "1"})).code == 0
+    as_user = _NO_RIGHTS if os.geteuid() == 0 else ()
+    environment = {**os.environ, "SPARK_LOCAL_DIRS": str(tmp_path / "spark")}
+
+    def run(*arguments: str) -> Outcome:
+        done = subprocess.run(
+            [*as_user, *_PYTHON, *arguments], capture_output=True, text=True, check=False, env=environment
+        )
+        assert "Traceback" not in done.stderr
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    yield run
+    for path in (home, *home.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)

@@ -1,0 +1,53 @@
+"""What lies in folders of a disk of this machine.
+
+A folder that is not there has nothing in it. One that can't be listed is an error: Python's own walks and globs leave
+it out without a word, and whoever takes records, receipts or topics from what they find would call a part the whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+NOT_THERE = (FileNotFoundError, NotADirectoryError)
+"""All that says for sure that nothing is there."""
+
+
+def folders_below(
+    folder: str, is_entered: Callable[[str], bool] = lambda _name: True
+) -> Iterator[tuple[str, list[str]]]:
+    """A folder and all below it, each with the names of its files; one that vanishes meanwhile has none.
+
+    ``is_entered`` says by its name whether a folder is looked into.
+
+    Raises:
+        OSError: one can't be listed.
+    """
+    for parent, folders, names in os.walk(folder, onerror=_require_gone):
+        folders[:] = filter(is_entered, folders)
+        yield parent, names
+
+
+def files_below(folder: Path, is_entered: Callable[[str], bool] = lambda _name: True) -> list[Path]:
+    """The files in a folder and below it, sorted; raises as ``folders_below``, also if one can't be looked at."""
+    found = (Path(parent, name) for parent, names in folders_below(str(folder), is_entered) for name in names)
+    return sorted(path for path in found if path.is_file())
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of all that is in a folder, sorted.
+
+    Raises:
+        OSError: it can't be listed.
+    """
+    try:
+        return sorted(each.name for each in folder.iterdir())
+    except NOT_THERE:
+        return []
+
+
+def _require_gone(error: OSError) -> None:
+    # Unless it is told so, a walk leaves out whatever it can't list.
+    if not isinstance(error, NOT_THERE):
+        raise error
