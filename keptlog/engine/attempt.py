@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from keptlog.log.segment_path import partition_folder
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ class Attempt:
 
     def segment(self, location: str, topic_partition: TopicPartition, base_offset: int) -> str:
         """The path of a new segment."""
-        return f"{location}/partition={topic_partition.partition}/{self._name(f'{base_offset:020d}')}.parquet"
+        return f"{partition_folder(location, topic_partition.partition)}/{self._name(f'{base_offset:020d}')}.parquet"
 
     def watermarks(self, location: str, topic_partition: TopicPartition) -> str:
         """The path of a log's new watermarks."""
-        return f"{location}/watermarks/partition={topic_partition.partition}/{self._name('marks')}.arrow"
+        return f"{partition_folder(f'{location}/watermarks', topic_partition.partition)}/{self._name('marks')}.arrow"
 
     def staged(self, location: str, prefix: str) -> str:
         """A path for the next job to read from."""

@@ -16,7 +16,6 @@ before that counts.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +25,7 @@ import pyarrow as pa
 from keptlog.errors import InvariantViolated, KeptlogError, first_line
 from keptlog.kernels.wanted_keys import FOUND_SCHEMA, KeyFinder, as_binary, hits_of
 from keptlog.log.search import FileFindings, FileKind, SearchedFile
+from keptlog.log.segment_path import partition_in
 from keptlog.log.stored_files import MENDING
 from keptlog.storage.damage import decoded
 from keptlog.storage.files import Files
@@ -35,7 +35,6 @@ from keptlog.storage.segment_reader import opened_segment
 _MAGIC_BYTES = 6
 _CUT_BOUND_BYTES = 16
 """So long may a bound of a longer key be that was cut off: Iceberg's default."""
-_PARTITION = re.compile(r"/partition=(\d+)/")
 _NO_KEY = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_null)
 
 
@@ -121,8 +120,7 @@ class FileSearch:
                     look.found.append(found)
 
     def _look_at_arrow(self, file: SearchedFile, source: pa.NativeFile, look: _Look) -> None:
-        in_path = _PARTITION.search(file.path)
-        partition = int(in_path.group(1)) if in_path else None
+        partition = partition_in(file.path)
         for batch in _arrow_batches(file, source):
             for column in batch.schema:
                 if any(holds_none(column.type) for holds_none in _NO_KEY):

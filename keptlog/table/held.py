@@ -31,6 +31,7 @@ from keptlog.log.holder import (
     name_below_log_start,
 )
 from keptlog.log.segment import Log
+from keptlog.log.segment_path import partition_in
 from keptlog.storage.files import StoredFile
 from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.files import TableFiles
@@ -48,7 +49,7 @@ from keptlog.table.references import (
     named_references,
 )
 from keptlog.table.state import LogState, watermarks_paths
-from keptlog.table.superseded import ShownFiles, partition_of
+from keptlog.table.superseded import ShownFiles
 from keptlog.table.topic_storage import Storage
 from keptlog.whole_file import is_unfinished
 
@@ -212,7 +213,7 @@ class _Unreferenced:
         self, kind: HolderKind, file: StoredFile, since_ms: int | None = None, until_ms: int | None = None
     ) -> Held:
         since_ms = file.modified_ms if since_ms is None else since_ms
-        partition = partition_of(file.path)
+        partition = partition_in(file.path)
         written_ms: int | None = file.modified_ms
         if kind is not HolderKind.METADATA and self._is_post_dated(file):
             kind, until_ms, written_ms = HolderKind.POST_DATED, None, None
@@ -235,7 +236,7 @@ def _watermarks(table: Table, stored: Mapping[str, StoredFile]) -> dict[int, lis
 
 def _watermarks_of(path: str) -> int:
     """The partition of a file of watermarks, -1 for any other file."""
-    partition = partition_of(path)
+    partition = partition_in(path)
     return partition if partition is not None and "/watermarks/" in path else -1
 
 

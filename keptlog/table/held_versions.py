@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from keptlog.log.holder import Held, HolderKind, Terms
+from keptlog.log.segment_path import partition_in
 from keptlog.storage.object_version import UPLOAD_IN_PATH, ObjectVersion, Undeleted
 from keptlog.table.files import TableFiles
 from keptlog.table.hidden import HiddenFiles
 from keptlog.table.journal import receipt_folder
 from keptlog.table.references import comparable_forms
-from keptlog.table.superseded import partition_of
 
 _MAY_BE_LOCKED = frozenset(
     {
@@ -49,13 +49,13 @@ def held_versions(hidden: HiddenFiles, location: str, needed: Collection[str], t
                 file.modified_ms,
                 1,
                 file.size_bytes,
-                partition=partition_of(file.path),
+                partition=partition_in(file.path),
                 path=file.path,
                 until_ms=until_ms,
             )
     own = receipt_folder(location)
     for version in hidden.replaced:
-        partition = partition_of(version.path)
+        partition = partition_in(version.path)
         kind = _kind_of_replaced(version, own)
         yield Held(kind, version.since_ms, 1, version.size_bytes, partition=partition, path=version.location)
 

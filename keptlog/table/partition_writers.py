@@ -23,6 +23,7 @@ import pyarrow as pa
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
+from keptlog.log.segment_path import partition_folder
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.files import Files
 from keptlog.storage.leftover import discard
@@ -50,7 +51,7 @@ class SegmentPaths:
 
     def for_partition(self, partition: int) -> Callable[[int], str]:
         """The path of a new segment of a partition, from its base offset."""
-        folder = f"{self.data_location}/partition={partition}"
+        folder = partition_folder(self.data_location, partition)
         return lambda base_offset: f"{folder}/{base_offset:020d}-{self.run_id}-{self.new_id()}.parquet"
 
 

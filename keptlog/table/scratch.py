@@ -27,6 +27,7 @@ from pyiceberg.typedef import Identifier
 
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
+from keptlog.log.segment_path import partition_folder
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.catalog import EmbeddedCatalog
@@ -125,7 +126,7 @@ class Scratch:
 
     def staged(self, table: Table, offset: int) -> Segment:
         """A segment of one record, written and not live."""
-        folder = f"{table.location()}/data/partition=0"
+        folder = partition_folder(f"{table.location()}/data", 0)
         writer = SegmentWriter(self.files, lambda base: f"{folder}/{base:020d}-{self.new_id()}.parquet", _SEGMENT_BYTES)
         writer.write(to_arrow(0, [Record(offset, b"probe", b"", 0)]))
         return writer.finish()[0]

@@ -15,7 +15,6 @@ keep. The look at storage (``held``) does so for every topic, unless appends alo
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.holder import Held, HolderKind
+from keptlog.log.segment_path import partition_in
 from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, References, comparable, comparable_forms, live_references
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _APPEND, _MAIN_BRANCH = "append", "main"
 """Iceberg's words."""
 _MANIFEST = ".avro"
-_PARTITION = re.compile(r"/partition=(\d+)/")
 _By = tuple[HolderKind, str]
 _RETIRED: _By = (HolderKind.RETIRED, "")
 
@@ -78,7 +77,7 @@ class _Shown:
     def held(self) -> Iterator[Held]:
         """One for each that keeps it; older snapshots only if no tag and no branch does."""
         for kind, name in sorted(self.by - {_RETIRED} or self.by):
-            yield Held(kind, self.until_ms, 1, self.bytes, name, partition_of(self.path), self.path)
+            yield Held(kind, self.until_ms, 1, self.bytes, name, partition_in(self.path), self.path)
 
 
 @dataclass
@@ -228,9 +227,3 @@ def _named(table: Table) -> dict[int, list[_By]]:
         if name != _MAIN_BRANCH and reference.snapshot_id != table.metadata.current_snapshot_id:
             named[reference.snapshot_id].append((HolderKind(reference.snapshot_ref_type.value), name))
     return named
-
-
-def partition_of(path: str) -> int | None:
-    """The partition in whose folder a file lies, null for a file of no log alone."""
-    found = _PARTITION.search(path)
-    return int(found.group(1)) if found else None
