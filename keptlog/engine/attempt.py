@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from keptlog.log.segment_path import partition_folder
+from keptlog.log.segment_path import partition_folder, watermarks_folder
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Attempt:
 
     def watermarks(self, location: str, topic_partition: TopicPartition) -> str:
         """The path of a log's new watermarks."""
-        return f"{partition_folder(f'{location}/watermarks', topic_partition.partition)}/{self._name('marks')}.arrow"
+        return f"{watermarks_folder(location, topic_partition.partition)}/{self._name('marks')}.arrow"
 
     def staged(self, location: str, prefix: str) -> str:
         """A path for the next job to read from."""

@@ -1,13 +1,17 @@
-"""Where the files of one topic-partition lie: ``<location>/partition=<N>/…``, written and read here alone.
+"""Where the files of one topic-partition lie, written and read here alone.
 
-The table says which partition a live file belongs to. The path tells it of files that no table knows any more.
+    <location>/partition=<N>/<file>                 a segment
+    <location>/watermarks/partition=<N>/<file>      watermarks of deleted keys
+
+The table says which partition a live file belongs to. The path tells it of files that no table knows any more. Only the
+folders right above the file tell: a lake may itself lie in one of such a name.
 """
 
 from __future__ import annotations
 
 import re
 
-_FOLDER = re.compile(r"/partition=(\d+)/")
+_IN_FOLDER = re.compile(r"(/watermarks)?/partition=(\d+)/[^/]*$")
 
 
 def partition_folder(location: str, partition: int) -> str:
@@ -17,5 +21,16 @@ def partition_folder(location: str, partition: int) -> str:
 
 def partition_in(path: str) -> int | None:
     """The partition in whose folder a file lies, null for a file of no log alone."""
-    found = _FOLDER.search(path)
-    return int(found[1]) if found else None
+    found = _IN_FOLDER.search(path)
+    return int(found[2]) if found else None
+
+
+def watermarks_folder(location: str, partition: int) -> str:
+    """The folder of a partition's watermarks, below the same location."""
+    return partition_folder(f"{location}/watermarks", partition)
+
+
+def watermarks_partition_in(path: str) -> int | None:
+    """The partition of a file of watermarks, null for any other file."""
+    found = _IN_FOLDER.search(path)
+    return int(found[2]) if found and found[1] else None

@@ -31,7 +31,7 @@ from keptlog.log.holder import (
     name_below_log_start,
 )
 from keptlog.log.segment import Log
-from keptlog.log.segment_path import partition_in
+from keptlog.log.segment_path import partition_in, watermarks_partition_in
 from keptlog.storage.files import StoredFile
 from keptlog.table.expiry import replaced_at_ms
 from keptlog.table.files import TableFiles
@@ -178,7 +178,7 @@ class _Unreferenced:
     now_ms: int
     named: set[str]
     """Metadata that the table's metadata refers to, in comparable form."""
-    watermarks_ms: Mapping[int, list[int]]
+    watermarks_ms: Mapping[int | None, list[int]]
     """When the files of watermarks of a log were written that are live or came before, by partition."""
 
     def _is_post_dated(self, file: StoredFile) -> bool:
@@ -201,7 +201,8 @@ class _Unreferenced:
                 yield self._held(HolderKind.METADATA, file) if form in self.named else self._left_behind(file)
 
     def _left_behind(self, file: StoredFile) -> Held:
-        later_ms = [ms for ms in self.watermarks_ms.get(_watermarks_of(file.path), ()) if ms > file.modified_ms]
+        of_watermarks_ms = self.watermarks_ms.get(watermarks_partition_in(file.path), ())
+        later_ms = [ms for ms in of_watermarks_ms if ms > file.modified_ms]
         sweepable_ms = file.modified_ms + self.terms.orphan_grace_ms
         if later_ms:
             replaced_ms = min(later_ms)
@@ -220,24 +221,18 @@ class _Unreferenced:
         return Held(kind, since_ms, 1, file.size_bytes, "", partition, file.path, until_ms, written_ms)
 
 
-def _watermarks(table: Table, stored: Mapping[str, StoredFile]) -> dict[int, list[int]]:
+def _watermarks(table: Table, stored: Mapping[str, StoredFile]) -> dict[int | None, list[int]]:
     """Partition to when its files of watermarks were written, up to the live one."""
-    live_ms: dict[int, int] = {}
+    live_ms: dict[int | None, int] = {}
     for form in comparable_forms(watermarks_paths(table.properties)).values():
         if form in stored:
-            live_ms[_watermarks_of(stored[form].path)] = stored[form].modified_ms
-    found: dict[int, list[int]] = defaultdict(list)
+            live_ms[watermarks_partition_in(stored[form].path)] = stored[form].modified_ms
+    found: dict[int | None, list[int]] = defaultdict(list)
     for file in stored.values():
-        number = _watermarks_of(file.path)
-        if number >= 0 and file.modified_ms <= live_ms.get(number, -1):
+        number = watermarks_partition_in(file.path)
+        if number is not None and file.modified_ms <= live_ms.get(number, -1):
             found[number].append(file.modified_ms)
     return found
-
-
-def _watermarks_of(path: str) -> int:
-    """The partition of a file of watermarks, -1 for any other file."""
-    partition = partition_in(path)
-    return partition if partition is not None and "/watermarks/" in path else -1
 
 
 @dataclass(frozen=True, slots=True)
