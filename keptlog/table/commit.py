@@ -131,7 +131,7 @@ class Committer:
                     land = self._prepared(rounds, table, prepare)
                 except StalePlan:
                     # What disturbs it may be its own trace: it has landed, and a purge has expired its snapshot.
-                    landed = rounds.found(table, self.files, ever=True)
+                    landed = rounds.found_ever(table, self.files)
                     if landed is None:
                         raise
                     return rounds.ended(landed)
@@ -304,6 +304,17 @@ class _Rounds:
         self._sending = False
         self._unanswered_on &= {table.metadata.current_snapshot_id}
         return landed
+
+    def found_ever(self, table: Table, files: TableFiles) -> LandedChange | None:
+        """Look at all that is remembered, after ``found``: it may have landed before anything was sent here.
+
+        Only another process can have landed it then: Dagster hands outcomes on. That somebody was faster is true all
+        the same, so what is damaged does not hide it.
+        """
+        try:
+            return self.found(table, files, ever=True)
+        except LogCorrupt:
+            return None
 
     def ended(self, landed: LandedChange | None) -> LandedChange:
         """The end of the last round.

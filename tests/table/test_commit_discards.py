@@ -223,6 +223,37 @@ def test_a_clean_that_landed_so_long_ago_that_nobody_remembers_loses_no_file_whe
     assert (tmp_path / "warehouse").exists()
 
 
+def _damage_what_is_remembered(home: Path) -> None:
+    [path] = (home / "warehouse").rglob("receipts/runs/*.json")
+    path.write_bytes(b"\0\0{")
+
+
+def test_a_clean_that_lost_its_race_is_stale_also_where_nobody_can_read_what_has_landed_before(
+    store: LogStore, tmp_path: Path
+) -> None:
+    fast, slow = _two_cleans(store)
+    store.purge(TOPIC, 2**45, 2**50)
+    _damage_what_is_remembered(tmp_path)
+    store.swap(TOPIC, [fast], "fast")
+    with pytest.raises(StalePlan, match="changed since it was planned"):
+        store.swap(TOPIC, [slow], "slow")
+    assert not Path(slow.added[0].path.removeprefix("file://")).exists()
+    assert [path.name for path in tmp_path.rglob("*.arrow")] == ["0.arrow"]
+
+
+def test_a_clean_that_landed_loses_no_file_where_the_file_that_remembers_it_is_damaged(
+    store: LogStore, tmp_path: Path
+) -> None:
+    fast, _ = _two_cleans(store)
+    store.swap(TOPIC, [fast], "run")
+    append_each(store, [("b", "3")])
+    store.purge(TOPIC, 2**45, 2**50)
+    _damage_what_is_remembered(tmp_path)
+    with pytest.raises(StalePlan):
+        store.swap(TOPIC, [fast], "run")
+    assert [value for _, _, value in values(store)] == [b"2", b"3"]
+
+
 def test_a_clean_that_could_still_land_keeps_its_files(store: LogStore, tmp_path: Path) -> None:
     """Another process may hold the same outcomes: Dagster hands them on."""
     fast, _ = _two_cleans(store)
