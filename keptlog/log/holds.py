@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.given import whole_number
+from keptlog.log.given import text, whole_number
 from keptlog.log.iso_time import has_date, iso_time
 from keptlog.log.setting import LONG_MAX
 
@@ -129,6 +129,7 @@ def valid_reader_name(name: str) -> str:
     Raises:
         InvalidConfig: it is too long, or has characters that a folder can't have everywhere.
     """
+    name = text(name, "a reader's name")
     if len(name) > _LONGEST_NAME or not _LEGAL_NAME.fullmatch(name):
         raise InvalidConfig(
             f"reader name {name[:_LONGEST_NAME]!r} is not allowed: use 1 to {_LONGEST_NAME} letters, digits, '.', '_' "

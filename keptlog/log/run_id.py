@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.given import text
 
 _LONGEST = 100
 _FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -20,6 +21,7 @@ def valid_run_id(run_id: str) -> str:
     Raises:
         InvalidConfig: it is too long, or has characters that a file name can't have everywhere.
     """
+    run_id = text(run_id, "a run id")
     if len(run_id) > _LONGEST or not _FORM.fullmatch(run_id):
         shown = run_id if len(run_id) <= _LONGEST else f"{run_id[:_LONGEST]}…"
         raise InvalidConfig(

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.given import text
 from keptlog.log.plain_number import plain_number
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -53,6 +54,7 @@ def valid_topic_name(name: str) -> str:
     Raises:
         InvalidConfig: the name is empty, too long, ``.`` or ``..``, or holds other characters.
     """
+    name = text(name, "a topic's name")
     if name in {"", ".", ".."} or len(name) > _MAX_NAME_LENGTH or not _LEGAL_NAME.fullmatch(name):
         raise InvalidConfig(
             f"topic name {name!r} is not allowed: use 1 to {_MAX_NAME_LENGTH} letters, digits, '.', '_' or '-', "

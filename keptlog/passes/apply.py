@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import DeclaredTopic, Difference, TopicChange, change_to
+from keptlog.log.given import whole_number
 from keptlog.log.setting import Origin, as_text
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
@@ -174,6 +175,7 @@ class Applier:
         Raises:
             InvalidConfig: something of the plan is refused, or the home is a copy, or was moved; nothing was done.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         if plan.refused:
             raise InvalidConfig(f"nothing was changed: {'; '.join(plan.refused_lines())}")
         if not plan.has_differences:

@@ -42,6 +42,7 @@ from keptlog.errors import (
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
+from keptlog.log.given import whole_number
 from keptlog.log.metrics import LastPass
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import CleanPlan, Plan, make_plan
@@ -122,6 +123,7 @@ def _is_in_legs(step: CleanStep) -> bool:
 
 def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
     """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
+    now_ms = whole_number(now_ms, "now_ms")
     if not broker.log_cleaner_enable:
         return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
     tried = (replace(log, uncleanable=None) for log in logs) if requested else logs

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, ErasureWay, reached
+from keptlog.log.given import whole_number
 from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.iso_time import iso_time
 from keptlog.log.run_id import valid_run_id
@@ -76,6 +77,7 @@ class Eraser:
             InvalidConfig: it has no topics or keys, a deadline that has passed, or a key in its id or reason.
             UnknownTopic: there is no such topic.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         hasher = self.load_hasher(is_kept=False)
         self._require_sound(request, hasher, now_ms)
         topics: dict[str, TopicProposal] = {}
@@ -94,6 +96,7 @@ class Eraser:
         Raises:
             InvalidConfig: the home is a copy, or was moved.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         self.store.require_writable()
         request, hasher = proposal.request, self.load_hasher()
         erasures: dict[str, Erasure] = {}
@@ -128,6 +131,7 @@ class Eraser:
         Raises:
             InvalidConfig: no such request, where all topics can be read; the home is a copy, or was moved.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         self.store.require_writable()
         ids = list(ids)
         found = self.list(topics, now_ms=now_ms)
@@ -184,6 +188,7 @@ class Eraser:
         return done
 
     def _looked_at(self, topics: Iterable[str], now_ms: int, *, with_ended: bool) -> ErasureList:
+        now_ms = whole_number(now_ms, "now_ms")
         named, known = list(dict.fromkeys(topics)), self.store.topics()
         require_topics(named, known)
         rows: list[ErasureRow] = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.erasure import Erasure, ErasureState, ErasureWay
 from keptlog.log.erasure_deadline import Hindrance
+from keptlog.log.given import text, whole_number
 from keptlog.log.iso_time import iso_time
 from keptlog.log.search import FileFindings
 
@@ -29,6 +30,12 @@ class ErasureRequest:
     reason: str = ""
     is_here: bool = False
     """Ingested topics: drop the records here, whatever the source still has."""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidConfig if reason or deadline, which are stored, are of another type."""
+        text(self.reason, "the reason of an erasure")
+        if self.deadline_ms is not None:
+            object.__setattr__(self, "deadline_ms", whole_number(self.deadline_ms, "deadline_ms"))
 
 
 @dataclass(frozen=True, slots=True)

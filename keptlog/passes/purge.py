@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.given import whole_number
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole
@@ -99,6 +100,7 @@ class Purger:
             InvalidConfig: the home is a copy, or was moved.
             StorageUnavailable: the catalog can't be reached.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         self.store.require_writable()
         named = list(dict.fromkeys(topics))
         known: Collection[str]
@@ -146,6 +148,7 @@ class Purger:
             InvalidConfig: a purge would refuse, too: the home is a copy, or was moved.
             StorageUnavailable: the catalog can't be reached.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         self.store.require_writable()
         from keptlog.table import purge_preview  # noqa: PLC0415  # it imports PyIceberg, and no purge needs it
 

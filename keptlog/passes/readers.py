@@ -138,10 +138,7 @@ class Readers:
                 so that nobody knows which records he has read; nothing was committed.
         """
         whose = f"reader {name} of topic {topic}"
-        positions = {
-            whole_number(number, f"{whose}: a partition"): whole_number(offset, f"{whose}: the offset in {number}")
-            for number, offset in positions.items()
-        }
+        positions = _whole_numbers(positions, whose)
         seen = self._look(topic)
         registration, stored = _standing_in(seen, name)
         reached: dict[int, ReaderPosition] = {}
@@ -263,6 +260,20 @@ class Readers:
                 f"reader {name} of topic {topic} was too slow: {'; '.join(told)}; its state may still have keys that "
                 f"are deleted here: empty it, and start over from the beginning: {_start_over(topic, name)}"
             )
+
+
+def _whole_numbers(positions: object, whose: str) -> dict[int, int]:
+    """Positions by partition as they are stored.
+
+    Raises:
+        InvalidConfig: they are something else.
+    """
+    if not isinstance(positions, Mapping):
+        raise InvalidConfig(f"{whose}: positions are of type {type(positions).__name__}: give offsets by partition")
+    return {
+        whole_number(number, f"{whose}: a partition"): whole_number(offset, f"{whose}: the offset in {number}")
+        for number, offset in positions.items()
+    }
 
 
 def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, now_ms: int) -> ReaderStandings:

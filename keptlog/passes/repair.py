@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.given import whole_number
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult
@@ -66,6 +67,7 @@ class Repairer:
         Raises:
             LogCorrupt: it can't be done this way; says why, and what can be.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         plan = self.store.plan_repair(topic, is_adoption=is_adoption)
         if plan is None:
             return None
@@ -90,6 +92,7 @@ class Repairer:
         Raises:
             StalePlan: the topic changed since; nothing was repaired.
         """
+        now_ms = whole_number(now_ms, "now_ms")
         self.store.repair(proposal.plan, run_id)
         return {
             str(log.topic_partition): verify_log(self.store, log, now_ms)

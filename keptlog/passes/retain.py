@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.given import whole_number
 from keptlog.log.plan import RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
@@ -47,6 +48,7 @@ def retention_plan(
     logs: Iterable[Log], broker: BrokerConfig, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
 ) -> RetentionPlan:
     """What would be removed from these logs; ``is_busy`` says which of them are being cleaned."""
+    now_ms = whole_number(now_ms, "now_ms")
     left_alone: dict[str, str] = {}
     retained: list[Log] = []
     for log in logs:

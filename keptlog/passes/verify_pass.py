@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.log.given import whole_number
 from keptlog.log.segment import Log
 from keptlog.passes.check import CHECKS, CheckResult, what_broke
 from keptlog.passes.holders import check_gone, not_looked_at
@@ -84,6 +85,7 @@ def verify_logs(store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int) -
 
     What can't be read stands there by its name.
     """
+    now_ms = whole_number(now_ms, "now_ms")
     found = {name: _unreadable(error) for name, error in asked.not_looked_at.items()}
     by_topic: dict[str, list[Log]] = defaultdict(list)
     for log in asked.logs:

@@ -64,6 +64,7 @@ class Stager:
     _writers: PartitionWriters = field(init=False)
 
     def __post_init__(self) -> None:
+        self.now_ms = whole_number(self.now_ms, "now_ms")  # of records, where the topic has LogAppendTime
         self._writers = PartitionWriters(self.files, self.paths, self.topic.config.segment_bytes)
 
     def add(self, new: NewRecord) -> None:

@@ -40,7 +40,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from keptlog.errors import LogCorrupt
@@ -51,7 +51,7 @@ from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.table.format import SET_IT_BACK
-from keptlog.table.stored_json import from_json
+from keptlog.table.stored_json import from_json, to_json
 
 PARTITIONS = "log.partitions"
 SNAPSHOT_ID = "log.snapshot-id"
@@ -224,7 +224,7 @@ def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasure
 def source_to_json(source: SourceIdentity, before: str | None) -> str:
     """As it is stored; ``before`` is what was stored until now, of which fields that are not known here stay."""
     unknown = json.loads(before) if before else {}
-    return json.dumps(unknown | asdict(source), separators=(",", ":"))
+    return json.dumps(unknown | json.loads(to_json(source)), separators=(",", ":"))
 
 
 def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:

@@ -7,6 +7,9 @@ Whoever reads one may be older than whoever wrote it, so the rule stands here on
     {"reason": "no space"}                                    a field is missing: refused, unless it has a default
     {"reason": "no space", "since_ms": "7"}                   a field is of another type: refused
 
+What would be refused is not written either: a time of 7.0 made a topic unreadable for good, because somebody had given
+a float as the time.
+
 Fields may be whole numbers, text, true or false, null where the type says so, dataclasses, and tuples of one of these.
 """
 
@@ -20,7 +23,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import InvariantViolated, LogCorrupt
 
 _T = TypeVar("_T")
 _Read = Callable[[Any], Any]
@@ -30,8 +33,20 @@ _LONGEST_SHOWN_OF_FIELD = 40
 
 
 def to_json(value: Any) -> str:
-    """A dataclass as it is stored."""
-    return json.dumps(dataclasses.asdict(value), separators=(",", ":"))
+    """A dataclass as it is stored.
+
+    Raises:
+        InvariantViolated: a field is not of its type, and could not be read again.
+    """
+    kind: Any = type(value)
+    try:
+        text = json.dumps(dataclasses.asdict(value), separators=(",", ":"))
+        _reader(kind)(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise InvariantViolated(
+            f"{kind.__name__} can't be stored, for it could not be read again ({error}); please report this"
+        ) from error
+    return text
 
 
 def from_json(kind: type[_T], text: str, where: str, what: str, remedy: str) -> _T:

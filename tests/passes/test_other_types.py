@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord
+from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.names import named_logs
 from keptlog.passes.readers import ReaderStanding
 from keptlog.table.readers import PositionFiles, ReaderPosition, Registration
 
@@ -117,6 +119,67 @@ def test_a_record_with_a_part_of_another_type_is_refused_with_its_batch(
         home.append("users", [NewRecord(b"c", b"1", 5), NewRecord(**parts)])
     assert str(refused.value) == (f"topic users: record 2 can't be appended: {told}; nothing was appended")
     assert [record.key for _, record in home.read("users")] == [b"a"]
+
+
+NO_TIME = 1795619412634.977
+"""What ``time.time() * 1000`` gives: before it was refused, it was stored, and the topic could not be read again."""
+
+TOLD_A_TIME: dict[str, Callable[[Home, Any], object]] = {
+    "append": lambda home, time: home.append("users", [NewRecord(b"b", b"1", 5)], now_ms=time),
+    "plan": lambda home, time: home.plan("users", now_ms=time),
+    "clean": lambda home, time: home.clean("users", now_ms=time),
+    "apply": lambda home, time: home.apply(home.path / "topics.yaml", now_ms=time),
+    "repair": lambda home, time: home.repair("users", now_ms=time),
+    "verify": lambda home, time: home.verify("users", now_ms=time),
+    "retain": lambda home, time: home.retainer.retain(named_logs(home.store), "run", now_ms=time),
+    "purge": lambda home, time: home.purger.purge(now_ms=time),
+    "preview": lambda home, time: home.purger.preview(now_ms=time),
+    "erase": lambda home, time: home.eraser.propose(ErasureRequest("r1", ["users"], [b"a"]), now_ms=time),
+    "advance": lambda home, time: home.eraser.advance(now_ms=time),
+    "list": lambda home, time: home.eraser.list(now_ms=time),
+    "verify erasures": lambda home, time: home.eraser.verify(now_ms=time),
+}
+
+
+@pytest.mark.parametrize("call", TOLD_A_TIME.values(), ids=TOLD_A_TIME.keys())
+def test_a_time_that_is_no_whole_number_is_refused_before_anything_is_done(
+    home: Home, call: Callable[[Home, Any], object]
+) -> None:
+    (home.path / "topics.yaml").write_text("topics: {users: {partitions: 3}}\n")
+    before = home.store.metadata_locations()
+    with pytest.raises(InvalidConfig, match=r"^now_ms is 1795619412634\.977, of type float: give a whole number"):
+        call(home, NO_TIME)
+    assert home.store.metadata_locations() == before
+
+
+def test_an_erasure_is_asked_for_by_no_other_types(home: Home) -> None:
+    request: Any = ErasureRequest
+    with pytest.raises(InvalidConfig, match=r"^deadline_ms is .* give a whole number"):
+        request("r1", ["users"], keys=[b"a"], deadline_ms=NO_TIME)
+    with pytest.raises(InvalidConfig, match=r"^the reason of an erasure is 5, .* give it as text"):
+        request("r1", ["users"], keys=[b"a"], reason=5)
+    with pytest.raises(InvalidConfig, match=r"^a run id is 5, .* give it as text"):
+        home.eraser.propose(request(5, ["users"], keys=[b"a"]), now_ms=5)
+    assert request("r1", ["users"], deadline_ms=np.int64(7)).deadline_ms == 7
+
+
+NAMED: dict[str, Callable[[Home, Any], object]] = {
+    "a topic's name": lambda home, name: home.create_topic(name),
+    "a run id": lambda home, name: home.append("users", [NewRecord(b"b", b"1", 5)], run_id=name),
+    "a reader's name": lambda home, name: home.readers.add("users", name, now_ms=5),
+}
+
+
+@pytest.mark.parametrize(("what", "call"), NAMED.items())
+def test_a_name_that_is_no_text_is_refused(home: Home, what: str, call: Callable[[Home, Any], object]) -> None:
+    with pytest.raises(InvalidConfig, match=f"^{what} is 5, of type int: give it as text"):
+        call(home, 5)
+
+
+def test_positions_that_are_not_given_by_partition_are_refused(home: Home) -> None:
+    positions: Any = [1]
+    with pytest.raises(InvalidConfig, match="reader search of topic users: positions are of type list"):
+        home.readers.commit("users", "search", positions)
 
 
 def test_what_is_no_new_record_is_refused(home: Home) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pytest
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import InvariantViolated, LogCorrupt
 from keptlog.table.stored_json import from_json, from_json_file, to_json
 
 
@@ -72,6 +74,23 @@ def test_what_is_missing_or_of_another_type_is_refused_with_the_name_the_value_a
 ) -> None:
     with pytest.raises(LogCorrupt, match=rf"^topic t: property log\.cart=.* is no cart \({why}\); build another one$"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": None},
+        {"name": 7},
+        {"wheels": (Wheel(26.0),)},  # type: ignore[arg-type]
+        {"wheels": (Wheel(np.int64(26)),)},  # type: ignore[arg-type]
+        {"spokes": (True,)},
+        {"spokes": 36},
+        {"owner": b"ada"},
+    ],
+)
+def test_what_would_be_refused_when_it_is_read_is_not_written(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvariantViolated, match=r"^Cart can't be stored, for it could not be read again"):
+        to_json(replace(CART, **wrong))
 
 
 def test_a_message_shows_no_more_than_the_beginning_of_a_long_value() -> None:
