@@ -32,7 +32,9 @@ from typing import NamedTuple
 
 from keptlog.errors import Action
 from keptlog.log.assessment import Assessment, Trigger
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
+from keptlog.log.explain import due_if_off
 from keptlog.log.iso_time import iso_time
 from keptlog.log.open_erasures import OpenErasures
 
@@ -252,28 +254,31 @@ def _absent(before: KnownCondition, seen: Sighting, settle_ms: int) -> KnownCond
     return replace(before, calm_since_ms=since_ms, ended_ms=now_ms) if before.announced else None
 
 
-def log_conditions(assessments: Iterable[Assessment], now_ms: int, limits: Thresholds) -> Iterator[Condition]:
+def log_conditions(
+    assessments: Iterable[Assessment], broker: BrokerConfig, now_ms: int, limits: Thresholds
+) -> Iterator[Condition]:
     """Logs that can't be cleaned, or are not cleaned in time."""
     for each in assessments:
         if not each.log.config.is_compacted:
             continue
-        name, mark = each.log.topic_partition, each.log.uncleanable
+        name, mark, off = each.log.topic_partition, each.log.uncleanable, due_if_off(each, broker)
         if mark and (mark.attempts >= limits.attempts or mark.action != Action.RETRY):
-            yield Condition(Matter.UNCLEANABLE, str(name), _line(f"{name} is {mark.told(now_ms)}"), name.topic)
+            yield Condition(Matter.UNCLEANABLE, str(name), _line(f"{name} is {mark.told(now_ms, off)}"), name.topic)
         deadline_ms = each.deadline_ms
         if deadline_ms is None:
             continue
+        why = f": {CLEANER_DISABLED}" if off else ""
         text = f"{name} has records that were to be compacted by {iso_time(deadline_ms)} (max.compaction.lag.ms)"
         if now_ms - deadline_ms > limits.late_ms:
             # Old records that have just come in are past it at once: their clean is given its time too.
-            late = f"{text}, and are not"
+            late = f"{text}, and are not{why}"
             yield Condition(Matter.DEADLINE, str(name), late, name.topic, lasts_ms=limits.late_ms)
         # That a deadline comes near is how most logs are cleaned. It matters where a clean was due before, or failed.
         elif deadline_ms - now_ms < limits.deadline_near_ms and (mark or each.trigger):
             if each.trigger is Trigger.MAX_COMPACTION_LAG and not mark:
                 yield Condition(Matter.DEADLINE, str(name), text, name.topic, Level.OPEN)
                 continue
-            near = f"{text}, and a clean that was due has not done it yet"
+            near = f"{text}, and a clean that was due has not done it yet{why}"
             yield Condition(Matter.DEADLINE, str(name), near, name.topic, Level.NEAR, is_sure=False)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError, StorageUnavailable
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Condition, Level, Matter
 from keptlog.log.counted import counted
 from keptlog.log.holder import Holder, HolderKind
@@ -160,11 +161,12 @@ def _why_held(holder: Holder) -> str:
     return "no purge has come since" if holder.kind in _MENDS_BY_PURGE else "whoever made it has not taken it away"
 
 
-def condition_problems(conditions: Iterable[Condition]) -> Iterator[Problem]:
+def condition_problems(conditions: Iterable[Condition], broker: BrokerConfig) -> Iterator[Problem]:
     """What people are told of, but for what is asked of each topic and of the catalog anyhow."""
+    steps = _NEXT if broker.log_cleaner_enable else {**_NEXT, **_NEXT_IF_OFF}
     for each in conditions:
-        if each.level > Level.OPEN and each.matter in _NEXT:
-            cause, todo, command = _NEXT[each.matter]
+        if each.level > Level.OPEN and each.matter in steps:
+            cause, todo, command = steps[each.matter]
             runs = command.format(subject=each.subject) if command else None
             yield Problem(each.subject, each.text, cause, todo.format(subject=each.subject), runs)
 
@@ -203,3 +205,13 @@ _NEXT: dict[Matter, tuple[str, str, str | None]] = {
         None,
     ),
 }
+_SWITCH_ON = "take log.cleaner.enable=false out of the broker settings"
+_NEXT_IF_OFF: dict[Matter, tuple[str, str, str | None]] = {
+    Matter.DEADLINE: (CLEANER_DISABLED, f"{_SWITCH_ON}: it is late, so it is cleaned first", None),
+    Matter.UNCLEANABLE: (
+        "what the mark says; it is cleared by the next clean that succeeds, and none is done with the cleaner off",
+        f"mend what it says, and {_SWITCH_ON}: until then no clean is done, also if it is asked for by name",
+        None,
+    ),
+}
+"""What else is next where the cleaner is off: a clean that is asked for does nothing then."""

@@ -247,7 +247,7 @@ def _holders(patient: Patient) -> Iterator[Problem]:
 
 def _conditions(patient: Patient) -> Iterator[Problem]:
     seen = patient.sighting(patient.overview)
-    yield from condition_problems(seen.conditions)
+    yield from condition_problems(seen.conditions, patient.overview.broker)
     unseen = [*seen.unknown.values(), *_unread(patient.overview.unreadable)]
     if unseen:
         raise NotLookedAt(*unseen)

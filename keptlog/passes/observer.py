@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.declared import About
 from keptlog.log.holder import Holder, Holdings
@@ -69,6 +70,8 @@ class HasProperties(Protocol):
 
 class Observable(Protocol):
     """Topics that can be looked at: a ``LogStore``, or a home that is not opened yet (``UnopenedStore``)."""
+
+    broker_settings: Mapping[str, str]
 
     def topics(self) -> Collection[str]:
         """Names of all topics, sorted."""
@@ -112,6 +115,8 @@ class Overview:
     """Topic to its description and owners."""
     unread_erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
     """The same of topics whose logs can't be had, as far as their tables, or an earlier look, tell of them."""
+    broker: BrokerConfig = field(default_factory=BrokerConfig)
+    """Whose settings may keep all logs from being cleaned."""
     record_counts: Mapping[str, int] = field(default_factory=dict)
     """Topic to how many records it holds, also in logs of it that were not named; an ``Observer`` does not count."""
 
@@ -174,6 +179,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         record_counts={topic: record_count(observed.logs) for topic, observed in topics.items()},
         whole_topics={topic: observed.logs for topic, observed in topics.items()},
         unread_erasures=look.unread_erasures(),
+        broker=BrokerConfig.of(store.broker_settings),
     )
 
 
@@ -384,6 +390,7 @@ class Observer:
             unread_erasures={
                 name: topic.erasures for name, topic in seen.items() if topic.unreadable and topic.erasures.count
             },
+            broker=BrokerConfig.of(self.store.broker_settings),
         )
 
 

@@ -171,7 +171,7 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
         for topic, error in seen.unreadable.items()
     ]
     conditions = [
-        *log_conditions(seen.assessments, seen.now_ms, limits),
+        *log_conditions(seen.assessments, seen.broker, seen.now_ms, limits),
         *erasure_conditions({**seen.unread_erasures, **seen.erasures}, seen.now_ms, limits),
         *unreadable,
     ]

@@ -85,7 +85,7 @@ class LogStore:
         cache: TopicCache | None = None,
     ) -> None:
         self._catalog = catalog
-        self._broker_settings = broker_settings
+        self.broker_settings = broker_settings
         self._new_id = new_id
         self._sleep = sleep
         self._live_files = LiveFiles()
@@ -126,14 +126,14 @@ class LogStore:
         Raises:
             InvalidConfig: name, partitions or a setting is not allowed, or the topic exists.
         """
-        stored = settled(config, self._broker_settings)
+        stored = settled(config, self.broker_settings)
         with reaching(f"topic {name} can't be created"):
             table = TopicCreation(name, partitions, config, stored).carry_out(self._catalog, self.files, self._new_id)
-            return topic_of(table, self._broker_settings)
+            return topic_of(table, self.broker_settings)
 
     def describe_topic(self, name: str) -> Topic:
         """A topic with its configuration resolved."""
-        return topic_of(self.load_table(name), self._broker_settings)
+        return topic_of(self.load_table(name), self.broker_settings)
 
     def alter_topic(self, name: str, to_set: Mapping[str, str], unset: Sequence[str] = ()) -> Topic:
         """Change a topic's settings; all of them or, if one is refused, none.
@@ -141,7 +141,7 @@ class LogStore:
         Raises:
             InvalidConfig: the configuration would not be valid.
         """
-        Alteration(name, to_set, unset, self._new_id()).commit(self.committer, self._broker_settings)
+        Alteration(name, to_set, unset, self._new_id()).commit(self.committer, self.broker_settings)
         return self.describe_topic(name)
 
     def delete_topic(self, name: str, now_ms: int) -> TopicDeletion:
@@ -173,8 +173,8 @@ class LogStore:
 
         def look(table: Table) -> list[Log]:
             require_own(table)
-            logs = self._live_files.logs(table, topic_of(table, self._broker_settings).config)
-            interval_ms = purge_interval_ms(self._broker_settings)
+            logs = self._live_files.logs(table, topic_of(table, self.broker_settings).config)
+            interval_ms = purge_interval_ms(self.broker_settings)
             return with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms)
 
         with reaching(f"topic {topic} can't be read"):
@@ -198,7 +198,7 @@ class LogStore:
                 stored = looked_at(lambda: loaded.pop() if loaded else self.load_table(topic), self._table_look.at)
             if self._cache:
                 self._cache.put(stored)
-        return observed_with_holds(self.files, stored, stored.observed(self._broker_settings))
+        return observed_with_holds(self.files, stored, stored.observed(self.broker_settings))
 
     def require_own(self, topic: str) -> None:
         """Refuse a topic whose snapshot somebody else has moved away from its state; whoever writes asks by himself.
@@ -230,7 +230,7 @@ class LogStore:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
         with metadata_read_once():
-            described = topic_of(table := self.load_table(topic), self._broker_settings)
+            described = topic_of(table := self.load_table(topic), self.broker_settings)
             paths = SegmentPaths(described.data_location, self._new_id() if run_id is None else run_id, self._new_id)
             batch = Append(described, self.committer, self.files, paths, now_ms, is_new_run=run_id is None)
             return batch.append(table, records)
@@ -278,7 +278,7 @@ class LogStore:
         """
         self.clock_guard.require_plausible(topic, (outcome.step.now_ms for outcome in rewritten))
         swap = Swap(topic, rewritten, run_id, last_passes or {})
-        swap.commit(self.committer, self.files, self._live_files, self._broker_settings)
+        swap.commit(self.committer, self.files, self._live_files, self.broker_settings)
 
     def retain(self, topic: str, steps: Sequence[Retain], run_id: str) -> None:
         """Carry out what retention has planned for the logs of a topic, in one commit.
@@ -289,7 +289,7 @@ class LogStore:
         """
         self.clock_guard.require_plausible(topic, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):
-            SegmentRemoval(topic, steps, run_id).commit(self.committer, self._live_files, self._broker_settings)
+            SegmentRemoval(topic, steps, run_id).commit(self.committer, self._live_files, self.broker_settings)
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str | None) -> DeletionResult:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
@@ -304,7 +304,7 @@ class LogStore:
         name = self._new_id() if run_id is None else run_id
         with reaching(f"topic {topic_partition.topic} can't be read"):
             deletion = DeleteRecords(topic_partition, before_offset, name, is_new_run=run_id is None)
-            return deletion.commit(self.committer, self._live_files, self._broker_settings)
+            return deletion.commit(self.committer, self._live_files, self.broker_settings)
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
         """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
@@ -340,7 +340,7 @@ class LogStore:
             self._repair(plan.topic, is_adoption=plan.is_adoption).commit(self.committer, plan, run_id)
 
     def _repair(self, topic: str, *, is_adoption: bool) -> Repair:
-        return Repair(topic, is_adoption, self.files, self._live_files, self._broker_settings)
+        return Repair(topic, is_adoption, self.files, self._live_files, self.broker_settings)
 
     def read(
         self,
@@ -368,7 +368,7 @@ class LogStore:
         """
 
         def look(table: Table) -> tuple[list[Log], int | None]:
-            described = topic_of(table, self._broker_settings)
+            described = topic_of(table, self.broker_settings)
             require_partition(described, partition)
             logs = self._live_files.logs(table, described.config, snapshot_of(table, snapshot_id))
             return logs, snapshot_id or table.metadata.current_snapshot_id
@@ -386,7 +386,7 @@ class LogStore:
         Raises:
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer; the next purge goes on with it.
         """
-        described = topic_of(table := self.load_table(topic), self._broker_settings)
+        described = topic_of(table := self.load_table(topic), self.broker_settings)
         self.require_writable()
         self.clock_guard.require_plausible(topic, [now_ms], table)
         times = PurgeTimes.of(self.clock_guard, now_ms, described.config.file_delete_delay_ms, orphan_grace_ms)

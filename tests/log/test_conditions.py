@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.log.assessment import assess
+from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import (
     GIVEN_UP_MS,
     REMEMBERED_MS,
@@ -222,7 +223,7 @@ LIMITS = Thresholds()
 
 
 def found(*logs: Log, now_ms: int = NOW_MS, limits: Thresholds = LIMITS) -> list[tuple[Matter, str, Level]]:
-    seen = log_conditions([assess(each, now_ms) for each in logs], now_ms, limits)
+    seen = log_conditions([assess(each, now_ms) for each in logs], BrokerConfig(), now_ms, limits)
     return [(each.matter, each.subject, each.level) for each in seen]
 
 
@@ -261,7 +262,7 @@ def test_a_log_that_promises_nothing_is_never_late(settings: dict[str, object]) 
 def test_lateness_is_judged_by_the_clock_of_the_look_and_not_by_that_of_the_judgement() -> None:
     """A log that waits after a failure is not judged again before it is tried again."""
     waits = marked(aged(LAG_MS + 1), 1)
-    seen = list(log_conditions([assess(waits, NOW_MS)], NOW_MS + HOUR_MS, LIMITS))
+    seen = list(log_conditions([assess(waits, NOW_MS)], BrokerConfig(), NOW_MS + HOUR_MS, LIMITS))
     assert [each.level for each in seen] == [Level.BROKEN]
 
 
@@ -271,6 +272,18 @@ def test_a_log_is_uncleanable_after_some_tries_or_one_that_no_other_helps() -> N
     assert found(marked(young, 3)) == [(Matter.UNCLEANABLE, "t-0", Level.BROKEN)]
     assert found(marked(young, 1, "fix_data")) == [(Matter.UNCLEANABLE, "t-0", Level.BROKEN)]
     assert found(marked(young, 1), limits=replace(LIMITS, attempts=1)) == [(Matter.UNCLEANABLE, "t-0", Level.BROKEN)]
+
+
+def test_with_the_cleaner_off_no_next_try_is_promised_and_a_late_log_says_why() -> None:
+    """A clean that is asked for does nothing then, and no sensor asks for one."""
+    off = BrokerConfig(log_cleaner_enable=False)
+    late = marked(aged(2 * LAG_MS), LIMITS.attempts)
+    texts = {each.matter: each.text for each in log_conditions([assess(late, NOW_MS)], off, NOW_MS, LIMITS)}
+    assert "next try when log.cleaner.enable=true is in the broker settings" in texts[Matter.UNCLEANABLE]
+    assert texts[Matter.DEADLINE].endswith(f"and are not: {CLEANER_DISABLED}")
+    near = marked(aged(LAG_MS - MINUTE_MS), 1)
+    [condition] = log_conditions([assess(near, NOW_MS)], off, NOW_MS, LIMITS)
+    assert condition.text.endswith(CLEANER_DISABLED)
 
 
 def test_an_erasure_is_told_shortly_before_and_after_its_deadline() -> None:

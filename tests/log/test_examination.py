@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnsupportedFormat
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.conditions import Condition, Level, Matter
 from keptlog.log.examination import (
     DiskSeen,
@@ -19,6 +20,7 @@ from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
 
 NOW_MS = 1_800_000_000_000
 MINUTE_MS = 60_000
+CLEANER_OFF = BrokerConfig(log_cleaner_enable=False)
 ROOMY = DiskSeen("/home", is_read_only=False, free_bytes=2**30, free_files=10**6)
 
 
@@ -67,8 +69,19 @@ def test_why_a_topic_is_unreadable_decides_what_is_to_be_done(
 def test_every_matter_that_people_are_told_of_has_a_next_step_but_those_that_are_asked_of_each_topic() -> None:
     told = [Condition(matter, "users-0", "it is so", level=Level.BROKEN) for matter in Matter]
     asked_anyhow = {Matter.UNREADABLE, Matter.CATALOG}
-    assert len(list(condition_problems(told))) == len(set(Matter) - asked_anyhow)
-    assert list(condition_problems([replace(each, level=Level.OPEN) for each in told])) == []
+    for broker in (BrokerConfig(), CLEANER_OFF):
+        assert len(list(condition_problems(told, broker))) == len(set(Matter) - asked_anyhow)
+        assert list(condition_problems([replace(each, level=Level.OPEN) for each in told], broker)) == []
+
+
+@pytest.mark.parametrize("matter", [Matter.DEADLINE, Matter.UNCLEANABLE])
+def test_with_the_cleaner_off_nobody_is_sent_to_a_clean_that_does_nothing(matter: Matter) -> None:
+    condition = Condition(matter, "users-0", "it is so")
+    [on] = condition_problems([condition], BrokerConfig())
+    assert on.command == "keptlog clean users-0"
+    [off] = condition_problems([condition], CLEANER_OFF)
+    assert off.command is None
+    assert "take log.cleaner.enable=false out of the broker settings" in off.todo
 
 
 def test_a_problem_outweighs_what_was_not_looked_at_and_a_hint_is_none() -> None:

@@ -62,6 +62,21 @@ def test_a_log_that_nobody_cleans_in_time_is_told_and_one_that_gets_old_records_
     assert told(posts)[1:] == [("cleared", "compaction deadline", "users-0")]
 
 
+def test_with_the_cleaner_off_notify_and_doctor_say_that_it_is_to_be_switched_on(scene: Scene) -> None:
+    scene.topic()
+    scene.break_log()
+    (scene.home / "server.properties").write_text("log.cleaner.enable=false")
+    scene.environment.setenv("KEPTLOG_NOTIFY_ATTEMPTS", "1")
+    scene.notify("--dry-run")
+    told = scene.notify("--dry-run")
+    assert "users-0 is uncleanable" in told.out
+    assert "next try at" not in told.out
+    examined = scene.keptlog("doctor")
+    assert "users-0 is uncleanable" in examined.out
+    assert "take log.cleaner.enable=false out of the broker settings" in examined.out
+    assert "keptlog clean users-0" not in examined.out
+
+
 def test_a_topic_that_is_deleted_takes_its_conditions_along(scene: Scene, posts: HttpInbox) -> None:
     scene.topic()
     scene.break_log()
