@@ -26,6 +26,7 @@ def holders_json(holders: Iterable[Holder]) -> list[dict[str, object]]:
 
 def _row(holder: Holder) -> dict[str, object]:
     row = asdict(holder)
+    del row["is_purge_refused"]  # the remedy says it
     partition = row.pop("partition")
     row["topic_partition"] = None if partition is None else f"{holder.topic}-{partition}"
     return row | {"is_late": holder.is_late, "told": str(holder)}

@@ -29,12 +29,13 @@ from keptlog.cli.output import (
     tell_wrong,
 )
 from keptlog.cli.unopened import unopened_store
-from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.broker import CLEANER_DISABLED, CLEANER_ENABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.conditions import Condition, check_condition
 from keptlog.log.counted import counted
 from keptlog.log.standing import LogStanding
 from keptlog.log.stored_files import WrongFile
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.units import duration, glance, size
 from keptlog.notify.checks import broken_checks, checks_file
 from keptlog.passes.names import refuse_unknown
@@ -42,7 +43,6 @@ from keptlog.passes.standings import Standings, look_at_standings, wrong_files_o
 from keptlog.passes.this_machine import held_here
 from keptlog.settings import home_path
 from keptlog.table.embedded import unfinished_deletion
-from keptlog.table.unopened import UnopenedStore
 
 MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
@@ -68,7 +68,8 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     seen = look_at_standings(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
-    damaged = {} if store.read_only else _damaged(seen, store)
+    wrong_files = {} if store.read_only else wrong_files_on_disk(seen, store, unopened_store())
+    seen, damaged = seen.knowing(wrong_files), _damaged(wrong_files)
     broken, unknown = _broken(home_path(), seen)
     metrics = seen.metrics().to_dict()
     is_off = not BrokerConfig.of(store.broker_settings).log_cleaner_enable
@@ -141,10 +142,9 @@ def _tell_broken(broken: Sequence[Condition]) -> None:
         tell_wrong(each.text)
 
 
-def _damaged(seen: Standings, store: UnopenedStore) -> dict[str, KeptlogError]:
+def _damaged(found: Mapping[TopicPartition, Sequence[WrongFile] | StorageUnavailable]) -> dict[str, KeptlogError]:
     """Topic-partition to what is wrong with its files where they lie on a disk, or why they can't be looked at."""
-    found = wrong_files_on_disk(seen, store, unopened_store())
-    return {name: each if isinstance(each, KeptlogError) else _corrupt(each) for name, each in found.items()}
+    return {str(name): each if isinstance(each, KeptlogError) else _corrupt(each) for name, each in found.items()}
 
 
 def _files_json(damaged: Mapping[str, KeptlogError]) -> dict[str, object]:

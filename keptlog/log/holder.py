@@ -192,6 +192,8 @@ class Holder:
     """How many are past their deadline. Those that are not counted count as one."""
     remedy: str
     """Who must act, and how."""
+    is_purge_refused: bool = False
+    """Whether a purge deletes nothing of the topic before something else is mended; the remedy says what."""
 
     @property
     def is_late(self) -> bool:
@@ -362,6 +364,7 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
         deadline_ms=min(known_ms, default=None),
         late_files=sum(1 if files is None else files for late_ms, files in deadlines_ms if _passed(late_ms, now_ms)),
         remedy=_remedy(kind, name, topic, holdings.no_purge),
+        is_purge_refused=bool(holdings.no_purge),
     )
 
 

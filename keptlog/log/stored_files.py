@@ -41,6 +41,11 @@ class FilesOnDisk:
     """In bytes, name by name; null for a file of which the table keeps none."""
 
 
+def why_no_purge(path: str, todo: str = "put it back from a copy of the storage") -> str:
+    """What keeps a purge from deleting anything of a topic that has lost this live file, and what to do."""
+    return f"live file {path} is not there, and no purge deletes anything: {todo}"
+
+
 def live_paths(log: Log) -> list[str]:
     """The files that a log consists of."""
     return [segment.path for segment in log.segments] + ([log.watermarks_path] if log.watermarks_path else [])

@@ -11,7 +11,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
@@ -20,7 +20,7 @@ from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import CleanerMetrics, added_up, metrics_of
 from keptlog.log.segment import Log
 from keptlog.log.standing import LogStanding, worst_standings
-from keptlog.log.stored_files import WrongFile
+from keptlog.log.stored_files import WrongFile, why_no_purge
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.topic_standing import TopicStanding, topic_standing
 from keptlog.passes.observer import Overview, observe
@@ -77,6 +77,17 @@ class Standings:
         """What holds bytes past their deadline, as far as tables tell."""
         return [each for holdings in self.holdings.values() for each in holdings.late(self.now_ms)]
 
+    def knowing(self, wrong: Mapping[TopicPartition, Sequence[WrongFile] | StorageUnavailable]) -> Standings:
+        """The same, told by who knows which files are wrong: where one is lost, nobody is sent to a purge."""
+        topics = dict(self.topics)
+        for name, found in wrong.items():
+            lost = [] if isinstance(found, StorageUnavailable) else [each for each in found if each.is_missing]
+            standing = topics[name.topic]
+            if lost and not standing.holdings.no_purge:
+                holdings = replace(standing.holdings, no_purge=why_no_purge(lost[0].path))
+                topics[name.topic] = replace(standing, holdings=holdings)
+        return replace(self, topics=topics)
+
     def topic_of(self, name: str) -> str | None:
         """The topic that a name means, its own or one of its logs'; null if that is not among these."""
         if name in self.topics:
@@ -119,7 +130,7 @@ def look_at_standings(store: UnopenedStore, names: Iterable[str] = (), *, now_ms
 
 def wrong_files_on_disk(
     seen: Standings, store: UnopenedStore, again: UnopenedStore
-) -> dict[str, list[WrongFile] | StorageUnavailable]:
+) -> dict[TopicPartition, list[WrongFile] | StorageUnavailable]:
     """Topic-partition to what is wrong with its files, where they lie on a disk, or why they can't be looked at.
 
     Logs that are not known are had from ``store``. ``again`` is asked for topics that seem damaged: whoever replaced
@@ -132,7 +143,7 @@ def wrong_files_on_disk(
     wrong = wrong_on_disk(log for topic in sorted(suspected) for log in seen.judged.get(topic) or logs[topic])
     later = side_by_side(lambda topic: _logs(again, topic), sorted({name.topic for name in wrong}))
     now = {log.topic_partition: log for of_topic in later.values() for log in of_topic}
-    left = {str(name): _still_wrong(found, now[name]) for name, found in wrong.items() if name in now}
+    left = {name: _still_wrong(found, now[name]) for name, found in wrong.items() if name in now}
     return {name: found for name, found in left.items() if found}
 
 

@@ -38,7 +38,7 @@ from keptlog.table.files import TableFiles
 from keptlog.table.held_versions import held_versions, with_locks
 from keptlog.table.hidden import HiddenFiles, hidden_below
 from keptlog.table.journal import journal_folder, receipt_folder, unreadable_folder
-from keptlog.table.live_there import why_no_purge
+from keptlog.table.live_there import purge_refusal
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.references import (
     Manifests,
@@ -83,7 +83,7 @@ def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: 
             raise LogCorrupt(found.unread[0])
         late = [each for each in found.held if (each.deadline_ms(terms) or now_ms) < now_ms]
         storage = Storage(table.location(), found_there.listed, found_there.hidden)
-        no_purge = why_no_purge(table, storage, manifests, files, load) if found.held else ""
+        no_purge = purge_refusal(table, storage, manifests, files, load) if found.held else ""
         return replace(found, held=with_locks(files, found.held, late, terms), no_purge=no_purge)
 
     return looked_at(load_listed, look)

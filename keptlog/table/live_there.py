@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.stored_files import why_no_purge
 from keptlog.table.files import TableFiles
 from keptlog.table.references import Manifests, below, comparable_forms, live_references
 from keptlog.table.topic_storage import Storage
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 
-def why_no_purge(
+def purge_refusal(
     table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
 ) -> str:
     """Which live file is not there, so that a purge refuses, and what to do; empty if all are, or it can't be told."""
@@ -25,7 +26,7 @@ def why_no_purge(
         found = _live_and_gone(table, storage, manifests, files, load)
     except (LogCorrupt, OSError):
         return ""
-    return f"live file {found[0]} is not there, and no purge deletes anything: {found[1]}" if found else ""
+    return why_no_purge(*found) if found else ""
 
 
 def require_live_files(

@@ -79,6 +79,27 @@ def test_retired_segments_are_told_with_their_time_and_are_late_when_no_purge_co
     assert keptlog("status", "--json").json["holders"] == []
 
 
+def test_where_a_live_file_is_lost_nobody_is_sent_to_the_purge_that_refuses(
+    keptlog: Run, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean(store)
+    Path(store.logs(TOPIC)[0].segments[0].path.removeprefix("file://")).unlink()
+    at(monkeypatch, clock_ms() + 2 * DAY_MS)
+    assert "nothing was deleted" in keptlog("purge").err
+
+    [held] = [each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "holders"]
+    [problem] = held["problems"]
+    assert problem["command"] is None
+    assert problem["cause"] == "a purge deletes nothing of a topic that has lost a live file"
+    assert "is not there, and no purge deletes anything: put it back from a copy of the storage" in problem["todo"]
+
+    status = keptlog("status")
+    [late] = [line for line in status.err.splitlines() if "past their deadline" in line]
+    assert "is not there, and no purge deletes anything: put it back from a copy of the storage; after that" in late
+    [holder] = keptlog("status", "--json").json["holders"]
+    assert "no purge deletes anything" in holder["remedy"]
+
+
 def test_what_only_the_storage_knows_is_told_by_explain_and_verify(
     keptlog: Run, store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
