@@ -31,10 +31,10 @@ from keptlog import __version__
 from keptlog.log.broker import BrokerConfig
 from keptlog.passes.names import refuse_unknown
 from keptlog.settings import (
-    BROKER_FILE,
     broker_settings,
     home_folder,
     home_path,
+    own_file,
     read_properties,
     spark_master,
     spark_settings,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
     from keptlog.table.topics import Topic
 
+_KAFKA_FILE = "kafka.properties"
 _PURGES_AT_ONCE = 8
 """Of topics in a far storage; each keeps a list of its files in memory."""
 
@@ -331,7 +332,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     from keptlog.table.store import LogStore
 
     path = home_folder(Path(path)) if path else home_path(environment)
-    settings = broker_settings(path / BROKER_FILE, environment)
+    settings = broker_settings(path, environment)
     catalog = open_catalog(path)
     cache = TopicCache(path, is_made=not isinstance(catalog, EmbeddedCatalog))
     store = LogStore(catalog, settings, time.sleep, new_id, cache)
@@ -385,11 +386,12 @@ def client_settings(
 
     Raises:
         InvalidConfig: the file can't be read, or a setting is refused.
+        StorageUnavailable: this user may not enter the home.
     """
     from keptlog.kafka_client.settings import ClientSettings, is_secret
 
-    path = file or home / "kafka.properties"
-    settings = read_properties(path) if file or path.exists() else {}
-    if any(is_secret(name) for name in settings):
+    path = file or own_file(home, _KAFKA_FILE)
+    settings = read_properties(path) if path else {}
+    if path and any(is_secret(name) for name in settings):
         warn_of_readers(path)
-    return ClientSettings.load(settings, environment, where=str(path))
+    return ClientSettings.load(settings, environment, where=str(file or home / _KAFKA_FILE))

@@ -74,6 +74,34 @@ def home_folder(path: Path) -> Path:
     return folder
 
 
+def require_entry(home: Path) -> None:
+    """Refuse a home that this user may not enter: whatever is asked of it would seem not to be there, or to fail.
+
+    Raises:
+        StorageUnavailable: naming it, for good.
+    """
+    try:
+        os.stat(home / BROKER_FILE)  # noqa: PTH116  # a Path takes some errors for no
+    except PermissionError as error:
+        raise StorageUnavailable(
+            f"home {home} can't be entered by this user ({error.strerror}): see to its permissions, or set "
+            "KEPTLOG_HOME to the home that you mean"
+        ).for_good() from error
+    except OSError:
+        return
+
+
+def own_file(home: Path, name: str) -> Path | None:
+    """A file of a home; null if there is none.
+
+    Raises:
+        StorageUnavailable: this user may not enter the home, so nobody can tell.
+    """
+    require_entry(home)
+    path = home / name
+    return path if path.exists() else None
+
+
 def _require_utf_8(folder: Path) -> None:
     """What stands in a topic's metadata is UTF-8, and so are the paths in it."""
     try:
@@ -86,20 +114,22 @@ def _require_utf_8(folder: Path) -> None:
         ) from None
 
 
-def broker_settings(properties: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Broker settings from a ``server.properties`` and the environment.
+def broker_settings(home: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Broker settings from a home's ``server.properties`` and the environment.
 
     Raises:
         InvalidConfig: naming the file's line or the variable.
+        StorageUnavailable: this user may not enter the home.
     """
-    settings = read_properties(properties) if properties.exists() else {}
+    properties = own_file(home, BROKER_FILE)
+    settings = read_properties(properties) if properties else {}
     for name, value in environment.items():
         if name.startswith(_ENVIRONMENT_PREFIX):
             settings[name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
     try:
         BrokerConfig.of(settings)
     except InvalidConfig as error:
-        raise InvalidConfig(f"broker settings ({properties} and {_ENVIRONMENT_PREFIX}*): {error}") from None
+        raise InvalidConfig(f"broker settings ({home / BROKER_FILE} and {_ENVIRONMENT_PREFIX}*): {error}") from None
     return settings
 
 
@@ -110,9 +140,10 @@ def spark_settings(home: Path) -> dict[str, str]:
 
     Raises:
         InvalidConfig: naming the file's line. It is not shown, for it may be a password.
+        StorageUnavailable: this user may not enter the home.
     """
-    path = home / SPARK_FILE
-    if not path.exists():
+    path = own_file(home, SPARK_FILE)
+    if path is None:
         return {}
     settings: dict[str, str] = {}
     for number, line in enumerate(_text_of(path).splitlines(), start=1):

@@ -31,7 +31,7 @@ from keptlog.log.assessment import Trigger
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.passes.observer import Overview
-from keptlog.settings import BROKER_FILE, broker_settings
+from keptlog.settings import broker_settings
 
 RETENTION_SENSOR = "retention_sensor"
 _RUNS = 100
@@ -44,7 +44,7 @@ def retention_interval_seconds(log_store: LogStoreResource) -> int:
     """``log.retention.check.interval.ms``, Kafka's default while the home can't be read."""
     try:
         # Not the resource's: that opens the catalog, and every run loads this.
-        broker = BrokerConfig.of(broker_settings(log_store.path / BROKER_FILE))
+        broker = BrokerConfig.of(broker_settings(log_store.path))
     except (KeptlogError, OSError):
         broker = BrokerConfig()
     return max(1, broker.log_retention_check_interval_ms // 1000)

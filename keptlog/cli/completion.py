@@ -11,7 +11,7 @@ import contextlib
 import click
 from click.shell_completion import get_completion_class
 
-from keptlog.settings import BROKER_FILE, broker_settings, home_path
+from keptlog.settings import broker_settings, home_path
 from keptlog.table.cache import FOLDER, TopicCache
 from keptlog.table.embedded import embedded_locations
 
@@ -49,7 +49,7 @@ def logs(incomplete: str) -> list[str]:
     if topic in locations:
         known = TopicCache(home_path()).get(topic, locations[topic])
         with contextlib.suppress(Exception):
-            settings = broker_settings(home_path() / BROKER_FILE)
+            settings = broker_settings(home_path())
             observed = known.observed(settings).logs if known else ()
             partitions = [str(log.topic_partition) for log in observed]
             named += [name for name in partitions if name.startswith(incomplete) and name not in named]

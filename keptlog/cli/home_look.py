@@ -32,8 +32,8 @@ from keptlog.passes.watch import (
     why_nothing_is_known,
     without_catalog,
 )
-from keptlog.settings import spark_master, spark_settings
-from keptlog.table.home_folder import require_entry, require_home
+from keptlog.settings import require_entry, spark_master, spark_settings
+from keptlog.table.home_folder import require_home
 
 if TYPE_CHECKING:
     from keptlog.ingest.lag import LagScan, LagScanner

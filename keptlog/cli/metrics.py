@@ -34,9 +34,8 @@ from keptlog.log.gauges import Family, SourceLag
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.observer import Observer, Overview, observe
-from keptlog.settings import BROKER_FILE, broker_settings, home_path
+from keptlog.settings import broker_settings, home_path
 from keptlog.sinks.new_file import place_for
-from keptlog.table.home_folder import require_entry
 from keptlog.whole_file import replace_file
 
 if TYPE_CHECKING:
@@ -180,8 +179,7 @@ def _one_look(max_series: int) -> _Looks:
     """Looks once; a home that may not be entered has no settings, and the look says why."""
     settings: Mapping[str, str] = {}
     with suppress(StorageUnavailable):
-        require_entry(home_path())
-        settings = broker_settings(home_path() / BROKER_FILE)
+        settings = broker_settings(home_path())
     return _Looks(settings, lambda now_ms: observe(unopened_store(), now_ms=now_ms), max_series)
 
 

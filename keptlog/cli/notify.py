@@ -103,8 +103,7 @@ def _tell(watch: Watch, *, as_json: bool) -> bool:
 def _show(watch: Watch, *, as_json: bool) -> None:
     """What holds and what would be sent; ends in exit code 1 if something is wrong."""
     now_ms = clock_ms()
-    seen = _look(watch.home, watch.settings.thresholds, now_ms)
-    state, messages = watch.would_tell(seen)
+    state, messages = watch.would_tell(lambda: _look(watch.home, watch.settings.thresholds, now_ms))
     holding = [each for each in state.known if each.holds]
     if as_json:
         would_send = {way: [each.to_dict() for each in told] for way, told in messages.items()}

@@ -41,7 +41,7 @@ def patient(home: Path, now_ms: int, progress: Progress, *, is_probed: bool) -> 
         home=home,
         now_ms=now_ms,
         settings={
-            f"{home / BROKER_FILE}, KEPTLOG_BROKER_*": lambda: broker_settings(home / BROKER_FILE),
+            f"{home / BROKER_FILE}, KEPTLOG_BROKER_*": lambda: broker_settings(home),
             f"{home / SPARK_FILE}": lambda: spark_settings(home),
             SPARK_MASTER: spark_master,
             f"{home / 'kafka.properties'}, KEPTLOG_KAFKA_*": lambda: client_settings(home),

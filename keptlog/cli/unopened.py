@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keptlog.settings import BROKER_FILE, broker_settings, home_path
+from keptlog.settings import broker_settings, home_path
 from keptlog.table.unopened import UnopenedStore
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ def unopened_store(*, trusts: bool = True) -> UnopenedStore:
 
     Raises:
         InvalidConfig: a broker setting is unknown or out of range.
+        StorageUnavailable: this user may not enter the home.
     """
     home = home_path()
 
@@ -24,4 +25,4 @@ def unopened_store(*, trusts: bool = True) -> UnopenedStore:
 
         return open_home(home).store
 
-    return UnopenedStore(home, broker_settings(home / BROKER_FILE), open_store, trusts=trusts)
+    return UnopenedStore(home, broker_settings(home), open_store, trusts=trusts)

@@ -27,6 +27,7 @@ from typing import Any
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.conditions import KnownCondition, Matter
+from keptlog.settings import require_entry
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
@@ -118,6 +119,7 @@ class NotifyFolder:
         try:
             yield
         except OSError as error:
+            require_entry(self.home)
             why = error.strerror or type(error).__name__
             raise StorageUnavailable(
                 f"{self.path} can't be read or written ({why}), so it is not known what was told, and nothing is sent: "

@@ -15,8 +15,9 @@ from keptlog.log.holder import Holdings
 from keptlog.log.segment import Log
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
+from keptlog.settings import require_entry
 from keptlog.table.embedded import DATABASE
-from keptlog.table.home_folder import is_made, require_entry, require_home
+from keptlog.table.home_folder import is_made, require_home
 from keptlog.table.home_location import Elsewhere, elsewhere
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.store import LogStore

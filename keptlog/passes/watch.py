@@ -113,13 +113,14 @@ class Watch:
             delivery.send_all(adapters_of(self.settings) if self.adapters is None else self.adapters, seen.now_ms)
             return delivery
 
-    def would_tell(self, seen: Sighting) -> tuple[NotifyState, dict[str, list[Message]]]:
-        """What would be remembered, and by way what would be sent; nothing is.
+    def would_tell(self, look: Callable[[], Sighting]) -> tuple[NotifyState, dict[str, list[Message]]]:
+        """Look, and give what would be remembered, and by way what would be sent; nothing is.
 
         Raises:
             StorageUnavailable: what was told can't be read.
         """
-        state = self._after(NotifyFolder(self.home).state(is_to_be_kept=False), seen)
+        before = NotifyFolder(self.home).state(is_to_be_kept=False)
+        state = self._after(before, look())
         ways = [each.name for each in adapters_of(self.settings)]
         return state, {way: [message_of(self.name, told) for told in to_be_told(state, way)] for way in ways}
 

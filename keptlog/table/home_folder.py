@@ -23,6 +23,7 @@ from pathlib import Path
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.log.counted import counted
+from keptlog.settings import require_entry
 from keptlog.table.configuration import catalog_settings
 from keptlog.table.embedded import DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, may_be_configured
 
@@ -61,23 +62,6 @@ def require_folder(home: Path) -> None:
     """
     if home.exists() and not home.is_dir():
         raise InvalidConfig(f"home {home} is a file, and a home is a folder: set KEPTLOG_HOME to the one that you mean")
-
-
-def require_entry(home: Path) -> None:
-    """Refuse a home that this user may not enter: whatever is asked of it would seem not to be there, or to fail.
-
-    Raises:
-        StorageUnavailable: naming it, for good.
-    """
-    try:
-        os.stat(home / DATABASE)  # noqa: PTH116  # a Path takes some errors for no
-    except PermissionError as error:
-        raise StorageUnavailable(
-            f"home {home} can't be entered by this user ({error.strerror}): see to its permissions, or set "
-            "KEPTLOG_HOME to the home that you mean"
-        ).for_good() from error
-    except OSError:
-        return
 
 
 def require_catalog_not_lost(home: Path) -> None:

@@ -96,11 +96,11 @@ def user(home: Path, keptlog: Run, lines: Callable[..., str], tmp_path: Path) ->
         assert keptlog("topic", "create", topic, "--config", "cleanup.policy=compact").code == 0
         assert keptlog("append", topic, "--file", lines({"key": "a", "value": "1"})).code == 0
     as_user = _NO_RIGHTS if os.geteuid() == 0 else ()
-    environment = {**os.environ, "SPARK_LOCAL_DIRS": str(tmp_path / "spark")}
+    spark = {"SPARK_LOCAL_DIRS": str(tmp_path / "spark")}
 
     def run(*arguments: str) -> Outcome:
         done = subprocess.run(
-            [*as_user, *_PYTHON, *arguments], capture_output=True, text=True, check=False, env=environment
+            [*as_user, *_PYTHON, *arguments], capture_output=True, text=True, check=False, env={**os.environ, **spark}
         )
         assert "Traceback" not in done.stderr
         return Outcome(done.returncode, done.stdout, done.stderr)

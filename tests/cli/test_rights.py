@@ -68,6 +68,36 @@ def test_a_home_that_may_not_be_entered_is_one_problem_of_the_home(user: Run, ho
     assert {each["diagnosis"] for name, each in checks.items() if name != "home"} == {"not looked at"}
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "status",
+        "plan",
+        "topic list",
+        "topic create new",
+        "explain odd-0",
+        "read odd",
+        "verify",
+        "purge --yes",
+        "receipt verify",
+        "ingest kafka --bootstrap 127.0.0.1:1 --topic odd",
+        "notify --dry-run",
+        "notify --once",
+    ],
+)
+def test_each_command_says_in_one_line_that_the_home_may_not_be_entered(
+    user: Run, home: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("KEPTLOG_NOTIFY_LOG", "true")
+    home.chmod(0)
+    told = user(*command.split())
+    assert (told.code, told.out) == (1, "")
+    assert told.err.splitlines() == [
+        f"keptlog: home {home} can't be entered by this user (Permission denied): see to its permissions, or set "
+        "KEPTLOG_HOME to the home that you mean"
+    ]
+
+
 def test_metrics_of_a_home_that_may_not_be_entered_say_that_it_is_down(user: Run, home: Path) -> None:
     home.chmod(0)
     told = user("metrics", "write", "-")

@@ -39,7 +39,7 @@ def test_another_file_takes_the_place_of_the_homes(tmp_path: Path) -> None:
 def test_a_home_without_a_file_has_no_settings_and_no_broker(tmp_path: Path) -> None:
     nothing = client_settings(tmp_path, environment={})
     assert nothing.bootstrap is None
-    with pytest.raises(InvalidConfig, match="give --bootstrap HOST:PORT"):
+    with pytest.raises(InvalidConfig, match="give it as bootstrap"):
         nothing.for_consumer()
 
 
