@@ -36,7 +36,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.configuration import catalog_settings, kind_of
-from keptlog.table.database_file import FileIdentity, follow_file, identity_of
+from keptlog.table.database_file import FileIdentity, follow_file, identity_of, is_blank
 from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
@@ -100,13 +100,17 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
             StorageUnavailable: something was, and it is lost.
         """
         there = identity_of(self._database)
-        if there and (there == self._with_tables or inspect(self.engine).has_table(IcebergTables.__tablename__)):
+        if there and self._has_tables(there):
             self._with_tables = there
             return False
         require_catalog_not_lost(self._home)
         if self._with_tables:
             raise StorageUnavailable(lost_since(self._home))
         return True
+
+    def _has_tables(self, there: FileIdentity) -> bool:
+        is_known = there == self._with_tables and not is_blank(self._database)
+        return is_known or inspect(self.engine).has_table(IcebergTables.__tablename__)
 
     @override
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:

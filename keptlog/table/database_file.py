@@ -19,6 +19,7 @@ from keptlog.table.reach import FailureKind, ToldFailure
 FileIdentity = tuple[int, int]
 """Device and inode: no other file has both while a connection has this one open."""
 _OPENED = "keptlog.opened"
+_USED = "keptlog.used"
 
 
 def identity_of(database: Path) -> FileIdentity | None:
@@ -28,6 +29,14 @@ def identity_of(database: Path) -> FileIdentity | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return stat.st_dev, stat.st_ino
+
+
+def is_blank(database: Path) -> bool:
+    """Whether nothing is in a file that is there: it was made just now, or emptied where it lies."""
+    try:
+        return database.stat().st_size == 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def follow_file(engine: Engine, database: Path) -> None:
@@ -41,8 +50,11 @@ def follow_file(engine: Engine, database: Path) -> None:
         there = identity_of(database)
         if there is None:
             raise ToldFailure(lost_since(database.parent), FailureKind.NOT_SENT)
-        if record.info[_OPENED] != there:
+        # One that reads an emptied file takes its first page for empty, also after the same content is back.
+        is_emptied = record.info.get(_USED, False) and is_blank(database)
+        if record.info[_OPENED] != there or is_emptied:
             raise DisconnectionError  # the pool opens the file that is there now
+        record.info[_USED] = True
 
     event.listen(engine, "do_connect", remember)
     event.listen(engine, "checkout", compare)

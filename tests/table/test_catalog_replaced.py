@@ -68,6 +68,22 @@ def test_a_catalog_that_was_emptied_is_an_outage_and_not_one_without_topics(tmp_
         store.topics()
 
 
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+def test_a_catalog_that_was_emptied_where_it_lies_is_an_outage_until_its_content_is_back(
+    tmp_path: Path, ask: Callable[[LogStore], object]
+) -> None:
+    store = opened(tmp_path)
+    database = tmp_path / "catalog.db"
+    content = database.read_bytes()
+    database.write_bytes(b"")
+    with pytest.raises(StorageUnavailable, match=r"has lost its catalog: .*catalog.db is empty"):
+        ask(store)
+    assert database.read_bytes() == b""
+    database.write_bytes(content)
+    append_each(store, [("k", "2")])
+    assert [value for _, _, value in values(store_at(tmp_path))] == [b"1", b"2"]
+
+
 def test_a_backup_that_was_put_back_is_what_is_read_and_written_from_then_on(tmp_path: Path) -> None:
     home = tmp_path / "home"
     store = opened(home)
