@@ -29,8 +29,9 @@ from keptlog.notify.settings import HttpSettings, NotifySettings, SmtpSettings
 _logger = logging.getLogger("keptlog.notify")
 _LONGEST_SLACK_TEXT = 35_000
 """Slack cuts off above 40,000 characters."""
-_OF_ALL_MESSAGES = {401, 404, 405, 407, 408, 410, 425, 429}
-"""HTTP's refusals that the next message would get too; the others may be about what is in this one."""
+_OF_ALL_MESSAGES = {401, 402, 403, 404, 405, 407, 408, 410, 411, 415, 421, 425, 426, 429}
+"""HTTP's refusals that the next message would get too: they are about who asks (403: a token was revoked), where, when,
+or in which form. The others may be about what is in this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def test_of_many_in_one_message_that_is_refused_all_but_the_cause_are_told(tmp_p
 
 
 def test_a_server_that_refuses_all_is_asked_once(tmp_path: Path) -> None:
-    for status in (401, 404, 429, 503):
+    for status in (401, 402, 403, 404, 411, 415, 421, 426, 429, 503):
         with web_server() as inbox:
             inbox.status = status
             assert watch(tmp_path, Webhook(HttpSettings(inbox.url), 5)).tell(lambda: bad(5))
