@@ -11,7 +11,6 @@ of its erasures, by its table or an earlier look, counts all the same.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import dagster as dg
 
@@ -52,12 +51,6 @@ class ErasureNews:
     """Topic to why it is not known how far its erasures are."""
     unread: int = 0
     """How many topics with erasures have no rows here."""
-
-    @cached_property
-    def still_open(self) -> dict[str, OpenErasures]:
-        """By topic, also of those that can't be read."""
-        known = {**self.seen.unread_erasures, **self.seen.erasures}
-        return {topic: each for topic, each in known.items() if each.count}
 
     @property
     def unseen(self) -> dict[str, str]:
@@ -105,8 +98,7 @@ def look_at_erasures(
     seen = observe(log_store.store, now_ms=now_ms)
     known = known or ErasureList((), {})
     done = {row.topic for row in known.rows} | known.failed.keys()
-    has_some = {topic: each for topic, each in seen.erasures.items() if each.count or each.ended_count}
-    has_some |= seen.unread_erasures
+    has_some = {topic: each for topic, each in seen.known_erasures.items() if each.count or each.ended_count}
     touched = [topic for topic in dict.fromkeys(first) if topic in has_some]
     others = sorted(has_some.keys() - {*touched, *done}, key=lambda topic: _urgency(topic, has_some[topic]))
     looked = [topic for topic in touched if topic not in done] + others[:TOPICS]
@@ -143,7 +135,7 @@ def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Me
 
 def erasures_observation(keys: AssetKeys, news: ErasureNews) -> dg.AssetObservation:
     """The asset as far as it is known without reading a file."""
-    still_open = sorted(news.still_open.items(), key=lambda each: _urgency(*each))
+    still_open = sorted(news.seen.open_erasures.items(), key=lambda each: _urgency(*each))
     rows = [_topic_row(topic, each, news.seen.now_ms) for topic, each in still_open[:ROWS]]
     more = len(still_open) - len(rows)
     table = _markdown(_TOPIC_COLUMNS, rows, f"{counted(more, 'more topic')}" if more else "")
@@ -169,7 +161,7 @@ def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
         unseen.append(f"{counted(news.seen.behind, 'topic')} still to be read")
     told = [*_some(overdue), *(f"not looked at: {line}" for line in _some(unseen))]
     deadlines = [
-        each.earliest_deadline_ms for each in news.still_open.values() if each.earliest_deadline_ms is not None
+        each.earliest_deadline_ms for each in news.seen.open_erasures.values() if each.earliest_deadline_ms is not None
     ]
     return dg.AssetCheckResult(
         asset_key=keys.erasures,
@@ -188,7 +180,7 @@ def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
 def overdue_lines(news: ErasureNews) -> list[str]:
     """One for each topic with overdue erasures, the latest first: since when, what they need, and what blocks them."""
     now_ms = news.seen.now_ms
-    overdue = [(topic, each) for topic, each in news.still_open.items() if each.is_overdue(now_ms)]
+    overdue = [(topic, each) for topic, each in news.seen.open_erasures.items() if each.is_overdue(now_ms)]
     lines = []
     for topic, each in sorted(overdue, key=lambda pair: _urgency(*pair)):
         deadline = iso_time(each.earliest_deadline_ms or 0)
@@ -203,14 +195,14 @@ def overdue_lines(news: ErasureNews) -> list[str]:
 
 def _numbers(news: ErasureNews) -> Metadata:
     needs = dict.fromkeys((need.value for need in ErasureNeed), 0)
-    for each in news.still_open.values():
+    for each in news.seen.open_erasures.values():
         for needy in each.needs:
             needs[needy.need] = needs.get(needy.need, 0) + needy.count
     return {**_metrics(news), **{f"needing_{need}": count for need, count in needs.items()}}
 
 
 def _metrics(news: ErasureNews) -> Metadata:
-    metrics = metrics_of(Tally(), news.still_open.values(), news.seen.now_ms)
+    metrics = metrics_of(Tally(), news.seen.open_erasures.values(), news.seen.now_ms)
     return {name: value or 0 for name, value in metrics.to_dict().items() if name.startswith("erasure")}
 
 

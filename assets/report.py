@@ -122,7 +122,7 @@ def why_uncleaned(cleaned: Pass, after: Overview) -> dict[str, str]:
 
 def erasures_after(run: Run, after: Overview, now_ms: int) -> None:
     """See how far the erasures are of topics that a clean has changed."""
-    topics = [topic for topic, each in after.erasures.items() if each.count]
+    topics = list(after.open_erasures)
     if topics:
         bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, topics))
 

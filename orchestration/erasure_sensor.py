@@ -65,8 +65,9 @@ class _Tick:
     seen: Overview
 
     @cached_property
-    def still_open(self) -> dict[str, OpenErasures]:
-        return {topic: each for topic, each in self.seen.erasures.items() if each.count}
+    def workable(self) -> dict[str, OpenErasures]:
+        """The open erasures of topics that can be read: no run brings others on."""
+        return {topic: each for topic, each in self.seen.open_erasures.items() if topic not in self.seen.unreadable}
 
 
 def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
@@ -97,11 +98,11 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     is_any, large = _looked(tick)
     if is_any:
         tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
-    seen, still_open = tick.seen, tick.still_open
-    news = ErasureNews(seen, failed={topic: why for topic, why in memory.failed.items() if topic in still_open})
+    seen, workable = tick.seen, tick.workable
+    news = ErasureNews(seen, failed={topic: why for topic, why in memory.failed.items() if topic in workable})
     for line in _some([*overdue_lines(news), *_failure_lines(news)]):
         context.log.error("%s", line)
-    needs = memory.needs.of(seen, still_open, _lengths(tick)) if still_open else []
+    needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
     if large:
         asked.requests.append(look_request(mounted.mount, large, seen))
@@ -119,7 +120,7 @@ def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
     if seen.unreadable or seen.behind or memory.failed:
         return None
     moments += [max(need.ask_ms, need.possible_ms) for need in needs if need.ask_ms is not None]
-    for topic, each in tick.still_open.items():
+    for topic, each in tick.workable.items():
         if each.is_overdue(seen.now_ms):
             return None
         moments += [each.earliest_deadline_ms] if each.earliest_deadline_ms is not None else []
@@ -148,7 +149,7 @@ def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
 
 def _looked(tick: _Tick) -> tuple[bool, list[str]]:
     """Look at topics whose erasures may be further than is known; gives whether, and those too large for it."""
-    candidates = [topic for topic, each in tick.still_open.items() if _may_be_further(topic, each, tick)]
+    candidates = [topic for topic, each in tick.workable.items() if _may_be_further(topic, each, tick)]
     if not candidates:
         return False, []
     sizes: Counter[str] = Counter()
@@ -208,7 +209,7 @@ def _last_ms(own: OwnRuns, job_name: str) -> int:
 
 def _why_nothing(news: ErasureNews, needs: Sequence[TopicNeed], reasons: Sequence[str]) -> str:
     """Why a tick asks for no run: what is waited for, and until when."""
-    seen, still_open = news.seen, news.still_open
+    seen, still_open = news.seen, news.seen.open_erasures
     if not still_open:
         unseen = _unseen(seen)
         return "; ".join(["no erasure is known to be open" if unseen else "no erasure is open", *unseen])
@@ -237,7 +238,7 @@ def _events(
 ) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation], str]:
     """An observation and a check where something has changed, and the cursor after it: a digest of what was told."""
     cursor = tick.context.cursor
-    if news.seen.behind or (not news.still_open and not cursor):
+    if news.seen.behind or (not news.seen.open_erasures and not cursor):
         return [], cursor or ""
     digest = _digest(news, memory)
     if digest == cursor:
@@ -247,6 +248,6 @@ def _events(
 
 def _digest(news: ErasureNews, memory: ErasureMemory) -> str:
     now_ms = news.seen.now_ms
-    parts = [f"{memory.digest_of(*each)} {each[1].overdue_count(now_ms)}" for each in news.still_open.items()]
+    parts = [f"{memory.digest_of(*each)} {each[1].overdue_count(now_ms)}" for each in news.seen.open_erasures.items()]
     parts += sorted(news.unseen)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

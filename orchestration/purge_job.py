@@ -130,10 +130,9 @@ def _erasures_after_purge(run: Run, purged: Iterable[str], changed: set[str], no
 
     def look() -> ErasureNews | None:
         names = list(purged)
-        erasures = observe(log_store.store, names, now_ms=now_ms).erasures if names else {}
+        erasures = observe(log_store.store, names, now_ms=now_ms).open_erasures if names else {}
         waiting = {topic for topic, each in erasures.items() if each.has(ErasureNeed.PURGE)}
-        changed_open = {topic for topic in changed if topic in erasures and erasures[topic].count}
-        topics = sorted(waiting | changed_open)
+        topics = sorted(waiting | (changed & erasures.keys()))
         return look_at_erasures(log_store, now_ms, topics) if topics else None
 
     bring_erasures_on(run, look)

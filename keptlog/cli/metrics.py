@@ -187,7 +187,7 @@ def _logs(overview: Overview) -> Logs:
     return Logs(
         overview.assessments,
         overview.last_passes,
-        overview.erasures,
+        overview.known_erasures,
         overview.holdings,
         overview.unreadable,
         overview.behind,

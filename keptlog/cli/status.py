@@ -86,7 +86,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         shown = seen.all() if names or seen.logs <= MOST_SHOWN else seen.worst(MOST_SHOWN)
         print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed))
         _tell_notes(seen, shown, off_reason)
-        _tell_metrics(metrics if seen.logs else {})
+        _tell_metrics(_known(metrics, seen))
     if store.read_only and store.read_only not in map(str, failed.values()):
         click.echo(f"keptlog: {store.read_only}", err=True)
     here = held_here(home_path(), purge_interval_ms(store.broker_settings))
@@ -112,6 +112,13 @@ def _tell_notes(seen: Standings, shown: Sequence[LogStanding], off_reason: str |
     for holder in all_holders(seen):
         if not holder.is_late:
             click.echo(str(holder))
+
+
+def _known(metrics: Mapping[str, object], seen: Standings) -> Mapping[str, object]:
+    """Those that something is known of: of topics that can't be read it may be the erasures alone."""
+    if seen.logs:
+        return metrics
+    return {name: each for name, each in metrics.items() if seen.unread_erasures and name.startswith("erasure")}
 
 
 def _tell_metrics(metrics: Mapping[str, object]) -> None:

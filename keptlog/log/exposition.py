@@ -7,7 +7,7 @@
 
 Where the catalog, or the storage of all topics, does not answer, or no catalog is there, nothing is known of the logs,
 and there are no numbers of them: neither fine nor broken. ``keptlog_up`` is 0 then. A topic that can't be read has no
-numbers either, nor has a matter that nobody could look at, such as brokers.
+numbers of its logs either, nor has a matter that nobody could look at, such as brokers.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Logs:
     assessments: Sequence[Assessment] = ()
     last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
     erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
+    """By topic, also of those that can't be read, as far as they are known."""
     holdings: Mapping[str, Holdings] = field(default_factory=dict)
     unreadable: Collection[str] = ()
     """Topics that can't be read."""
@@ -164,7 +165,8 @@ def _of_the_home(look: Look, logs: Logs, detail: Detail) -> Iterable[Family]:
     yield _one("keptlog_topics", "Topics that were looked at.", len(topics))
     yield _one("keptlog_logs", "Logs that were looked at.", len(logs.assessments))
     unseen = [(("unreadable",), len(logs.unreadable)), (("to be read",), logs.behind)]
-    yield Family("keptlog_topics_not_looked_at", "Topics that are in no number here, and why.", ("reason",), unseen)
+    meaning = "Topics whose logs are in no number here, and why."
+    yield Family("keptlog_topics_not_looked_at", meaning, ("reason",), unseen)
     yield _one("keptlog_cleaner_enabled", "log.cleaner.enable, 0 or 1.", int(look.is_cleaner_enabled))
     meaning = "Of what there is a series each: of topic-partitions, or of very many only of topics, or their total."
     yield _one("keptlog_detail", meaning, 1, detail=detail.value)

@@ -31,6 +31,7 @@ import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
@@ -128,6 +129,16 @@ class Overview:
         return [each.log for each in self.assessments]
 
     @property
+    def known_erasures(self) -> dict[str, OpenErasures]:
+        """Topic to what is known of its erasures, also where its logs can't be had."""
+        return {**self.unread_erasures, **self.erasures}
+
+    @cached_property
+    def open_erasures(self) -> dict[str, OpenErasures]:
+        """The same of topics that have open ones: a deadline counts, whatever keeps the logs from being read."""
+        return {topic: each for topic, each in self.known_erasures.items() if each.count}
+
+    @property
     def outage(self) -> StorageUnavailable | None:
         """Why the storage of all topics does not answer; null if one did, or has something else that is wrong."""
         outages = [error for error in self.unreadable.values() if isinstance(error, StorageUnavailable)]
@@ -183,7 +194,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
     )
 
 
-def _unread_erasures(store: Observable, topic: str, why: KeptlogError) -> OpenErasures | None:
+def unread_erasures_of(store: Observable, topic: str, why: KeptlogError) -> OpenErasures | None:
     """What is open of the erasures of a topic that can't be read, by its table's properties; null if they can't be had.
 
     They are to be told: what keeps the logs from being read does not move a deadline.
@@ -227,7 +238,7 @@ class _Look:
     def unread_erasures(self) -> dict[str, OpenErasures]:
         """What is open of the erasures of topics that can't be read."""
         unread = {topic: seen for topic, seen in self.seen.items() if isinstance(seen, KeptlogError)}
-        found = {topic: _unread_erasures(self.store, topic, why) for topic, why in unread.items()}
+        found = {topic: unread_erasures_of(self.store, topic, why) for topic, why in unread.items()}
         return {topic: each for topic, each in found.items() if each and each.count}
 
     def seen_of(self, topic: str) -> ObservedTopic:
@@ -361,7 +372,7 @@ class Observer:
             observed = self.store.observe(topic, location)
         except KeptlogError as error:
             before = self._seen.get(topic)
-            erasures = _unread_erasures(self.store, topic, error) or (before.erasures if before else OpenErasures())
+            erasures = unread_erasures_of(self.store, topic, error) or (before.erasures if before else OpenErasures())
             return _Topic(location, unreadable=error, erasures=erasures)
         judged = [assess(log, now_ms) for log in observed.logs]
         return _Topic(

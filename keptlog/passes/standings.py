@@ -18,12 +18,13 @@ from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, assess
 from keptlog.log.holder import Holder, Holdings
 from keptlog.log.metrics import CleanerMetrics, added_up, metrics_of
+from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
 from keptlog.log.standing import LogStanding, worst_standings
 from keptlog.log.stored_files import WrongFile, why_no_purge
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.topic_standing import TopicStanding, topic_standing
-from keptlog.passes.observer import Overview, observe
+from keptlog.passes.observer import Overview, observe, unread_erasures_of
 from keptlog.passes.stored_files import are_on_disk, files_on_disk, still_wrong, wrong_on_disk
 from keptlog.table.side_by_side import side_by_side
 
@@ -43,6 +44,8 @@ class Standings:
     """The logs of those topics that were not remembered."""
     named: Sequence[TopicPartition] | None = None
     """The logs that were asked for, in this order; null if all were."""
+    unread_erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
+    """Topic to what is open of its erasures, of those that can't be read, as far as their tables tell of them."""
 
     @property
     def logs(self) -> int:
@@ -65,7 +68,7 @@ class Standings:
 
     def metrics(self) -> CleanerMetrics:
         """Over all of them."""
-        still_open = [each.erasures for each in self.topics.values()]
+        still_open = [*(each.erasures for each in self.topics.values()), *self.unread_erasures.values()]
         return metrics_of(added_up(each.tally for each in self.topics.values()), still_open, self.now_ms)
 
     def metrics_of_log(self, standing: LogStanding) -> CleanerMetrics:
@@ -125,7 +128,14 @@ def look_at_standings(store: UnopenedStore, names: Iterable[str] = (), *, now_ms
             topics[topic], judged[topic] = found
     # A topic that was deleted just now is simply not there.
     gone = {topic: error for topic, error in unreadable.items() if not isinstance(error, UnknownTopic)}
-    return Standings(now_ms, {name: each for name, each in sorted(topics.items()) if each}, gone, judged)
+    erasures = {topic: unread_erasures_of(store, topic, error) for topic, error in gone.items()}
+    return Standings(
+        now_ms,
+        {name: each for name, each in sorted(topics.items()) if each},
+        gone,
+        judged,
+        unread_erasures={topic: each for topic, each in erasures.items() if each},
+    )
 
 
 def wrong_files_on_disk(
@@ -178,7 +188,7 @@ def _of_named(seen: Overview) -> Standings:
         files = files_on_disk(judged[topic])
         topics[topic] = topic_standing(assessments, seen.last_passes, of_topic, files, seen.now_ms)
     named = [log.topic_partition for log in seen.logs]
-    return Standings(seen.now_ms, topics, seen.unreadable, judged, named)
+    return Standings(seen.now_ms, topics, seen.unreadable, judged, named, seen.unread_erasures)
 
 
 def _logs(store: UnopenedStore, topic: str, location: str | None = None) -> Sequence[Log]:

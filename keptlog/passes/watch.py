@@ -173,7 +173,7 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
     ]
     conditions = [
         *log_conditions(seen.assessments, seen.broker, seen.now_ms, limits),
-        *erasure_conditions({**seen.unread_erasures, **seen.erasures}, seen.now_ms, limits),
+        *erasure_conditions(seen.open_erasures, seen.now_ms, limits),
         *unreadable,
     ]
     judged = {
