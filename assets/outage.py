@@ -15,7 +15,8 @@ import dagster as dg
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 
 FAILED_TAG = "keptlog/failed"
-"""On a run: the topic-partitions that it could not clean, ingest, or retain."""
+"""On a run: the topic-partitions that it could not clean, ingest, or retain; else those that it
+cleaned, and found not as they should be."""
 OUTAGE_TAG = "keptlog/outage"
 """On a run that an outage has stopped: JSON with the time, and what was down."""
 _LONGEST_REASON = 500

@@ -106,8 +106,13 @@ def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
 
 
 def wrong_among(findings: Iterable[TopicFindings]) -> dict[str, str]:
-    """Topic-partition to why its log is not looked at and as it should be."""
-    return {f"{each.topic}-{number}": why for each in findings for number, why in each.wrong.items()}
+    """Topic-partition to why its log is not looked at and as it should be; a topic that failed as a whole has none."""
+    return {
+        f"{each.topic}-{number}": why
+        for each in findings
+        for number, why in each.wrong.items()
+        if number != WHOLE_TOPIC
+    }
 
 
 def why_uncleaned(cleaned: Pass, after: Overview) -> dict[str, str]:
@@ -127,7 +132,7 @@ def erasures_after(run: Run, after: Overview, now_ms: int) -> None:
         bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, topics))
 
 
-def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: Mapping[str, str] | None = None) -> None:
+def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: Mapping[str, str]) -> None:
     """End the run as failed if a log was not cleaned, so that it is seen and tried again.
 
     ``names`` are the topic-partitions that Dagster expects to be cleaned; ``wrong`` those that are not as they should
@@ -137,16 +142,17 @@ def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: M
         Failure: naming each log and its reason.
     """
     reasons = {name: str(error) for name, error in sorted(cleaned.failed.items())}
-    others = {name: why for name, why in sorted((wrong or {}).items()) if name not in reasons}
+    others = {name: why for name, why in sorted(wrong.items()) if name not in reasons}
     if not reasons and not others:
         return
     context = run.context
     _end_attempts(run, cleaned, [name for name in names if name not in others])
     # What has landed of them was told as made, and is not to look whole.
     begin_attempts(run, [TopicPartition.parse(name) for name in cleaned_names(cleaned) if name in others])
+    # A run without this tag would be taken for one that has died. What has landed was not stopped by anything.
+    context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(reasons or others)})
     told = []
     if reasons:
-        context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(reasons)})
         told.append(f"{len(reasons)} not cleaned, {len(cleaned.committed)} cleaned: {'; '.join(named_lines(reasons))}")
     if others:
         told.append(f"{counted(len(others), 'log')} not as it should be: {'; '.join(named_lines(others))}")

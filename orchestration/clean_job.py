@@ -148,8 +148,7 @@ def _commit(run: Run, config: CommitConfig, staged: Pass) -> Pass:
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
     report_numbers(run, cleaned, after)
     erasures_after(run, after, run.now_ms())
-    wrong = wrong_among(findings)
     names = [str(step.topic_partition) for step in cleaned.plan.steps]
-    fail_if_any_failed(run, cleaned, [name for name in names if name not in wrong])
+    fail_if_any_failed(run, cleaned, names, wrong_among(findings))
     context.log.info("%s cleaned, %d left alone", counted(len(cleaned.committed), "log"), len(cleaned.plan.left_alone))
     return cleaned

@@ -16,7 +16,7 @@ from keptlog.dagster.assets.checks import TopicFindings, look_at
 from keptlog.table.embedded import DELETING, NAMESPACE
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.shipped import KEYS
+from tests.orchestration.shipped import KEYS, failed_run_sensor
 
 GREEN, RED = "MATERIALIZED", "FAILED"
 PARTITIONS = dg.StaticPartitionsDefinition(["users-0", "users-1", "users-2"])
@@ -341,6 +341,32 @@ def test_a_log_that_is_found_broken_after_its_clean_has_landed_is_failed(
     assert users.store.logs("users")[2].checkpoint == 2, "it was cleaned all the same"
     assert tab(users) == [GREEN, GREEN, RED]
     assert checks(users)["G1"][0] == "red"
+
+
+def test_a_log_that_is_cleaned_and_still_broken_stays_failed_whoever_cleans_it(users: World) -> None:
+    """Its clean lands, for it does not read the segment that is damaged."""
+    assert users.clean().success
+    path = users.segment_file("users", 2)
+    content = path.read_bytes()
+    flip_a_value(path)
+    assert not verify(users).success
+    users.store.alter_topic("users", {"internal.segment.bytes": "1"})  # so that no segment joins another
+    for partition in (0, 2):
+        users.append("users", ("z", "1"), ("z", "2"), partition=partition)
+
+    result = users.clean("users-0", "users-2", requested=True)
+
+    assert users.store.logs("users")[2].checkpoint == 4, "it was cleaned all the same"
+    assert path.exists(), "the damaged segment was kept"
+    failure = result.failure_data_for_node("commit")
+    assert failure
+    assert failure.user_failure_data
+    assert (failure.user_failure_data.description or "").startswith("1 log not as it should be: users-2: ")
+    assert tab(users) == [GREEN, GREEN, RED]
+    assert "it has named what failed itself" in users.skips(failed_run_sensor), "it is no run that has died"
+    path.write_bytes(content)
+    assert verify(users).success
+    assert tab(users) == [GREEN] * 3
 
 
 def test_a_log_that_failed_stays_failed_when_it_is_materialized_while_the_cleaner_is_off(
