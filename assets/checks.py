@@ -108,9 +108,9 @@ def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
 
 
 def broken_before(run: Run, topic: str) -> set[int]:
-    """The partitions of a topic that were last found broken: a quick look can't find them whole."""
+    """The partitions of a topic whose logs were last found broken: a quick look can't find them whole."""
     described = _described(run.log_store.store, topic)
-    keys = [dg.AssetCheckKey(run.keys.clean(topic), _name(check)) for check in _OF_LOGS if not check.warns_only]
+    keys = [dg.AssetCheckKey(run.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]
     known = [last_results(run.context.instance, key, described.id if described else None) for key in keys]
     return {number for results in known for number, each in results.items() if each.problem is not None}
 

@@ -29,6 +29,7 @@ from keptlog.log.metrics import metrics_by_log
 from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.holders import GONE_IN_TIME
 from keptlog.passes.observer import Overview, observe
 
 if TYPE_CHECKING:
@@ -106,11 +107,14 @@ def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
 
 
 def wrong_among(findings: Iterable[TopicFindings]) -> dict[str, str]:
-    """Topic-partition to why its log is not looked at and as it should be; a topic that failed as a whole has none."""
+    """Topic-partition to why its log is not looked at and as it should be; a topic that failed as a whole has none.
+
+    What the storage holds for too long is left to whoever purges: a clean can't do anything about it.
+    """
     return {
         f"{each.topic}-{number}": why
         for each in findings
-        for number, why in each.wrong.items()
+        for number, why in each.without(GONE_IN_TIME).wrong.items()
         if number != WHOLE_TOPIC
     }
 

@@ -24,7 +24,7 @@ from keptlog.log.counted import counted
 from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.holders import THIS_MACHINE, judged_here
+from keptlog.passes.holders import GONE_IN_TIME, THIS_MACHINE, judged_here
 from keptlog.passes.verify_pass import all_that_is_there
 
 _TOLD = 5
@@ -97,7 +97,11 @@ def _verify(run: Run, config: VerifyConfig) -> None:
 
 
 def _tell_attempts(run: Run, looked: TopicFindings) -> None:
-    """Let the Partitions tab show what is broken, and what passes again."""
+    """Let the Partitions tab show what is broken, and what passes again.
+
+    What the storage holds for too long has a check of its own: no clean of the log would end that.
+    """
+    looked = looked.without(GONE_IN_TIME)
     broken = {TopicPartition(looked.topic, number) for number in looked.broken}
     begin_attempts(run, sorted(broken, key=str))
     whole = {TopicPartition(looked.topic, number) for number in looked.whole}
