@@ -13,6 +13,7 @@ It is in a process group of its own, so that Ctrl-C on a terminal reaches this p
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -119,7 +120,8 @@ def _tell(line: str) -> None:
 class StartingJava:
     """A Java that was started by ``spark-submit`` and its arguments, and need not be waited for yet.
 
-    Whoever has begun it calls ``wait`` or ``end``: else it may stay for ever.
+    Whoever has begun it calls ``wait`` or ``end``. Where neither comes, it ends with this process. By itself it would
+    not: it is to leave its address in a folder that goes with this process, and stays for ever if it can't.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -128,6 +130,8 @@ class StartingJava:
         # The two variables are those by which PySpark starts it.
         told = {**environment, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._address)}
         self._process: subprocess.Popen[bytes] | None = None
+        self._begun_by = os.getpid()
+        atexit.register(self._end_with_process)
         try:
             with _interrupted_later():
                 self._process = subprocess.Popen(
@@ -156,11 +160,17 @@ class StartingJava:
         except BaseException:
             self.end()
             raise
+        atexit.unregister(self._end_with_process)
         self._folder.cleanup()
         return java
 
+    def _end_with_process(self) -> None:
+        if os.getpid() == self._begun_by:  # and not one that was forked since
+            self.end()
+
     def end(self) -> None:
         """End it, unwanted."""
+        atexit.unregister(self._end_with_process)
         if self._process:
             end(self._process)
         self._folder.cleanup()

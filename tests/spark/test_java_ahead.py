@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 _BEGIN = """
 import os, time
@@ -22,6 +25,12 @@ with java_ahead("local[1]", {}, tasks_alone=True) as use:
 while javas():
     time.sleep(0.05)
 print("ended")
+"""
+_LEFT = """
+with java_ahead("local[1]", {}, tasks_alone=True) as use:
+    use.keep(600)
+(kept,) = javas()
+print(kept)
 """
 _FAILED = """
 try:
@@ -69,6 +78,14 @@ def told(code: str) -> list[str]:
 
 def test_one_that_is_kept_and_that_nobody_asks_for_is_ended_after_its_time() -> None:
     assert told(_NOT_TAKEN) == ["1", "ended"]
+
+
+def test_one_that_is_kept_ends_with_its_process_also_if_that_ends_before_java_has_come_up() -> None:
+    (pid,) = told(_LEFT)
+    is_there = Path(f"/proc/{pid}").exists()
+    if is_there:
+        os.kill(int(pid), signal.SIGKILL)
+    assert not is_there
 
 
 def test_one_is_not_kept_where_the_block_fails() -> None:
