@@ -32,7 +32,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
@@ -46,12 +46,13 @@ from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
+from keptlog.passes.observable import Observable
 from keptlog.table.metadata_files import MetadataFiles, are_whole
 from keptlog.table.side_by_side import Patience, side_by_side
 from keptlog.table.state import read_open_erasures
 
 if TYPE_CHECKING:
-    from keptlog.table.logs import Locations, ObservedTopic
+    from keptlog.table.logs import ObservedTopic
 
 READING_MS = 15_000
 """Per look of an observer: far from Dagster's limit of a minute, also if three sensors wait for each other."""
@@ -59,35 +60,6 @@ LOCATING_MS = 3_000
 """Of a look in which nothing may have changed: a tick of a sensor is to end soon."""
 CHECKING_MS = 100
 """The same: time for 20,000 files of a local disk, and for less of one that is far away."""
-
-
-class HasProperties(Protocol):
-    """As much of a table as is asked for of a topic that can't be read."""
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """Those of the table."""
-
-
-class Observable(Protocol):
-    """Topics that can be looked at: a ``LogStore``, or a home that is not opened yet (``UnopenedStore``)."""
-
-    broker_settings: Mapping[str, str]
-
-    def topics(self) -> Collection[str]:
-        """Names of all topics, sorted."""
-
-    def being_deleted(self) -> Collection[str]:
-        """Topics whose deletion was begun and is not finished."""
-
-    def metadata_locations(self, patience: Patience | None = None) -> Locations:
-        """Topic to the location of its current metadata, which every commit moves."""
-
-    def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
-        """What is to be seen of a topic at a metadata location, by default the current one."""
-
-    def load_table(self, topic: str) -> HasProperties:
-        """The table of a topic as it is now."""
 
 
 @dataclass(frozen=True)

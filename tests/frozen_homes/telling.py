@@ -158,8 +158,9 @@ def _topic(home: Path, topic: str) -> dict[str, Any]:
 
 
 def _mark(mark: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A mark, without what helps where that is the default: those of format 1.0 say nothing of it."""
-    return mark and {name: value for name, value in mark.items() if (name, value) != ("action", "retry")}
+    """A mark, without what older formats don't say, where it is the default: what helps, and how long it waits."""
+    defaults = {("action", "retry"), ("wait_ms", None)}
+    return mark and {name: value for name, value in mark.items() if (name, value) not in defaults}
 
 
 def _records(home: Path, topic: str, partition: int, *, latest: bool = False) -> list[list[Any]] | str:

@@ -251,7 +251,7 @@ def test_a_bound_on_what_is_gathered_bounds_the_row_groups(tmp_path: Path) -> No
 def test_an_input_that_is_gone_makes_the_plan_stale(tmp_path: Path) -> None:
     segments = write_segments(tmp_path, records([b"a"] * 4), records_each=2)
     Path(segments[1].path).unlink()
-    with pytest.raises(StalePlan, match=r"server\.schema\.table-0: segment .*in-0*2\.parquet was replaced"):
+    with pytest.raises(StalePlan, match=r"server\.schema\.table-0: segment .*in-0*2\.parquet is gone from storage"):
         OnDisk(tmp_path, []).rewritten(Clean(0, 4).step(segments))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
@@ -190,3 +191,17 @@ def many(world: World) -> World:
         world.topic(f"topic-{number}")
     world.reopen()
     return world
+
+
+def flip_a_value(path: Path) -> None:
+    """Damage a value, and nothing that is read without it."""
+    content = bytearray(path.read_bytes())
+    column = next(
+        group.column(number)
+        for group in [pq.ParquetFile(path).metadata.row_group(0)]
+        for number in range(group.num_columns)
+        if group.column(number).path_in_schema == "value"
+    )
+    first = column.dictionary_page_offset or column.data_page_offset
+    content[first + column.total_compressed_size - 1] ^= 1
+    path.write_bytes(bytes(content))

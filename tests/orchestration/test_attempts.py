@@ -2,11 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 import pytest
 from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.loader import LoadingContextForTest
@@ -14,7 +12,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from keptlog.dagster.assets.checks import TopicFindings, look_at
 from keptlog.table.embedded import DELETING, NAMESPACE
-from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.conftest import DAY_MS, World, flip_a_value
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import KEYS, failed_run_sensor
 
@@ -84,20 +82,6 @@ def last_results(world: World, check: str) -> list[dict[str, Any]]:
 def verify(world: World, *logs: str) -> dg.ExecuteInProcessResult:
     config = {"ops": {"verify_logs": {"config": {"logs": list(logs)}}}}
     return world.run_job("verify", dg.RunRequest(run_config=config))
-
-
-def flip_a_value(path: Path) -> None:
-    """Damage a value, and nothing that is read without it."""
-    content = bytearray(path.read_bytes())
-    column = next(
-        group.column(number)
-        for group in [pq.ParquetFile(path).metadata.row_group(0)]
-        for number in range(group.num_columns)
-        if group.column(number).path_in_schema == "value"
-    )
-    first = column.dictionary_page_offset or column.data_page_offset
-    content[first + column.total_compressed_size - 1] ^= 1
-    path.write_bytes(bytes(content))
 
 
 def materialize(world: World, names: Sequence[str]) -> dg.ExecuteInProcessResult:

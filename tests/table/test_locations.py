@@ -160,7 +160,8 @@ def test_the_logs_that_words_mean_are_read_side_by_side_each_topic_once(
     server.delay_seconds = 0.01
     named = named_logs(store, words)
     assert len(named.logs) == (4 if words else 40)
-    assert server.asked == {"list": 1, "load": len(named.logs)}
+    # What is no topic may be one whose deletion is not finished: those are listed too.
+    assert server.asked == {"list": 2 if words else 1, "load": len(named.logs)}
     assert 1 < server.most_at_once <= AT_ONCE
 
 
