@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keptlog.errors import LogCorrupt, StorageUnavailable
+from keptlog.folders import NOT_THERE
 from keptlog.notify.memory import FOLDER
 from keptlog.whole_file import replace_file
 
@@ -62,7 +63,7 @@ def last_ticks(home: Path) -> list[LastTick]:
 def _files(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except NOT_THERE:
         return []
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.errors import StorageUnavailable
+from keptlog.folders import NOT_THERE
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.stored_files import FilesOnDisk, WrongFile, live_paths, wrong_files
@@ -136,5 +137,5 @@ def _size_on_disk(path: str) -> int | None:
     """Null if it is gone; OSError if that can't be told."""
     try:
         return os.stat(_plain(path)).st_size  # noqa: PTH116  # a Path would take longer than the disk
-    except (FileNotFoundError, NotADirectoryError):
+    except NOT_THERE:
         return None

@@ -7,12 +7,14 @@ pool only while the file at the path is still the one that it was opened with.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DisconnectionError
 
+from keptlog.folders import NOT_THERE
 from keptlog.table.home_folder import lost_since
 from keptlog.table.reach import FailureKind, ToldFailure
 
@@ -24,19 +26,21 @@ _USED = "keptlog.used"
 
 def identity_of(database: Path) -> FileIdentity | None:
     """Tells a file from one that took its place; null if there is none."""
-    try:
-        stat = database.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return stat.st_dev, stat.st_ino
+    there = _stat(database)
+    return (there.st_dev, there.st_ino) if there else None
 
 
 def is_blank(database: Path) -> bool:
     """Whether nothing is in a file that is there: it was made just now, or emptied where it lies."""
+    there = _stat(database)
+    return there is not None and there.st_size == 0
+
+
+def _stat(database: Path) -> os.stat_result | None:
     try:
-        return database.stat().st_size == 0
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+        return database.stat()
+    except NOT_THERE:
+        return None
 
 
 def follow_file(engine: Engine, database: Path) -> None:

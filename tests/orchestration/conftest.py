@@ -205,3 +205,11 @@ def flip_a_value(path: Path) -> None:
     first = column.dictionary_page_offset or column.data_page_offset
     content[first + column.total_compressed_size - 1] ^= 1
     path.write_bytes(bytes(content))
+
+
+def unreadable_topics(world: World, count: int) -> None:
+    """Topics named odd-0 and so on, a property of which is damaged."""
+    for number in range(count):
+        world.topic(f"odd-{number}")
+        table = world.store.load_table(f"odd-{number}")
+        table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()

@@ -14,7 +14,7 @@ from keptlog.passes.clean import Death
 from keptlog.passes.observer import Overview
 from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
-from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, unreadable_topics
 from tests.orchestration.ingesting import ingest_world
 from tests.orchestration.shipped import dirty_ratio_sensor, health_sensor, ingest_lag_sensor
 
@@ -130,10 +130,7 @@ def test_a_topic_that_cannot_be_read_is_neither_fine_nor_late(world: World) -> N
 
 
 def test_of_many_topics_that_cannot_be_read_the_tick_says_how_many_more_there_are(world: World) -> None:
-    for number in range(5):
-        world.topic(f"odd-{number}")
-        table = world.store.load_table(f"odd-{number}")
-        table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    unreadable_topics(world, 5)
 
     told = world.skips(health_sensor)
 

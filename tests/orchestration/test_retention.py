@@ -12,7 +12,7 @@ from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.table.store import LogStore
-from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, unreadable_topics
 from tests.orchestration.shipped import clean_logs, retention_sensor
 
 SENSOR = retention_sensor(300)
@@ -77,10 +77,7 @@ def test_a_topic_that_cannot_be_read_fails_the_run_and_stops_no_other(world: Wor
 
 
 def test_a_tick_names_the_topics_that_cannot_be_read(world: World) -> None:
-    for number in range(5):
-        world.topic(f"odd-{number}")
-        table = world.store.load_table(f"odd-{number}")
-        table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    unreadable_topics(world, 5)
 
     told = world.skips(SENSOR)
 
