@@ -8,7 +8,7 @@
     |  `- InputGone                  an input is not there: somebody else has replaced it, or it is lost
     |- CommitStateUnknown            the catalog did not answer; look before you retry
     |- TombstonesMissed              a registered reader came too late: he starts over, with an empty state
-    |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later
+    |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later, unless it was refused
     |  `- SparkUnavailable           what did the work is lost, and no log is at fault: an executor, a master, a server
     |- LogCorrupt                    the stored log contradicts itself; names the segment
     |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
@@ -25,7 +25,7 @@ break what is whole. It is no ``InvalidConfig`` either, because no other argumen
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, Self
+from typing import Self
 
 
 class Action(StrEnum):
@@ -34,6 +34,8 @@ class Action(StrEnum):
     RETRY = "retry"
     FIX_CONFIG = "fix_config"
     FIX_DATA = "fix_data"
+    FIX_STORAGE = "fix_storage"
+    """A right, credentials or room: catalog or storage says no, and will say it again."""
     UPGRADE = "upgrade"
     REPORT_BUG = "report_bug"
 
@@ -41,7 +43,7 @@ class Action(StrEnum):
 class KeptlogError(Exception):
     """Base of all errors that keptlog raises on purpose."""
 
-    action: ClassVar[Action] = Action.REPORT_BUG
+    action = Action.REPORT_BUG
     command: str | None = None
     """The command that mends it, where one does; the message says so in words."""
 
@@ -105,13 +107,16 @@ class StorageUnavailable(KeptlogError):
     """The catalog or the storage behind it can't be reached or opened."""
 
     action = Action.RETRY
-    is_refused = False
-    """Whether who answers says no, and will say it again: a right is missing, credentials have expired."""
 
     def for_good(self) -> Self:
         """The same error, of an answer that does not change by itself."""
-        self.is_refused = True
+        self.action = Action.FIX_STORAGE
         return self
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether who answers says no, and will say it again: a right is missing, credentials have expired."""
+        return self.action is Action.FIX_STORAGE
 
 
 class SparkUnavailable(StorageUnavailable):

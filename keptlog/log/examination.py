@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from keptlog.errors import Action, KeptlogError, StorageUnavailable
+from keptlog.errors import Action, KeptlogError
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Condition, Level, Matter
 from keptlog.log.counted import counted
@@ -52,22 +52,20 @@ def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
     todo = _TODO_BY_ACTION.get(error.action, "do what it says")
     if error.command:
         return Problem(topic, str(error), "another program has changed it", f"run {error.command}", error.command)
-    if isinstance(error, StorageUnavailable) and error.is_refused:
-        return Problem(topic, str(error), _REFUSED_CAUSE, _REFUSED_TODO)
     return Problem(topic, str(error), _CAUSE_BY_ACTION.get(error.action, "it says so itself"), todo)
 
 
-_REFUSED_CAUSE = "a right is missing: the files are another user's, or the credentials have expired or may not do it"
-_REFUSED_TODO = "give this user or these credentials the right; nothing is lost, so put nothing back from a copy"
 _CAUSE_BY_ACTION = {
     Action.RETRY: "its storage does not answer, is not mounted, or a file was deleted there",
     Action.FIX_DATA: "the file was cut off, written over or deleted by something else than keptlog",
     Action.FIX_CONFIG: "a setting was changed by another program",
+    Action.FIX_STORAGE: "a right is missing: the files are another user's, or credentials expired or may not do it",
     Action.UPGRADE: "a newer keptlog has written to it",
 }
 _TODO_BY_ACTION = {
     Action.RETRY: "mount the storage, or put the files back from a copy of it",
     Action.FIX_DATA: "put the file back from a copy of the storage",
+    Action.FIX_STORAGE: "give this user or these credentials the right; nothing is lost: put nothing back from a copy",
     Action.UPGRADE: "upgrade keptlog here to the version that wrote it",
 }
 

@@ -78,6 +78,7 @@ class Uncleanable:
 _BEFORE: dict[str, str] = {
     Action.FIX_DATA: "its data are repaired",
     Action.FIX_CONFIG: "that setting is changed",
+    Action.FIX_STORAGE: "the storage lets it",
     Action.UPGRADE: "keptlog is upgraded",
     Action.REPORT_BUG: "that bug is mended: please report it",
 }

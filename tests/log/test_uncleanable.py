@@ -1,5 +1,6 @@
 """A log whose clean failed is tried again, after longer and longer."""
 
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -102,6 +103,7 @@ def test_a_mark_counts_its_failures_in_words_and_says_when_the_next_clean_comes(
         (Action.FIX_DATA, "no clean succeeds before its data are repaired"),
         (Action.FIX_CONFIG, "no clean succeeds before that setting is changed"),
         (Action.UPGRADE, "no clean succeeds before keptlog is upgraded"),
+        (Action.FIX_STORAGE, "no clean succeeds before the storage lets it"),
         (Action.REPORT_BUG, "no clean succeeds before that bug is mended: please report it"),
     ],
 )
@@ -119,3 +121,9 @@ def test_a_mark_of_an_action_that_only_a_newer_keptlog_knows_promises_nothing() 
 def test_what_helps_is_told_by_the_kind_of_error_and_what_nobody_foresaw_may_pass() -> None:
     kinds = [LogCorrupt, InvalidConfig, InvariantViolated, StorageUnavailable, KeptlogError]
     assert [what_helps(kind("x")) for kind in kinds] == ["fix_data", "fix_config", "report_bug", "retry", "retry"]
+
+
+def test_what_a_storage_refuses_for_good_is_not_told_to_be_tried_again() -> None:
+    refused = pickle.loads(pickle.dumps(StorageUnavailable("access is denied").for_good()))  # noqa: S301
+    assert what_helps(refused) == "fix_storage"
+    assert refused.is_refused

@@ -26,7 +26,7 @@ class ErrorForm(TypedDict):
     message: str
     """One line: what, where, which value, what to do. Its words may change."""
     action: str
-    """What helps: retry, fix_config, fix_data, upgrade or report_bug."""
+    """What helps: retry, fix_config, fix_data, fix_storage, upgrade or report_bug."""
 
 
 class DocumentForm(TypedDict):
