@@ -12,7 +12,7 @@
 | kept    | the same in a home of which `topics_sensor` keeps the state file, as where Dagster's daemon runs |
 | warm    | the same through `keptlog spark-server` and its resident, and commands that start no Spark by the resident |
 | steps   | the same clean in one process, step by step |
-| others  | commands that start no Spark, after an append |
+| others  | commands that start no Spark, after an append; and what is refused |
 
 CPU is that of all processes that a command has started, of its Java and workers too, also of those that outlive it: this
 process takes them in. Numbers are medians. The last line is one JSON object. Linux only.
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import fcntl
 import json
 import os
 import shutil
@@ -36,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cold_text import BESIDE, HERE, cold_as_text
+from benchmarks.cold_text import BESIDE, HERE, WHOLE, cold_as_text
 from benchmarks.machine import described
 from benchmarks.report import FULL_ROUNDS, keep
 from examples.lake.server_process import free_ports
@@ -50,6 +51,7 @@ OTHERS = (
     *("status", "plan", "topic list", "topic describe users", "explain users-0", "history users", "files users"),
     *("receipt list", "reader list", "erasure list", "read users", "verify users"),
 )
+REFUSED = ("append nosuch", "topic create users", "topic alter users --config no=1", "clean nosuch")
 HANDED = ("status", "explain users-0", "history users", "read users", "verify users")
 _STEPS = """
 import time
@@ -116,20 +118,40 @@ class Rows:
 
 
 def run(
-    checkout: Checkout, home: Path, words: Sequence[str], more: Mapping[str, str] | None = None
+    checkout: Checkout, home: Path, words: Sequence[str], more: Mapping[str, str] | None = None, exits: int = 0
 ) -> tuple[float, float]:
     """A command of a checkout as a process: wall seconds until it answers, CPU seconds of all that it has started."""
-    return _timed([sys.executable, "-m", "keptlog", *words], checkout, home, more)[:2]
+    return _timed([sys.executable, "-m", "keptlog", *words], checkout, home, more, exits)[:2]
+
+
+def until_read(checkout: Checkout, home: Path, words: Sequence[str], file: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of a command until it reads the first of what is piped into it."""
+    command = [sys.executable, "-m", "keptlog", *words]
+    reading, writing = os.pipe()
+    page = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 1)
+    content, begin = memoryview(file.read_bytes()), time.perf_counter()
+    process = subprocess.Popen(command, env=_environment(checkout, home), stdin=reading, stdout=subprocess.DEVNULL)
+    os.close(reading)
+    with os.fdopen(writing, "wb", buffering=0) as pipe:
+        pipe.write(content[:page])
+        # The pipe is full: one byte more fits in when some of it has been read.
+        pipe.write(content[page : page + 1])
+        wall, ticks = time.perf_counter() - begin, sum(map(int, _stat(Path(f"/proc/{process.pid}"))[11:13]))
+        for at in range(page + 1, len(content), page):
+            pipe.write(content[at : at + page])
+    if process.wait():
+        raise SystemExit(f"{' '.join(command[:4])} … failed in {checkout.folder}")
+    return wall, ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _timed(
-    command: Sequence[str], checkout: Checkout, home: Path, more: Mapping[str, str] | None = None
+    command: Sequence[str], checkout: Checkout, home: Path, more: Mapping[str, str] | None = None, exits: int = 0
 ) -> tuple[float, float, str]:
     environment = {**_environment(checkout, home), **(more or {})}
     cpu, begin = _ended_cpu_seconds() + _handed_cpu_seconds(), time.perf_counter()
     done = subprocess.run(command, env=environment, cwd=home.parent, check=False, capture_output=True, text=True)
     wall = time.perf_counter() - begin
-    if done.returncode:
+    if done.returncode != exits:
         raise SystemExit(f"{' '.join(command[:4])} … failed in {checkout.folder}: {done.stderr}")
     return wall, _ended_cpu_seconds() + _handed_cpu_seconds() - cpu, done.stdout
 
@@ -166,10 +188,14 @@ def _handed_cpu_seconds() -> float:
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with suppress(OSError):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[1]) in _servers and b"keptlog.cli.resident" in (folder / "cmdline").read_bytes():
-                    ticks += int(fields[13]) + int(fields[14])
+                parent = int(_stat(folder)[1])
+                if parent in _servers and b"keptlog.cli.resident" in (folder / "cmdline").read_bytes():
+                    ticks += sum(map(int, _stat(folder)[13:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(process: Path) -> list[str]:
+    return (process / "stat").read_text().rpartition(")")[2].split()
 
 
 _servers: list[int] = []
@@ -293,7 +319,12 @@ def _others(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     run(checkout, home, ["status"])
     for words in OTHERS:
         rows.add(checkout.name, words, *run(checkout, home, words.split()))
-    rows.add(checkout.name, "append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
+    for words in REFUSED:
+        rows.add(checkout.name, f"{words}, refused", *run(checkout, home, words.split(), exits=2))
+    rows.add(
+        checkout.name, "append users, until it reads records", *until_read(checkout, home, ["append", "users"], file)
+    )
+    rows.add(checkout.name, f"{WHOLE}append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
 
 
 _PARTS = {
