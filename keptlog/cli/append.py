@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
 from keptlog.cli.arguments import not_empty, topic_argument
 from keptlog.cli.asking import is_piped
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
-from keptlog.home import new_id, open_home
+from keptlog.home import new_id
 from keptlog.log.counted import counted
+from keptlog.log.record import NewRecord
 from keptlog.log.source import SourceIdentity
 from keptlog.log.units import size
 from keptlog.sources.files import STDIN, FileSet, Format, Reading, files_below
-from keptlog.sources.parquet_columns import ROWS
+from keptlog.sources.row_fields import ROW_FIELDS
 
 if TYPE_CHECKING:
     from keptlog.ingest.offset_files import FileIngest, FileIntake
@@ -60,7 +63,7 @@ class How(TypedDict):
     "columns",
     multiple=True,
     metavar="FIELD=NAME",
-    help=f"Parquet: the column for a field ({', '.join(ROWS.names)}); no NAME for none. May be repeated.",
+    help=f"Parquet: the column for a field ({', '.join(ROW_FIELDS)}); no NAME for none. May be repeated.",
 )
 @click.option(
     "--key-field",
@@ -147,18 +150,23 @@ def append(  # noqa: PLR0913
     progress = progress_to_stderr(quiet=quiet)
     files = FileSet(files_below(paths or _piped()), reading, lambda each: progress(_progress(each)))
     _refuse_idle(files)
-    store = open_home().store
     try:
+        # What is wrong with the first one is told without the catalog. A repeated run asks for none.
+        records = files.records() if keeps_offsets or run_id else _begun(files.records())
+        store = home_with(topic).store
         if keeps_offsets:
             source = SourceIdentity(source_topic or topic)
             ingest = _file_ingest(store, topic, source, run_id or new_id(), skip_existing=skip_existing)
             _print_intakes(ingest, ingest.ingest(files), as_json=as_json)
         else:
-            _print_appended(
-                store.append(topic, files.records(), run_id, reading.now_ms), files.left_out, as_json=as_json
-            )
+            _print_appended(store.append(topic, records, run_id, reading.now_ms), files.left_out, as_json=as_json)
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
+
+
+def _begun(records: Iterator[NewRecord]) -> Iterator[NewRecord]:
+    """The same records, of which the first has been read."""
+    return chain(tuple(islice(records, 1)), records)
 
 
 def _piped() -> list[str]:
@@ -193,8 +201,8 @@ def _columns(options: Sequence[str]) -> dict[str, str]:
     columns: dict[str, str] = {}
     for option in options:
         field, equals, name = option.partition("=")
-        if not equals or field not in ROWS.names:
-            raise InvalidConfig(f"--column {option}: write FIELD=NAME, with one of {', '.join(ROWS.names)} as FIELD")
+        if not equals or field not in ROW_FIELDS:
+            raise InvalidConfig(f"--column {option}: write FIELD=NAME, with one of {', '.join(ROW_FIELDS)} as FIELD")
         if columns.setdefault(field, name) != name:
             raise InvalidConfig(f"--column {option}: {field} is {columns[field]!r} already; name one column")
     return columns

@@ -12,6 +12,7 @@ from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
 from keptlog.cli.groups import HelpfulGroup
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import (
     EXIT_FAILED,
     clock_ms,
@@ -31,6 +32,7 @@ from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureWay
 from keptlog.log.iso_time import has_date, iso_time, time_from
 from keptlog.passes.erasure_request import (
+    NOTHING_ASKED,
     ErasureList,
     ErasureProposal,
     ErasureRequest,
@@ -103,7 +105,7 @@ def erase(  # noqa: PLR0913
     now_ms = clock_ms()
     options = (("text", texts), ("hex", hexes), ("base64", base64s), ("hash", hashes))
     keys = given_keys(options, path, form)
-    home = open_home()
+    home = home_with(*topics, besides=NOTHING_ASKED)
     if only_hash:
         _print_hashes([home.eraser.hash_of(key) for key in keys.keys], topics, as_json=as_json)
         return

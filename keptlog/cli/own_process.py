@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from keptlog.arrow_alone import spare_pandas
+from keptlog.arrow_alone import never_pandas
 from keptlog.errors import KeptlogError
 from keptlog.interrupted import watch_ctrl_c
 from keptlog.settings import home_path, spark_master, spark_settings
@@ -33,16 +33,7 @@ def begin_own_process(words: Sequence[str]) -> None:
     _own.add("process")
     guard_output()
     if not _WITH_ARROW.isdisjoint(words):
-        spare_pandas(with_datasets=_may_be_far())
-
-
-def _may_be_far() -> bool:
-    """Whether topics may lie in an object store, to which PyIceberg's access imports Arrow's datasets."""
-    try:
-        from keptlog.table.embedded import may_be_configured  # noqa: PLC0415  # a wrong configuration is raised here
-    except KeptlogError:
-        return False  # the command says what is wrong, and reads nothing
-    return may_be_configured()
+        never_pandas()
 
 
 @contextmanager

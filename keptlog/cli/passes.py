@@ -10,6 +10,7 @@ import click
 
 from keptlog.cli.arguments import logs_argument, topic_names_argument
 from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
+from keptlog.cli.opening import home_with, home_with_logs, refuse_unknown_logs
 from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
@@ -50,6 +51,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
     those, due or not, and also if its last clean failed a moment ago. The minimum lag and the active segment are always
     left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
     """
+    refuse_unknown_logs(names)
     with spark_ahead(names):
         home, progress = open_home(), progress_to_stderr(quiet=quiet)
         require_topics_here()
@@ -71,7 +73,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
 @quiet_option
 def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
-    cleaner, progress = open_home().cleaner(command_spark), progress_to_stderr(quiet=quiet)
+    cleaner, progress = home_with_logs(names).cleaner(command_spark), progress_to_stderr(quiet=quiet)
     require_topics_here()
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
@@ -101,7 +103,7 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
 
     On a terminal it says what it would delete, and asks.
     """
-    purger, now_ms = open_home().purger, clock_ms()
+    purger, now_ms = home_with(*names).purger, clock_ms()
     require_topics_here()
     if dry_run or is_asked(yes=yes):
         previews = purger.preview(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)

@@ -10,10 +10,10 @@ import click
 
 from keptlog.cli.arguments import topic_argument, topics_argument
 from keptlog.cli.groups import HelpfulGroup
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, require_topics_here
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
-from keptlog.home import open_home
 from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.plain_number import plain_number
 from keptlog.log.units import duration
@@ -40,7 +40,7 @@ def reader() -> None:
 @json_option
 def add(topic: str, name: str, hold_max_ms: int | None, *, start_over: bool, as_json: bool) -> None:
     """Register NAME as a reader of TOPIC; if it is one, it keeps its positions unless --start-over is given."""
-    found = open_home().readers.add(topic, name, hold_max_ms, now_ms=clock_ms(), start_over=start_over)
+    found = home_with(topic).readers.add(topic, name, hold_max_ms, now_ms=clock_ms(), start_over=start_over)
     if as_json:
         print_json({"topic": topic, "reader": name, "hold_max_ms": found.hold_max_ms})
     else:
@@ -59,7 +59,7 @@ def commit(topic: str, name: str, positions: Sequence[str], *, as_json: bool) ->
     committed = dict(map(_position, positions))
     if len(committed) < len(positions):
         raise InvalidConfig("a partition is given twice: give one offset for each")
-    open_home().readers.commit(topic, name, committed)
+    home_with(topic).readers.commit(topic, name, committed)
     if as_json:
         named = {f"{topic}-{partition}": offset for partition, offset in committed.items()}
         print_json({"topic": topic, "reader": name, "positions": named})
@@ -92,7 +92,7 @@ def list_readers(topics: Sequence[str], *, as_json: bool) -> None:
 @json_option
 def remove(topic: str, name: str, *, as_json: bool) -> None:
     """Remove reader NAME of TOPIC: nothing waits for it any more."""
-    open_home().readers.remove(topic, name)
+    home_with(topic).readers.remove(topic, name)
     if as_json:
         print_json({"topic": topic, "reader": name})
     else:

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from keptlog.cli.arguments import not_empty, topic_or_log_argument
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import answer_is_no_document, clock_ms, require_stdout
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
-from keptlog.home import open_home
 from keptlog.passes.names import topic_and_partition
 from keptlog.sources.json_lines import to_json
 
@@ -60,7 +60,7 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
 
 
 def _read_on(topic: str, name: str, partition: int | None, *, start_over: bool) -> None:
-    readers = open_home().readers
+    readers = home_with(topic).readers
     if start_over:
         if partition is not None:
             raise InvalidConfig("--start-over begins anew in all partitions: leave out --partition")

@@ -13,8 +13,9 @@ import click
 
 from keptlog.cli.arguments import topic_argument
 from keptlog.cli.asking import consent_option, require_consent
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
-from keptlog.home import new_id, open_home
+from keptlog.home import new_id
 from keptlog.log.counted import counted
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     no offset is given twice, and the next clean judges everything again. Both are one commit; it can be killed, and run
     again.
     """
-    home, now_ms = open_home(), clock_ms()
+    home, now_ms = home_with(topic), clock_ms()
     home.store.describe_topic(topic)
     proposal = home.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
     if proposal is None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from keptlog.cli.arguments import not_empty, topic_or_log_argument
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, require_stdout
+from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
-from keptlog.home import client_settings, new_id, open_home
+from keptlog.home import client_settings, new_id
 from keptlog.log.counted import counted
 from keptlog.log.units import size
 from keptlog.passes.names import topic_and_partition
@@ -102,7 +104,7 @@ def _refuse(options: _Options, names: dict[str, str]) -> None:
 def _to_kafka(topic: str, options: _Options) -> None:
     from keptlog.passes.restore import Restore  # noqa: PLC0415  # files need no Kafka client
 
-    home = open_home()
+    home = home_with(topic)
     settings = client_settings(home.path).at(options.bootstrap)
     run = Restore(home.store, settings, clock_ms, progress_to_stderr(quiet=options.quiet), new_id)
     done = run.to_broker(
@@ -141,7 +143,7 @@ def _to_file(topic: str, options: _Options) -> None:
         raise InvalidConfig(f"--to {options.to} needs a FILE: keptlog restore {topic} --to {options.to} FILE")
     if options.file == _STDOUT:
         require_stdout()
-    progress, store = progress_to_stderr(quiet=options.quiet), open_home().store
+    progress, store = progress_to_stderr(quiet=options.quiet), unopened_store()
     reader = store.reader(*topic_and_partition(store, topic))
     if options.file == _STDOUT:
         if options.to == "parquet" or options.as_json:

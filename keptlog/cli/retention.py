@@ -10,6 +10,7 @@ import click
 
 from keptlog.cli.arguments import log_words_argument, logs_argument
 from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
+from keptlog.cli.opening import home_with, home_with_logs
 from keptlog.cli.output import (
     as_columns,
     clock_ms,
@@ -21,7 +22,7 @@ from keptlog.cli.output import (
     run_id_option,
 )
 from keptlog.errors import InvalidConfig
-from keptlog.home import new_id, open_home
+from keptlog.home import new_id
 from keptlog.log.counted import counted
 from keptlog.log.plain_number import plain_number
 from keptlog.log.segment import total_bytes
@@ -44,7 +45,7 @@ def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
 
     Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
     """
-    home = open_home()
+    home = home_with_logs(names)
     require_topics_here()
     named = named_logs(home.store, names)
     refuse_unknown(named.unreadable)
@@ -85,7 +86,8 @@ def delete_records(  # noqa: PLR0913
 
     With --run-id it can be repeated: "all of them" then means those of the first time.
     """
-    log, store = log_named(place), open_home().store
+    log = log_named(place)
+    store = home_with(log.topic).store
     if dry_run or is_asked(yes=yes):
         preview = _preview(store, log, offset, run_id)
         if dry_run:

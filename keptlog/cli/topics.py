@@ -13,6 +13,7 @@ import click
 from keptlog.cli.arguments import config_option, topic_name_argument
 from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.groups import LazyGroup
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import (
     as_columns,
     clock_ms,
@@ -28,12 +29,13 @@ from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
-from keptlog.log.config import NOT_APPLICABLE
+from keptlog.log.config import NOT_APPLICABLE, parse_setting, settled
 from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
+from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.units import in_words
-from keptlog.table.embedded import unfinished_deletion
+from keptlog.table.embedded import existing_topic, unfinished_deletion
 from keptlog.table.logs import table_location
 from keptlog.table.state import read_source_identity
 
@@ -71,7 +73,11 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
     \b
     keptlog topic create users --partitions 4 --config cleanup.policy=compact --config max.compaction.lag.ms=86400000
     """
-    created = open_home().store.create_topic(name, partitions, settings_from(configs))
+    settings, store = settings_from(configs), unopened_store()
+    settled(settings, store.broker_settings)
+    if store.is_embedded and valid_topic_name(name) in store.topics():
+        raise existing_topic(name)
+    created = open_home().store.create_topic(name, partitions, settings)
     if as_json:
         print_json({"topic": created.name, "partitions": created.partitions, "location": created.location})
         return
@@ -197,7 +203,9 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
     settings = settings_from(configs)
     if not settings and not deleted:
         raise InvalidConfig("nothing to alter: give --config NAME=VALUE or --delete-config NAME")
-    altered = open_home().store.alter_topic(name, settings, deleted)
+    for setting, value in settings.items():
+        parse_setting(setting, value)
+    altered = home_with(name).store.alter_topic(name, settings, deleted)
     if as_json:
         print_json({"topic": name, "config": dict(altered.raw_config)})
     else:
@@ -215,7 +223,7 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     A receipt says what was deleted. It outlives the topic, and so do the receipts of its purges. Files that can't be
     deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again.
     """
-    store = open_home().store
+    store = home_with(name).store
     if name not in store.being_deleted():
         store.describe_topic(name)
     if not yes:

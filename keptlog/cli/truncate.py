@@ -10,9 +10,10 @@ import click
 
 from keptlog.cli.arguments import log_words_argument
 from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
+from keptlog.cli.opening import home_with
 from keptlog.cli.output import json_option, print_json, run_id_option
 from keptlog.cli.retention import log_named
-from keptlog.home import new_id, open_home
+from keptlog.home import new_id
 from keptlog.log.counted import counted
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ def truncate(  # noqa: PLR0913
 
     With --run-id it can be repeated: what was read again meanwhile does not go a second time.
     """
+    name = log_named(place)
+    store = home_with(name.topic).store
     from keptlog.table.truncate import Truncation  # noqa: PLC0415  # the help of all commands opens no catalog
 
-    name, store = log_named(place), open_home().store
     store.require_writable()
     truncation = Truncation(name, offset, run_id or new_id(), new_id, is_new_run=run_id is None)
     if dry_run or is_asked(yes=yes):

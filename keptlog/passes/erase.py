@@ -27,6 +27,7 @@ from keptlog.passes.erase_look import TopicLook
 from keptlog.passes.erase_topic import TopicErasure
 from keptlog.passes.erase_verify import Verification
 from keptlog.passes.erasure_request import (
+    NOTHING_ASKED,
     ErasureList,
     ErasureProposal,
     ErasureRequest,
@@ -165,7 +166,7 @@ class Eraser:
         for what, text in (("id", request.id), ("reason", request.reason)):
             if names_key(text, request.keys) or names_hashed_key(text, request.key_hashes, hasher):
                 raise InvalidConfig(f"the {what} has a key in it, and would be stored: give one without")
-        require_topics(request.topics, self.store.topics(), "; nothing was asked for")
+        require_topics(request.topics, self.store.topics(), NOTHING_ASKED)
 
     def _erasure(self, request: ErasureRequest, topic: str, hasher: KeyHasher, now_ms: int) -> TopicErasure:
         described = self.store.describe_topic(topic)

@@ -12,6 +12,9 @@ from keptlog.log.given import text, whole_number
 from keptlog.log.iso_time import iso_time
 from keptlog.log.search import FileFindings
 
+NOTHING_ASKED = "; nothing was asked for"
+"""Ends the message where a topic of a request is not there."""
+
 
 @dataclass(frozen=True, slots=True)
 class ErasureRequest:

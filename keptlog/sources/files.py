@@ -17,9 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, TypeVar
 
 from keptlog import folders
 from keptlog.errors import InvalidConfig, InvalidRecord, StorageUnavailable
@@ -30,9 +28,13 @@ from keptlog.sources.change_tables import TableChoice
 from keptlog.sources.debezium import ChangeEvents
 from keptlog.sources.json_lines import from_json
 from keptlog.sources.line_files import lines_of
-from keptlog.sources.parquet import ParquetRows
 from keptlog.sources.place import Place
 from keptlog.sources.unavailable import Placeholders
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from keptlog.sources.parquet import ParquetRows
 
 STDIN = "-"
 REPORT_EVERY = 100_000
@@ -161,6 +163,8 @@ class FileSet:
     def _rows(self, path: str) -> ParquetRows:
         if path == STDIN:
             raise InvalidConfig("Parquet can't be read from standard input, its end comes first: name a file")
+        from keptlog.sources.parquet import ParquetRows  # noqa: PLC0415  # it imports Arrow, and lines need none
+
         return ParquetRows(path, self.reading.columns, self.reading.now_ms)
 
     def _parser(self) -> Callable[[bytes], Sequence[NewRecord]]:

@@ -15,19 +15,12 @@ import pyarrow.compute as pc
 
 from keptlog.errors import InvalidRecord
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
+from keptlog.sources.row_fields import ROW_FIELDS
 from keptlog.storage.schema import SCHEMA
 
 _HEADERS = SCHEMA.field("headers").type
-ROWS = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("timestamp", pa.int64()),
-        ("headers", _HEADERS),
-        ("partition", pa.int64()),
-        ("offset", pa.int64()),
-    ]
-)
+_TYPES = (pa.binary(), pa.binary(), pa.int64(), _HEADERS, pa.int64(), pa.int64())
+ROWS = pa.schema(list(zip(ROW_FIELDS, _TYPES, strict=True)))
 """``timestamp`` is in milliseconds; ``headers`` are never null."""
 
 _PER_MS = {"ms": 1, "us": 1000, "ns": 1_000_000}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from keptlog.arrow_alone import spare_pandas
 
-spare_pandas(with_datasets=True)
+spare_pandas()
 
 import runpy  # noqa: E402
 

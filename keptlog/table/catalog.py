@@ -37,7 +37,7 @@ from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.configuration import catalog_settings, kind_of
 from keptlog.table.database_file import FileIdentity, follow_file, identity_of, is_blank
-from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
+from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, warehouse_of
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
@@ -74,7 +74,7 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
             CATALOG_NAME,
             **{
                 "uri": "sqlite://",
-                "warehouse": f"file://{home / 'warehouse'}",
+                "warehouse": warehouse_of(home),
                 "py-io-impl": _FILE_IO,
             },
             **({READ_ONLY: elsewhere} if elsewhere else {}),

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
-from keptlog.errors import UnknownTopic
+from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.settings import home_folder
 
 CATALOG_NAME = "keptlog"
@@ -44,6 +44,16 @@ def embedded_locations(
     except sqlite3.Error:
         return None
     return {topic: location for topic, location in rows if location}
+
+
+def warehouse_of(home: Path) -> str:
+    """Below which location the embedded catalog of a home puts all tables."""
+    return f"file://{home / 'warehouse'}"
+
+
+def existing_topic(name: str) -> InvalidConfig:
+    """What is said of a topic that is to be made, and is there."""
+    return InvalidConfig(f"topic {name!r} exists already: alter it, or choose another name")
 
 
 def unfinished_deletion(topic: str) -> UnknownTopic:

@@ -32,7 +32,7 @@ from keptlog.log.unknown_topic import unknown_topic
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.catalog import metadata_locations, usual_location
 from keptlog.table.deletion import being_deleted
-from keptlog.table.embedded import NAMESPACE, unfinished_deletion
+from keptlog.table.embedded import NAMESPACE, existing_topic, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
@@ -249,7 +249,7 @@ class TopicCreation:
                 properties=properties | {PARTITIONS: str(partitions), FORMAT_VERSION: str(CURRENT)},
             )
         except TableAlreadyExistsError:
-            raise self._exists() from None
+            raise existing_topic(self.name) from None
         if name != name.lower() and not isinstance(catalog, SqlCatalog):
             self._require_name_kept(catalog, files, table)
         if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
@@ -267,7 +267,7 @@ class TopicCreation:
         folded = self.name.lower()
         for other in metadata_locations(catalog) if isinstance(catalog, SqlCatalog) else topic_names(catalog):
             if other == self.name:
-                raise self._exists()
+                raise existing_topic(self.name)
             if other.lower() == folded:
                 raise InvalidConfig(
                     f"topic {self.name!r} differs from topic {other!r} only in capitals, and some file systems take "
@@ -276,9 +276,6 @@ class TopicCreation:
         for other in being_deleted(catalog):
             if other.lower() == folded:
                 raise InvalidConfig(str(unfinished_deletion(other)))
-
-    def _exists(self) -> InvalidConfig:
-        return InvalidConfig(f"topic {self.name!r} exists already: alter it, or choose another name")
 
     def _require_name_kept(self, catalog: Catalog, files: TableFiles, table: Table) -> None:
         """Take a topic back that the catalog has under another name: nobody would find it in a list (Glue, Hive).

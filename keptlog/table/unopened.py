@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,10 @@ from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.config import TopicConfig
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import live_paths
+from keptlog.log.unknown_topic import unknown_topic
 from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
-from keptlog.table.embedded import DELETING, NAMESPACE, embedded_locations
+from keptlog.table.embedded import DELETING, NAMESPACE, embedded_locations, warehouse_of
 from keptlog.table.home_location import why_elsewhere
 from keptlog.table.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
 from keptlog.table.side_by_side import Patience
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from keptlog.log.record import Record
     from keptlog.table.bare import BareTable
     from keptlog.table.files import TableFiles
+    from keptlog.table.read import Reader
     from keptlog.table.sealed_receipts import SealedReceipts
     from keptlog.table.store import LogStore
 
@@ -55,7 +57,7 @@ class EmbeddedTables:
     @property
     def parent(self) -> str:
         """The folder below which the catalog puts them."""
-        return f"file://{self.home / 'warehouse'}/{NAMESPACE}"
+        return f"{warehouse_of(self.home)}/{NAMESPACE}"
 
     def folders(self) -> list[str]:
         """Where they lie now, also those of topics that are being deleted.
@@ -108,6 +110,26 @@ class UnopenedStore:
         embedded = None if self._embedded is None else embedded_locations(self._home, namespace=DELETING)
         return self._store.being_deleted() if embedded is None else sorted(embedded)
 
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the database of the embedded catalog says which topics there are."""
+        return self._embedded is not None
+
+    def refuse_unknown(self, topics: Iterable[str], besides: str = "") -> None:
+        """Refuse a topic that certainly is not there; one whose deletion was begun is left to the opened catalog.
+
+        ``besides`` ends the message.
+
+        Raises:
+            UnknownTopic: the first that is not there.
+        """
+        known = embedded_locations(self._home)
+        if known is None:
+            return
+        for topic in topics:
+            if topic not in known and topic not in self.being_deleted():
+                raise unknown_topic(topic, sorted(known), besides=besides)
+
     def metadata_locations(self, patience: Patience | None = None) -> Locations:
         """Topic to the location of its current metadata."""
         # Who looks again and again is to see what has changed since.
@@ -120,7 +142,7 @@ class UnopenedStore:
         remembered = self._remembered(topic, known)
         stored = remembered or self._read_anew(topic, known)
         if stored is None:
-            return self._store.observe(topic, known)
+            return self._store_of(topic).observe(topic, known)
         # Where readers have come to stands in files that no commit moves.
         is_remembered = remembered is not None and not stored.has_readers
         return replace(self._observed(stored), is_remembered=is_remembered)
@@ -128,7 +150,7 @@ class UnopenedStore:
     def logs(self, topic: str) -> Sequence[Log]:
         """The logs of a topic as they are now, to be judged; raises what ``LogStore.logs`` does."""
         stored = self._stored(topic, self._location(topic))
-        return self._observed(stored).logs if stored else self._store.logs(topic)
+        return self._observed(stored).logs if stored else self._store_of(topic).logs(topic)
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
         """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
@@ -150,7 +172,7 @@ class UnopenedStore:
         from keptlog.table.bare import as_table
 
         bare = self._bare(topic, self._location(topic))
-        return as_table(bare) if bare else self._store.load_table(topic)
+        return as_table(bare) if bare else self._store_of(topic).load_table(topic)
 
     def describe_topic(self, topic: str) -> DescribedTopic:
         """How many partitions a topic has, and its configuration; raises what ``LogStore.describe_topic`` does."""
@@ -158,22 +180,26 @@ class UnopenedStore:
         if stored:
             config = config_of(topic, stored.properties, self.broker_settings)
             return DescribedTopic(partition_count(topic, stored.properties), config)
-        described = self._store.describe_topic(topic)
+        described = self._store_of(topic).describe_topic(topic)
         return DescribedTopic(described.partitions, described.config)
 
     def read(
         self, topic: str, partition: int | None = None, from_offset: int = 0, *, latest: bool = False
     ) -> Iterator[tuple[int, Record]]:
-        """As ``LogStore.read`` does, of the current snapshot; what it raises is raised here too.
+        """As ``LogStore.read`` does, of the current snapshot; what it raises is raised here too."""
+        return self.reader(topic, partition).records(from_offset, latest=latest)
+
+    def reader(self, topic: str, partition: int | None = None) -> Reader:
+        """As ``LogStore.reader``, of the current snapshot; raises what that does.
 
         Segments of a disk that are remembered are opened by their paths. Why one can't be had only the table tells.
         """
         read = self._logs_on_disk(topic, partition)
         if not read:
-            return self._store.read(topic, partition, from_offset, latest=latest)
+            return self._store_of(topic).reader(topic, partition)
         from keptlog.table.read import Reader
 
-        return Reader(self.files, read, lambda: self._store.logs(topic)).records(from_offset, latest=latest)
+        return Reader(self.files, read, lambda: self._store.logs(topic))
 
     def readable_logs(self, topic: str, partition: int | None = None) -> Sequence[Log]:
         """The logs that ``read`` would read, as they are now; raises what ``LogStore.reader`` does."""
@@ -248,6 +274,11 @@ class UnopenedStore:
     @property
     def opened(self) -> LogStore:
         """The store itself, for what can't be told without it."""
+        return self._store
+
+    def _store_of(self, topic: str) -> LogStore:
+        """The store, for what it alone can tell of a topic; that there is none is told without it."""
+        self.refuse_unknown([topic])
         return self._store
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from keptlog.table.bare import as_table, bare_table
-from keptlog.table.embedded import RECEIPTS, embedded_locations
+from keptlog.table.embedded import RECEIPTS, embedded_locations, warehouse_of
 from keptlog.table.files import TableFiles
 from keptlog.table.sealed_receipts import CHAIN, SealedReceipts
 
@@ -47,6 +47,8 @@ class UnopenedReceipts(SealedReceipts):
     @override
     def default_location(self) -> str | None:
         """Where the catalog puts the chain's table; null where only a server knows."""
+        if embedded_locations(self._home) is not None:
+            return f"{warehouse_of(self._home)}/{RECEIPTS}/{CHAIN}"
         from keptlog.table.receipt_chain import chain_location  # noqa: PLC0415  # asked where there is no chain alone
 
         return chain_location(self._open_catalog())

@@ -30,14 +30,17 @@ _CATALOG = ["numpy", "pyarrow", "pydantic", "pyiceberg.table", "sqlalchemy"]
 """What is behind the embedded catalog; neither Arrow's datasets, which import pandas, nor a client for HTTP."""
 
 
-def imported(home: Path, *words: str) -> list[str]:
+_BAD_INPUT = "2"
+
+
+def imported(home: Path, *words: str, exits: str = "0", piped: str = "") -> list[str]:
     environment = {**os.environ, "KEPTLOG_HOME": str(home)}
     command = [sys.executable, "-c", _RUN, *words]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, input=piped)
     assert "imported" in done.stderr, done.stderr
     _, _, told = done.stderr.rpartition("imported ")
     code, *names = told.split()
-    assert code == "0", done.stdout + done.stderr
+    assert code == exits, done.stdout + done.stderr
     return names
 
 
@@ -68,7 +71,13 @@ def test_who_only_looks_at_what_is_known_imports_no_large_library(home: Path, wo
     assert imported(home, *words.split()) == []
 
 
-@pytest.mark.parametrize("words", ["read users", "read users-0", "read users --latest", "verify", "verify users"])
+_READS = [
+    *("read users", "read users-0", "read users --latest", "verify", "verify users"),
+    *("restore users --to jsonl -", "restore users-0 --to jsonl - --latest"),
+]
+
+
+@pytest.mark.parametrize("words", _READS)
 def test_who_reads_records_opens_no_catalog(home: Path, words: str) -> None:
     assert imported(home, *words.split()) == ["numpy", "pyarrow"]
 
@@ -78,6 +87,44 @@ def test_who_looks_first_after_a_change_imports_no_large_library_either(home: Pa
     shutil.rmtree(home / "cache", ignore_errors=True)
     assert imported(home, *words.split()) == []
     assert list((home / "cache").iterdir())
+
+
+def test_a_home_without_receipts_is_told_to_have_none_without_its_catalog(tmp_path: Path) -> None:
+    imported(tmp_path / "home", "topic", "create", "users")
+    assert imported(tmp_path / "home", "receipt", "list") == []
+
+
+_UNKNOWN = [
+    *("append nosuch", "topic describe nosuch", "topic alter nosuch --config segment.ms=1000", "topic delete nosuch"),
+    *("clean nosuch", "clean users-9", "expire nosuch", "retain nosuch", "purge nosuch", "delete-records nosuch-0 1"),
+    *("truncate nosuch-0 1", "reader add nosuch copy", "reader commit nosuch copy 0=1", "reader remove nosuch copy"),
+    *("erase nosuch --key user-1", "repair nosuch", "read nosuch", "read nosuch --as-reader copy", "verify nosuch"),
+    *("restore nosuch --to jsonl out", "restore nosuch --to kafka", "explain nosuch", "files nosuch"),
+]
+_WRONG = [
+    *(
+        "topic create users",
+        "topic create a/b",
+        "topic create new --config segment.ms=x",
+        "topic create new --config no=1",
+    ),
+    *("topic alter users --config segment.ms=x", "topic alter users --config no=1"),
+]
+
+
+@pytest.mark.parametrize("words", _UNKNOWN)
+def test_a_name_that_means_nothing_is_told_before_the_catalog_is_opened(home: Path, words: str) -> None:
+    found = imported(home, *words.split(), exits=_BAD_INPUT, piped='{"key": "a", "value": "b"}\n')
+    assert set(found) <= {"numpy", "pyarrow"}
+
+
+@pytest.mark.parametrize("words", _WRONG)
+def test_what_is_wrong_with_a_topics_name_or_settings_is_told_without_any_large_library(home: Path, words: str) -> None:
+    assert imported(home, *words.split(), exits=_BAD_INPUT) == []
+
+
+def test_a_first_record_that_is_none_is_told_before_the_catalog_is_opened(home: Path) -> None:
+    assert imported(home, "append", "users", exits=_BAD_INPUT, piped="no record\n") == []
 
 
 def test_who_opens_the_catalog_imports_what_that_takes_and_no_pandas(home: Path) -> None:
