@@ -31,6 +31,10 @@ from keptlog.storage.schema import US_PER_MS
 
 _LONG_BYTES = 8
 _LONG_MAX = 2**63 - 1
+_END_BYTES = 4
+"""Of the number that says where a value ends, in Arrow's ``binary``."""
+_NO_LENGTH = -1
+_Numbers = npt.NDArray[np.int64]
 _KEYS_AND_OFFSETS = pa.schema([("key", pa.binary()), ("offset", pa.int64())])
 
 
@@ -63,7 +67,9 @@ def with_versions(table: pa.Table, strategy: Strategy) -> pa.Table:
             versions = pa.array(times_us // US_PER_MS, pa.int64())
             is_malformed = pa.array(np.zeros(len(versions), dtype=bool))
         case StrategyKind.HEADER:
-            versions, is_malformed = _header_versions(table["headers"].combine_chunks(), strategy.header)
+            headers = table["headers"]
+            whole = headers.chunk(0) if headers.num_chunks == 1 else headers.combine_chunks()
+            versions, is_malformed = _header_versions(whole, strategy.header)
         case StrategyKind.OFFSET:
             raise AssertionError("records that are compared by offset have no versions")
         case untaught:
@@ -80,25 +86,43 @@ def _header_versions(headers: pa.ListArray, name: str) -> tuple[pa.Array, pa.Arr
         is_last      of these: those which no other of the same record follows
         is_long      of these: those which hold eight bytes
 
-    ``records`` are rows of the table; from ``is_last`` on each is there once, so that versions are put by them.
+    ``records`` are rows of the table; from ``is_last`` on each is there once, so that versions are put by them. Mostly
+    all of them stay, and then nothing is copied.
     """
     entries = pc.list_flatten(headers)
     is_named = pc.equal(pc.struct_field(entries, "key"), name)
-    values = pc.struct_field(entries, "value").filter(is_named)
+    values, parents = pc.struct_field(entries, "value"), pc.list_parent_indices(headers)
+    if not pc.all(is_named).as_py():
+        values, parents = values.filter(is_named), parents.filter(is_named)
     # For each entry of that name the record it belongs to (int64, rising): where the next one differs, it is the last.
-    records = pc.list_parent_indices(headers).filter(is_named).to_numpy()
+    records = parents.to_numpy()
     is_last = np.append(records[1:] != records[:-1], values=True)[: len(records)]
-    records, values = records[is_last], values.filter(pa.array(is_last))
-    is_long = pc.fill_null(pc.equal(pc.binary_length(values), _LONG_BYTES), fill_value=False)
-    longs = values.filter(is_long).cast(pa.binary(_LONG_BYTES))
-    with_long = records[is_long.to_numpy(zero_copy_only=False)]
-    # Eight bytes a value without gaps, from the array's own offset on, read as big-endian numbers where they lie.
-    versions, has_none = np.zeros(len(headers), dtype=np.int64), np.ones(len(headers), dtype=bool)
-    versions[with_long] = np.frombuffer(longs.buffers()[1], ">i8", len(longs), longs.offset * _LONG_BYTES)
-    has_none[with_long] = False
+    if not is_last.all():
+        records, values = records[is_last], values.filter(pa.array(is_last))
+    is_long = _lengths(values) == _LONG_BYTES
     is_malformed = np.zeros(len(headers), dtype=bool)
+    if len(values) == len(headers) and is_long.all():
+        return pa.array(_longs(values)), pa.array(is_malformed)
+    with_long, longs = records[is_long], _longs(values.filter(pa.array(is_long)))
+    versions, has_none = np.zeros(len(headers), dtype=np.int64), np.ones(len(headers), dtype=bool)
+    versions[with_long], has_none[with_long] = longs, False
     is_malformed[records] = has_none[records]
     return pa.array(versions, mask=has_none), pa.array(is_malformed)
+
+
+def _lengths(values: pa.BinaryArray) -> _Numbers:
+    """How many bytes each has; -1 for null."""
+    lengths: _Numbers = pc.fill_null(pc.binary_length(values), _NO_LENGTH).to_numpy()
+    return lengths
+
+
+def _longs(values: pa.BinaryArray) -> _Numbers:
+    """Big-endian numbers of eight bytes, none null: they lie behind each other, and are read there."""
+    if not len(values):
+        return np.empty(0, dtype=np.int64)
+    _, ends, content = values.buffers()
+    begin = np.frombuffer(ends, np.int32, 1, values.offset * _END_BYTES)[0]
+    return np.frombuffer(content, ">i8", len(values), int(begin)).astype(np.int64)
 
 
 def ranks(records: pa.Table) -> pa.ChunkedArray:
@@ -141,9 +165,6 @@ def latest_of_each_key(tables: Sequence[pa.Table]) -> pa.Table:
     row_at[rank] = np.arange(len(rank))
     rest = records.select(["offset", "version"]).take(pa.array(row_at[rank_max]))
     return pa.table({"key": highest["key"], "offset": rest["offset"], "version": rest["version"]})
-
-
-_Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
