@@ -98,11 +98,14 @@ def judge(inputs: OpenInputs, segments: Sequence[Segment], latest: Latest) -> Ju
     for index, segment in enumerate(segments):
         by_way[way_to_judge(step, segment, latest)].append(index)
     unread = by_way.pop(Way.UNREAD, [])
-    collected = _Collected(step, segments, [index for indexes in by_way.values() for index in indexes])
+    map_keys = len(latest) if isinstance(latest, OffsetMap) else 0
+    # What was read is only handed on where it is little: all of it is held until the segment run is rewritten.
+    to_read = sum(segments[index].record_count for indexes in by_way.values() for index in indexes)
+    collected = _Collected(step, segments, is_held=fits_one_lookup(to_read, map_keys))
     unmet = _unmet(inputs, segments, by_way[Way.BY_KEY], latest)
     for way, indexes in by_way.items():
         row_groups = _row_groups(inputs, [(index, segments[index]) for index in indexes], way, unmet)
-        for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group.columns.num_rows):
+        for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group.columns.num_rows, map_keys):
             columns = pa.concat_tables((each.columns for each in chunk), promote_options="default")
             due = [due_tombstones(each.columns, step, segments[each.segment]) for each in chunk]
             mask = pa.chunked_array([part for mask in due for part in mask.chunks], pa.bool_())
@@ -149,10 +152,9 @@ def _unmet(
 class _Collected:
     """What is known of each segment of a segment run, while chunk after chunk is judged."""
 
-    def __init__(self, step: CleanStep, segments: Sequence[Segment], read: Iterable[int]) -> None:
+    def __init__(self, step: CleanStep, segments: Sequence[Segment], *, is_held: bool) -> None:
         self._segments = len(segments)
-        # What was read is only handed on where it is little: all of it is held until the segment run is rewritten.
-        self._is_held = fits_one_lookup(sum(segments[index].record_count for index in read))
+        self._is_held = is_held
         self._leave_watermarks = {
             index
             for index, segment in enumerate(segments)

@@ -42,8 +42,10 @@ from keptlog.storage.versions import latest_by_offset, latest_of_each_key
 
 FOLD_RECORDS = 1_000_000
 """Records that wait before they are folded into the map; more cost memory, fewer cost time."""
-LOOKUP_RECORDS = 8_000_000
-"""Records looked up at once, about 40 bytes each. A lookup hashes the whole map anew, so lookups are few and large."""
+LOOKUP_RECORDS, MOST_LOOKUP_RECORDS = 3_000_000, 8_000_000
+"""Records looked up at once, about 40 bytes each; up to the second number, as many as the map has keys. A lookup hashes
+the whole map anew, so it is large where that is.
+"""
 
 _T = TypeVar("_T")
 
@@ -146,17 +148,17 @@ def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys
     return DirtyMap(OffsetMap(latest), step.end_offset, malformed)
 
 
-def fits_one_lookup(records: int) -> bool:
-    """Whether so many records are looked up at once."""
-    return records <= LOOKUP_RECORDS
+def fits_one_lookup(records: int, map_keys: int) -> bool:
+    """Whether so many records are looked up at once in a map of so many keys."""
+    return records <= max(LOOKUP_RECORDS, min(map_keys, MOST_LOOKUP_RECORDS))
 
 
-def grouped_for_lookup(pieces: Iterable[_T], records_of: Callable[[_T], int]) -> Iterator[list[_T]]:
+def grouped_for_lookup(pieces: Iterable[_T], records_of: Callable[[_T], int], map_keys: int) -> Iterator[list[_T]]:
     """The pieces in their order, as many in a group as are looked up at once, and at least one."""
     group: list[_T] = []
     records = 0
     for piece in pieces:
-        if group and not fits_one_lookup(records + records_of(piece)):
+        if group and not fits_one_lookup(records + records_of(piece), map_keys):
             yield group
             group, records = [], 0
         group.append(piece)

@@ -142,7 +142,7 @@ def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map
             by_offset.append(segment)
         elif (len(offset_map) or segment.unkeyed_count) and segment.base_offset < step.end_offset:
             by_key.append(segment)
-    groups = grouped_for_lookup(by_key, lambda segment: segment.record_count)
+    groups = grouped_for_lookup(by_key, lambda segment: segment.record_count, len(offset_map))
     parts = [_by_key(files, step, group, offset_map) for group in groups]
     if by_offset:
         offsets = _read(files, step, by_offset, ["offset"])["offset"]
