@@ -10,10 +10,10 @@ import click
 
 from keptlog.cli.arguments import not_empty, topic_argument
 from keptlog.cli.asking import is_piped
-from keptlog.cli.opening import home_with
+from keptlog.cli.opening import refuse_unknown_topics
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
-from keptlog.home import new_id
+from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.record import NewRecord
 from keptlog.log.source import SourceIdentity
@@ -150,10 +150,10 @@ def append(  # noqa: PLR0913
     progress = progress_to_stderr(quiet=quiet)
     files = FileSet(files_below(paths or _piped()), reading, lambda each: progress(_progress(each)))
     _refuse_idle(files)
+    refuse_unknown_topics(topic)
     try:
-        # What is wrong with the first one is told without the catalog. A repeated run asks for none.
-        records = files.records() if keeps_offsets or run_id else _begun(files.records())
-        store = home_with(topic).store
+        records = _begun(files.records(), is_new=not (keeps_offsets or run_id))
+        store = open_home().store
         if keeps_offsets:
             source = SourceIdentity(source_topic or topic)
             ingest = _file_ingest(store, topic, source, run_id or new_id(), skip_existing=skip_existing)
@@ -164,9 +164,12 @@ def append(  # noqa: PLR0913
         raise InvalidRecord(f"{files.place}: {error}") from None
 
 
-def _begun(records: Iterator[NewRecord]) -> Iterator[NewRecord]:
-    """The same records, of which the first has been read."""
-    return chain(tuple(islice(records, 1)), records)
+def _begun(records: Iterator[NewRecord], *, is_new: bool) -> Iterator[NewRecord]:
+    """The same records. Of a new append the first has been read: what is wrong with it is told without the catalog.
+
+    A repeated run asks for none.
+    """
+    return chain(tuple(islice(records, 1)), records) if is_new else records
 
 
 def _piped() -> list[str]:

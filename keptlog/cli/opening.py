@@ -19,7 +19,7 @@ def home_with(*topics: str, besides: str = "") -> Home:
     Raises:
         UnknownTopic: there certainly is no such topic.
     """
-    unopened_store().refuse_unknown(topics, besides)
+    refuse_unknown_topics(*topics, besides=besides)
     return open_home()
 
 
@@ -31,6 +31,15 @@ def home_with_logs(names: Iterable[str]) -> Home:
     """
     refuse_unknown_logs(names)
     return open_home()
+
+
+def refuse_unknown_topics(*topics: str, besides: str = "") -> None:
+    """Refuse what certainly is no topic's name, and open nothing; ``besides`` ends the message.
+
+    Raises:
+        UnknownTopic: the first such name.
+    """
+    unopened_store().refuse_unknown(topics, besides)
 
 
 def refuse_unknown_logs(names: Iterable[str]) -> None:
