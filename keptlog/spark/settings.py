@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig
+from keptlog.spark.kept_memory import KEEPS_MEMORY
 from keptlog.spark.master import require_form
 
 PATIENCE = "spark.keptlog.executors.timeout"
 DEFAULT_PATIENCE = "10min"
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-
-KEEPS_MEMORY = "MIMALLOC_PURGE_DELAY"
-"""Tells Arrow's allocator, of a worker, for how many ms it is to keep what is free."""
 
 _EVERYWHERE: Mapping[str, str] = {
     # Orders of magnitude less start-up work than the Hive catalog, and no metastore_db in the current directory.
@@ -58,8 +56,8 @@ _LOCAL: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Arrow's allocator gives the kernel back what is free for a second, or when a task ends, and the kernel clears each
     # page again before a worker gets it: an eighth of the CPU of a clean. Spark ends workers that were idle for a
-    # minute, and their memory with them; what is above a bound, a worker gives back after a task (``worker``). Told to
-    # give back never, the allocator takes more with each pass.
+    # minute, and their memory with them; what is above a bound, it gives back after a task (``kept_memory``). Told
+    # to give back never, the allocator takes more with each pass.
     f"spark.executorEnv.{KEEPS_MEMORY}": "60000",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
     "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
