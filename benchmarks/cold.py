@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cold_text import BESIDE, HERE, WHOLE, cold_as_text
+from benchmarks.cold_text import BESIDE, HERE, cold_as_text
 from benchmarks.machine import described
 from benchmarks.report import FULL_ROUNDS, keep
 from examples.lake.server_process import free_ports
@@ -324,7 +324,7 @@ def _others(checkout: Checkout, home: Path, file: Path, rows: Rows) -> None:
     rows.add(
         checkout.name, "append users, until it reads records", *until_read(checkout, home, ["append", "users"], file)
     )
-    rows.add(checkout.name, f"{WHOLE}append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
+    rows.add(checkout.name, "append users", *run(checkout, home, ["append", "users", "--file", str(file)]))
 
 
 _PARTS = {

@@ -18,9 +18,7 @@ WALL_GOALS_S = {
     "clean, warm": 1.0,
 }
 OTHERS_CPU_GOAL_S = 0.3
-"""Of a command that starts no Spark, until it begins with what it is for."""
-WHOLE = "the whole of "
-"""Begins the name of a command that commits: what a commit takes is imported for it, and it has no goal."""
+"""Of a command that starts no Spark."""
 
 
 def cold_as_text(result: Mapping[str, Any]) -> str:
@@ -48,7 +46,7 @@ def _numbers(figure: Mapping[str, float]) -> list[str]:
 
 
 def _judged(name: str, figure: Mapping[str, float]) -> tuple[str, str]:
-    if name.startswith(("step:", "making", WHOLE)):
+    if name.startswith(("step:", "making")):
         return "", ""
     if name in WALL_GOALS_S:
         goal = WALL_GOALS_S[name]
