@@ -29,7 +29,7 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
-from keptlog.cli.own_process import begin_own_process
+from keptlog.cli.own_process import begin_command, begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 from keptlog.interrupted import EXIT_STOPPED, STOPPED
@@ -115,11 +115,12 @@ def cli(context: click.Context, log_level: str) -> None:
     # Also for commands that judge nothing: who has set it means that it acts.
     given_now_ms(os.environ.get(NOW_MS))
     context.with_resource(log_lines_to_stderr(log_level))
+    begin_command(context.invoked_subcommand)
 
 
 def run() -> None:
     """Run the command line in a process of its own, or in a resident's fork, which is as good as one."""
-    begin_own_process(sys.argv[1:])
+    begin_own_process()
     main()
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from keptlog.spark.driver import Spark
 
 _WITH_ARROW = {"append", "read", "restore", "verify", "repair"}
-"""Commands that make arrays, and start no Spark."""
+"""Commands that make arrays, and start no Spark: Spark Connect does nothing without pandas."""
 _INTERRUPTED = "while sending command."
 _GATEWAYS_LOGGERS = (None, "py4j.java_gateway", "py4j.clientserver")
 """Spark's gateway also logs as nobody in particular."""
@@ -28,11 +28,15 @@ _own: set[str] = set()
 """Not empty in a process of a command's own."""
 
 
-def begin_own_process(words: Sequence[str]) -> None:
-    """This process is that of one command, called with these words."""
+def begin_own_process() -> None:
+    """This process is that of one command."""
     _own.add("process")
     guard_output()
-    if not _WITH_ARROW.isdisjoint(words):
+
+
+def begin_command(name: str | None) -> None:
+    """The process carries out this one of ``keptlog``'s commands; by name, for its words may name a topic so."""
+    if _own and name in _WITH_ARROW:
         never_pandas()
 
 

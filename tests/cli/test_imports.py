@@ -131,6 +131,31 @@ def test_who_opens_the_catalog_imports_what_that_takes_and_no_pandas(home: Path)
     assert imported(home, "topic", "alter", "users", "--config", "segment.ms=3600000") == _CATALOG
 
 
+_FINDS_PANDAS = """
+from importlib.util import find_spec
+
+try:
+    found = find_spec("pandas")
+except ModuleNotFoundError:
+    found = None
+print("finds" if found else "lacks", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        *(("erasure verify", "finds"), ("clean verify", "finds"), ("ingest read", "finds")),
+        *(("--log-level info read users", "lacks"), ("verify users", "lacks")),
+    ],
+)
+def test_pandas_is_kept_out_by_what_the_command_is_and_not_by_its_words(home: Path, words: str, what: str) -> None:
+    environment = {**os.environ, "KEPTLOG_HOME": str(home)}
+    command = [sys.executable, "-c", _RUN + _FINDS_PANDAS, *words.split()]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert done.stderr.split()[-1] == what, done.stderr
+
+
 def test_a_doctor_who_probes_no_catalog_imports_no_probes(home: Path) -> None:
     assert not [name for name in imported(home, "doctor") if "probe" in name]
 
