@@ -69,6 +69,14 @@ def _newer_format(broken: Patched) -> None:
     table_of(broken.home).transaction().set_properties({"keptlog.format-version": "2.0"}).commit_transaction()
 
 
+def _remembered_changes_damaged(broken: Patched) -> None:
+    _superseded(broken)
+    _purge(broken)
+    broken.unset("KEPTLOG_NOW_MS")
+    [changes] = (broken.home / "warehouse").rglob("receipts/runs/*.json")
+    cut_in_half(changes)
+
+
 def _unfinished_deletion(broken: Patched) -> None:
     catalog = broken.store._catalog
     catalog.create_namespace_if_not_exists("keptlog_deleting")
@@ -268,6 +276,13 @@ BROKEN_HOMES = (
         "history",
         "the storage knows more than this catalog",
         _restored_catalog,
+        mend=Patched.put_back,
+    ),
+    BrokenHome(
+        "what landed before a purge is cut off",
+        "changes",
+        "list of changes that have landed",
+        _remembered_changes_damaged,
         mend=Patched.put_back,
     ),
     BrokenHome(

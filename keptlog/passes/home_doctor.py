@@ -212,6 +212,14 @@ def _history(patient: Patient) -> Iterator[Problem]:
             yield Problem(each.topic, each.ahead, cause, f"{todo} elsewhere: {files}")
 
 
+def _changes(patient: Patient) -> Iterator[Problem]:
+    cause = "the file was cut off or written over by something else than keptlog"
+    for each in patient.seen:
+        for error in each.damaged_runs:
+            todo = "put the file back from a copy of the storage: who repeats a change under its --run-id may need it"
+            yield Problem(each.topic, str(error), cause, todo)
+
+
 def _folders(patient: Patient) -> Iterator[Problem]:
     if patient.elsewhere or not patient.has_warehouse:
         raise NotLookedAt(NO_FILES)
@@ -282,6 +290,9 @@ CHECKS: Sequence[_Check] = (
         "files", "every live file is in storage, with the length that it was written with", _files, is_of_topics=True
     ),
     _Check("history", "the storage knows no more of a topic than the catalog does", _history, is_of_topics=True),
+    _Check(
+        "changes", "it is known which changes have landed, of those that can be repeated", _changes, is_of_topics=True
+    ),
     _Check("folders", "no topic's files lie in a folder that the catalog does not know", _folders, is_of_topics=True),
     _Check("clock", "the clock agrees with those of earlier commits", _clock),
     _Check("timestamps", "no record is dated ahead of the clock", _timestamps, is_of_topics=True),

@@ -21,7 +21,7 @@ change that is made again later than that lands again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -148,23 +148,35 @@ def expired_since(files: TableFiles, table: Table, sequence_number: int) -> Expi
     return ExpiredChanges(changes, len(known) == len(newer), damage)
 
 
+def damaged(files: TableFiles, table: Table, paths: Iterable[str]) -> list[LogCorrupt]:
+    """What is wrong with the files of changes among these paths: whoever misses a number there would be refused."""
+    return [each for each in _contents(files, table, paths) if isinstance(each, LogCorrupt)]
+
+
 def _remembered(files: TableFiles, table: Table) -> tuple[Sequence[LandedChange], LogCorrupt | None]:
     """What the files of a topic tell, and the error of one that can't be read."""
     changes: list[LandedChange] = []
     damage: LogCorrupt | None = None
-    location = table.location()
-    for file in files.list(_folder(location)):
-        if remembered_ms(file.path, location) is None:
+    paths = [file.path for file in files.list(_folder(table.location()))]
+    for read in _contents(files, table, paths):
+        if isinstance(read, LogCorrupt):
+            damage = read
+        elif read.topic_id == str(table.metadata.table_uuid):
+            changes += read.changes
+    return changes, damage
+
+
+def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator[_Remembered | LogCorrupt]:
+    """What each file of changes tells, or why it can't be read."""
+    for path in paths:
+        if remembered_ms(path, table.location()) is None:
             continue
         try:
-            read = _read(table.name()[-1], file.path, files.read_bytes(file.path))
+            yield _read(table.name()[-1], path, files.read_bytes(path))
         except FileNotFoundError:  # a purge has just forgotten it
             continue
         except LogCorrupt as error:
-            damage = error
-            continue
-        changes += read.changes if read.topic_id == str(table.metadata.table_uuid) else ()
-    return changes, damage
+            yield error
 
 
 def _read(topic: str, path: str, content: bytes) -> _Remembered:
@@ -175,8 +187,8 @@ def _read(topic: str, path: str, content: bytes) -> _Remembered:
     """
     what = "list of changes that have landed"
     remedy = (
-        "whether this change has landed can't be told: put the file back from a copy of the storage; or see what "
-        f"keptlog history {topic} tells, and delete the file: what only it knew of may then land again"
+        "whether a change that it names has landed can't be told: put the file back from a copy of the storage; or "
+        f"see what keptlog history {topic} tells, and delete the file: what only it knew of may then land again"
     )
     return from_json_file(_Remembered, content, f"topic {topic}: {path}", what, remedy)
 

@@ -21,6 +21,7 @@ from keptlog.table.forward_in_time import newest_change_ms
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.reaching import reaching
 from keptlog.table.references import Manifests, comparable_forms
+from keptlog.table.runs import damaged as damaged_runs
 from keptlog.table.state import ERASURES
 from keptlog.table.store import LogStore
 from keptlog.table.topic_storage import drafts_among
@@ -44,6 +45,8 @@ class TopicExam:
     """Why the storage is taken to know more than the catalog; null if it does not."""
     unknown_metadata: tuple[str, ...] = ()
     """The metadata files that it is taken for, all of them."""
+    damaged_runs: tuple[KeptlogError, ...] = ()
+    """Of the files that remember which changes have landed, what is wrong with those that can't be read."""
 
 
 def examined(store: LogStore, topic: str) -> TopicExam:
@@ -73,6 +76,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             _erasures(store, topic) if ERASURES in table.properties else (),
             why_refused(table, elsewhere) if elsewhere else None,
             tuple(elsewhere),
+            tuple(damaged_runs(store.files, table, paths)),
         )
 
 
