@@ -52,7 +52,7 @@ _COMMANDS = {
     "explain": "keptlog.cli.inspection:explain",
     "history": "keptlog.cli.history:history",
     "status": "keptlog.cli.status:status",
-    "verify": "keptlog.cli.inspection:verify",
+    "verify": "keptlog.cli.verify:verify",
     "clean": "keptlog.cli.passes:clean",
     "expire": "keptlog.cli.passes:expire",
     "retain": "keptlog.cli.retention:retain",

@@ -1,8 +1,7 @@
-"""``keptlog plan``, ``explain`` and ``verify``: looking, without changing anything."""
+"""``keptlog plan`` and ``explain``: what would be done and why, without changing anything."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -10,11 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.arguments import logs_argument, topic_or_log_argument
-from keptlog.cli.colour import Wrong
 from keptlog.cli.holders import all_holders, holders_json
 from keptlog.cli.output import (
-    EXIT_FAILED,
-    as_columns,
     clock_ms,
     exit_if_failed,
     json_option,
@@ -25,7 +21,7 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.log.broker import BrokerConfig, purge_interval_ms
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.counted import counted
 from keptlog.log.explain import SectionSummary
 from keptlog.log.explain import explain as explain_assessment
@@ -39,7 +35,6 @@ from keptlog.passes.clean import clean_plan
 from keptlog.passes.names import refuse_unknown, require_all
 from keptlog.passes.observer import observe
 from keptlog.passes.retain import retention_plan
-from keptlog.settings import home_path
 
 if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
@@ -156,47 +151,3 @@ def _holders(store: UnopenedStore, topic: str, partition: int, now_ms: int) -> t
     except KeptlogError as error:
         return [], [str(error)]
     return found.holders(now_ms, partition), [*found.unread, *found.not_looked_at]
-
-
-@click.command(short_help="Check guarantees G1..G5 and G8 on the stored logs.")
-@logs_argument
-@json_option
-def verify(names: Sequence[str], *, as_json: bool) -> None:
-    """Read the stored logs and check their guarantees; exit 1 if one is broken, or can't be looked at.
-
-    G1 to G5 are about what is live. G8 is about what is not: superseded bytes are gone by their deadline. Without a
-    name, what may have bytes and is no topic any more is named too: a topic whose deletion was not finished, and a
-    folder whose table another program has dropped.
-    """
-    from keptlog.notify.checks import leave_checks  # noqa: PLC0415  # a plan needs none of this
-    from keptlog.passes.check import Outcome  # noqa: PLC0415
-    from keptlog.passes.holders import THIS_MACHINE, judged_here  # noqa: PLC0415
-    from keptlog.passes.this_machine import held_here  # noqa: PLC0415
-    from keptlog.passes.verify_pass import by_check, to_verify, verify_logs  # noqa: PLC0415
-
-    told = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
-    store, now_ms = unopened_store(trusts=False), clock_ms()
-    require_topics_here()
-    asked = to_verify(store, names)
-    found = verify_logs(store, asked, now_ms)
-    leave_checks(home_path(), by_check(found, asked))
-    held = held_here(home_path(), purge_interval_ms(store.broker_settings), store.metadata_locations())
-    if here := judged_here(held, now_ms):
-        found[THIS_MACHINE] = [here]
-    rows = [
-        {"topic_partition": name, "check": check.name, "result": told[check.outcome], "what": check.description}
-        for name, checks in found.items()
-        # For people, a topic that can't be read is one line on stderr, and not one for each check.
-        if as_json or name not in asked.not_looked_at
-        for check in checks
-    ]
-    if as_json:
-        print_json({"checks": rows}, asked.not_looked_at)
-    else:
-        print_table([as_columns(row) for row in rows], empty=no_topics(asked.not_looked_at))
-    if store.read_only and store.read_only not in map(str, asked.not_looked_at.values()):
-        click.echo(f"keptlog: {store.read_only}", err=True)
-    exit_if_failed(asked.not_looked_at)
-    # Also for what only warns: its row says BROKEN, and no script should take that for fine.
-    if not all(check.passed for checks in found.values() for check in checks):
-        sys.exit(EXIT_FAILED)
