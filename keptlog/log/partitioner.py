@@ -11,7 +11,7 @@ _MASK = 0xFFFFFFFF
 
 def partition_for_key(key: bytes, partitions: int) -> int:
     """The partition in [0, partitions) that Kafka's Java client chooses for ``key``."""
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
+    return (murmur2(key) & 0x7FFFFFFF) % partitions if partitions > 1 else 0
 
 
 def murmur2(data: bytes) -> int:

@@ -59,12 +59,12 @@ def type_problem(new: object) -> str | None:
     """
     if not isinstance(new, NewRecord):
         return f"it is of type {type(new).__name__}: give a NewRecord"
-    parts: tuple[tuple[str, object], ...] = (("key", new.key), ("value", new.value))
-    for name, part in parts:
-        if not isinstance(part, bytes | None):
+    for name in ("key", "value"):
+        part = getattr(new, name)
+        if part is not None and not isinstance(part, bytes):
             return f"its {name} is of type {type(part).__name__}: give bytes, or None"
     headers: object = new.headers
-    if not isinstance(headers, tuple | list) or not all(map(_is_header, headers)):
+    if headers != () and (not isinstance(headers, tuple | list) or not all(map(_is_header, headers))):
         return "its headers are not pairs of a name (str) and a value (bytes, or None)"
     return None
 

@@ -23,6 +23,7 @@ from keptlog.sources.line_files import why_no_json
 
 _FIELDS = {"key", "key_base64", "value", "value_base64", "timestamp", "partition", "headers"}
 _READ_ONLY = {"offset", "timestamp_type", "delete_horizon"}
+_KNOWN = _FIELDS | _READ_ONLY
 
 
 def from_json(line: bytes, *, now_ms: int) -> NewRecord:
@@ -73,7 +74,8 @@ def object_of(line: bytes) -> dict[str, Any]:
 
 
 def _record(fields: dict[str, Any], now_ms: int) -> NewRecord:
-    for name in fields.keys() - _FIELDS - _READ_ONLY:
+    if not fields.keys() <= _KNOWN:
+        name = min(fields.keys() - _KNOWN)
         near = difflib.get_close_matches(name, _FIELDS, n=1)
         raise InvalidRecord(f"unknown field {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
     if "value" not in fields and "value_base64" not in fields:
