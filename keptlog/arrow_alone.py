@@ -12,11 +12,10 @@ In a process of somebody else's that would take ``to_pandas`` away from him; the
 from __future__ import annotations
 
 import sys
-from importlib.abc import MetaPathFinder
 
 
-class _Absent(MetaPathFinder):
-    """Finds that there is no pandas."""
+class _Absent:
+    """A finder of modules, on Python's ``meta_path``, that finds that there is no pandas."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         """Null for all else: whoever comes next looks for it."""

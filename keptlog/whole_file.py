@@ -16,7 +16,6 @@ import contextlib
 import errno
 import logging
 import os
-import secrets  # noqa: TID251  # for the names of parts, of which nothing is ever made
 import stat
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,11 @@ _logger = logging.getLogger(__name__)
 UNFINISHED = ".part"
 _ATTEMPTS = 5
 _OF_OTHERS = 0o077
+
+
+def _something_random() -> str:
+    """For the names of parts, of which nothing is ever made; ``secrets`` imports more than most commands do."""
+    return os.urandom(8).hex()  # noqa: TID251
 
 
 def is_unfinished(path: str) -> bool:
@@ -133,7 +137,7 @@ def open_part(part: Path, path: Path, mode: int | None = None) -> BinaryIO:
 
 
 def _write_part(path: Path, content: bytes, mode: int | None = None) -> Path:
-    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{UNFINISHED}")
+    part = path.with_name(f"{path.name}.{_something_random()}{UNFINISHED}")
     try:
         with open_part(part, path, mode) as file:
             file.write(content)

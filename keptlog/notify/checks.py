@@ -13,7 +13,7 @@ from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.topic_partition import possible_topics
-from keptlog.notify.memory import NotifyFolder
+from keptlog.notify.folder import NotifyFolder
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)

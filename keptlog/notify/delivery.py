@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.log.conditions import Event, KnownCondition
 from keptlog.notify.adapters import Adapter
-from keptlog.notify.memory import NotifyFolder, NotifyState
+from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
 
 MOST_APART = 10
@@ -33,7 +33,7 @@ _Told = tuple[KnownCondition, Event]
 class Delivery:
     """A round of messages."""
 
-    folder: NotifyFolder
+    folder: NotifyMemory
     state: NotifyState
     home: str
     """What the home is called in messages."""

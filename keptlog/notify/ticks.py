@@ -13,7 +13,7 @@ from pathlib import Path
 
 from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.folders import NOT_THERE
-from keptlog.notify.memory import FOLDER
+from keptlog.notify.folder import FOLDER
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)

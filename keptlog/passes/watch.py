@@ -36,7 +36,7 @@ from keptlog.log.topic_partition import TopicPartition, possible_topics
 from keptlog.notify.adapters import Adapter, adapters_of
 from keptlog.notify.checks import broken_checks, forget_checks
 from keptlog.notify.delivery import Delivery, to_be_told
-from keptlog.notify.memory import NotifyFolder, NotifyState
+from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks
@@ -97,7 +97,7 @@ class Watch:
         Raises:
             StorageUnavailable: what was told can't be read or remembered; then nothing is sent.
         """
-        folder = NotifyFolder(self.home)
+        folder = NotifyMemory(self.home)
         with folder.locked() as is_mine:
             if not is_mine:
                 return None
@@ -119,7 +119,7 @@ class Watch:
         Raises:
             StorageUnavailable: what was told can't be read.
         """
-        before = NotifyFolder(self.home).state(is_to_be_kept=False)
+        before = NotifyMemory(self.home).state(is_to_be_kept=False)
         state = self._after(before, look())
         ways = [each.name for each in adapters_of(self.settings)]
         return state, {way: [message_of(self.name, told) for told in to_be_told(state, way)] for way in ways}

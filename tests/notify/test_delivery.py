@@ -9,7 +9,7 @@ import pytest
 
 from keptlog.log.conditions import Condition, Matter, Sighting
 from keptlog.notify.adapters import Adapter, Mail, NotDelivered, Webhook
-from keptlog.notify.memory import NotifyFolder, NotifyState
+from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message
 from keptlog.notify.settings import HttpSettings, NotifySettings, SmtpSettings
 from keptlog.passes.watch import Watch
@@ -46,15 +46,15 @@ def watch(home: Path, *ways: Adapter) -> Watch:
 def test_a_process_that_dies_after_it_has_sent_sends_the_same_message_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    way, kept, keep = Way("way"), [], NotifyFolder.keep
+    way, kept, keep = Way("way"), [], NotifyMemory.keep
 
-    def dies_the_second_time(folder: NotifyFolder, state: NotifyState) -> None:
+    def dies_the_second_time(folder: NotifyMemory, state: NotifyState) -> None:
         kept.append(state)
         if len(kept) == 2:
             raise KeyboardInterrupt
         keep(folder, state)
 
-    monkeypatch.setattr(NotifyFolder, "keep", dies_the_second_time)
+    monkeypatch.setattr(NotifyMemory, "keep", dies_the_second_time)
     with pytest.raises(KeyboardInterrupt):
         watch(tmp_path, way).tell(lambda: bad(1))
     assert len(way.taken) == 1
