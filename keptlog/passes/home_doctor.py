@@ -214,10 +214,15 @@ def _history(patient: Patient) -> Iterator[Problem]:
 
 def _changes(patient: Patient) -> Iterator[Problem]:
     cause = "the file was cut off or written over by something else than keptlog"
+    todo = "put the file back from a copy of the storage: who repeats a change under its --run-id may need it"
+    unseen = []
     for each in patient.seen:
-        for error in each.damaged_runs:
-            todo = "put the file back from a copy of the storage: who repeats a change under its --run-id may need it"
-            yield Problem(each.topic, str(error), cause, todo)
+        if isinstance(each.damaged_runs, StorageUnavailable):
+            unseen.append(first_line(each.damaged_runs))
+            continue
+        yield from (Problem(each.topic, str(error), cause, todo) for error in each.damaged_runs)
+    if unseen:
+        raise NotLookedAt(*unseen)
 
 
 def _folders(patient: Patient) -> Iterator[Problem]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keptlog.errors import KeptlogError
+from pyiceberg.table import Table
+
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.erasure import Erasure
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
@@ -45,8 +47,8 @@ class TopicExam:
     """Why the storage is taken to know more than the catalog; null if it does not."""
     unknown_metadata: tuple[str, ...] = ()
     """The metadata files that it is taken for, all of them."""
-    damaged_runs: tuple[KeptlogError, ...] = ()
-    """Of the files that remember which changes have landed, what is wrong with those that can't be read."""
+    damaged_runs: tuple[KeptlogError, ...] | StorageUnavailable = ()
+    """What is wrong with the files that remember which changes have landed, or why nobody can look at them."""
 
 
 def examined(store: LogStore, topic: str) -> TopicExam:
@@ -76,7 +78,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             _erasures(store, topic) if ERASURES in table.properties else (),
             why_refused(table, elsewhere) if elsewhere else None,
             tuple(elsewhere),
-            tuple(damaged_runs(store.files, table, paths)),
+            _damaged_runs(store, table, paths),
         )
 
 
@@ -90,6 +92,15 @@ def _erasures(store: LogStore, topic: str) -> tuple[Erasure, ...] | KeptlogError
     try:
         return looked_at(lambda: store.load_table(topic), lambda table: read_erasures(store.files, table))
     except KeptlogError as error:
+        return error
+
+
+def _damaged_runs(store: LogStore, table: Table, paths: Sequence[str]) -> tuple[KeptlogError, ...] | StorageUnavailable:
+    """They too cost only themselves: who repeats no change needs none of them."""
+    try:
+        with reaching(f"topic {table.name()[-1]}: which changes have landed can't be read"):
+            return tuple(damaged_runs(store.files, table, paths))
+    except StorageUnavailable as error:
         return error
 
 

@@ -117,6 +117,20 @@ def test_a_key_and_a_secret_of_another_user_are_not_looked_at(user: Run, keptlog
     assert checks["erasures"]["problems"] == []
 
 
+def test_what_remembers_changes_and_may_not_be_read_costs_only_itself(user: Run, keptlog: Run, home: Path) -> None:
+    runs = home / "warehouse/keptlog/odd/metadata/receipts/runs"
+    runs.mkdir(parents=True)
+    (runs / "1700000000000-a.json").write_text("{}")
+    (runs / "1700000000000-a.json").chmod(0)
+    checks = checks_of(user("doctor", "--no-probes", "--json"))
+    [unseen] = checks["changes"]["not_looked_at"]
+    assert (checks["topics"]["diagnosis"], checks["changes"]["diagnosis"]) == ("fine", "not looked at")
+    assert "odd" in unseen
+    assert "Permission denied" in unseen
+    [damaged] = checks_of(keptlog("doctor", "--no-probes", "--json"))["changes"]["problems"]
+    assert damaged["subject"] == "odd"
+
+
 @pytest.mark.parametrize("which", ["metadata.json", "m0.avro"])
 def test_a_folder_in_place_of_a_metadata_file_is_damage_and_no_outage(
     keptlog: Run, user: Run, home: Path, which: str
