@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -11,6 +13,7 @@ from keptlog.cli.opening import home_with
 from keptlog.cli.output import answer_is_no_document, clock_ms, require_stdout
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
+from keptlog.log.record import Record
 from keptlog.passes.names import topic_and_partition
 from keptlog.sources.json_lines import to_json
 
@@ -54,9 +57,7 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
     if start_over:
         raise InvalidConfig("--start-over has no meaning without --as-reader NAME")
     from_offset = where["from_offset"] or 0
-    for number, record in store.read(topic, **where | {"from_offset": from_offset}):
-        answer_is_no_document()
-        click.echo(to_json(number, record))
+    _print(store.read(topic, **where | {"from_offset": from_offset}))
 
 
 def _read_on(topic: str, name: str, partition: int | None, *, start_over: bool) -> None:
@@ -66,7 +67,12 @@ def _read_on(topic: str, name: str, partition: int | None, *, start_over: bool) 
             raise InvalidConfig("--start-over begins anew in all partitions: leave out --partition")
         readers.require(topic, name)
         readers.add(topic, name, now_ms=clock_ms(), start_over=True)
-    for number, record in readers.read(topic, name, partition):
-        # Flushed at once: what was not taken is printed again.
+    # What was not taken is printed again.
+    _print(readers.read(topic, name, partition, taken=sys.stdout.flush))
+
+
+def _print(records: Iterable[tuple[int, Record]]) -> None:
+    """By partition; not flushed one by one, as click does, which takes more than all the rest."""
+    for number, record in records:
         answer_is_no_document()
-        click.echo(to_json(number, record))
+        sys.stdout.write(f"{to_json(number, record)}\n")

@@ -174,10 +174,13 @@ class Readers:
         for partition, position in positions.items():
             files.write(name, registration, partition, position)
 
-    def read(self, topic: str, name: str, partition: int | None = None) -> Iterator[tuple[int, Record]]:
+    def read(
+        self, topic: str, name: str, partition: int | None = None, *, taken: Callable[[], object] = lambda: None
+    ) -> Iterator[tuple[int, Record]]:
         """Partition and record, from the reader's positions on, tombstones included; all partitions, or one.
 
-        The positions move when the last record was taken, and not before: who stops gets the same again.
+        The positions move when the last record was taken, and not before: who stops gets the same again. So does who
+        keeps records back, and can't have them all taken: ``taken`` is called before the positions move.
 
         Raises:
             InvalidConfig: there is no such reader.
@@ -200,6 +203,7 @@ class Readers:
                 for read in reader.tables(log, stored.of(number)):
                     for record in from_arrow(read.to_batches()):
                         yield number, record
+            taken()
             for number, log in logs.items():
                 # As often as the snapshot says that was read: the log may have been truncated meanwhile.
                 position = ReaderPosition(log.log_end_offset, log.truncations.count)

@@ -24,6 +24,7 @@ from keptlog.sources.line_files import why_no_json
 _FIELDS = {"key", "key_base64", "value", "value_base64", "timestamp", "partition", "headers"}
 _READ_ONLY = {"offset", "timestamp_type", "delete_horizon"}
 _KNOWN = _FIELDS | _READ_ONLY
+_ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def from_json(line: bytes, *, now_ms: int) -> NewRecord:
@@ -44,7 +45,7 @@ def to_json(partition: int, record: Record) -> str:
         shown["headers"] = [_header_object(header) for header in record.headers]
     if record.delete_horizon_ms is not None:
         shown["delete_horizon"] = record.delete_horizon_ms
-    return json.dumps(shown, ensure_ascii=False)
+    return _ENCODED(shown)
 
 
 def object_of(line: bytes) -> dict[str, Any]:

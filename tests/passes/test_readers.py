@@ -212,6 +212,16 @@ def test_records_that_were_not_taken_are_read_again(scene: Scene) -> None:
     assert scene.read() == [(2, None)]
 
 
+def test_so_are_those_that_were_kept_back_and_that_nobody_took_in_the_end(scene: Scene) -> None:
+    def refused() -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        list(scene.readers.read(TOPIC, "search", taken=refused))
+    assert scene.read() == [(2, None)]
+    assert scene.read() == []
+
+
 def test_a_position_never_goes_back_and_stays_inside_of_the_log(scene: Scene) -> None:
     scene.readers.commit(TOPIC, "search", {0: 3, 1: 0})
     for offset in (2, 4):
