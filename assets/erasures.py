@@ -36,7 +36,7 @@ TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
 _TOLD = 5
 _NEVER_MS = 2**63
-_COLUMNS = ("request", "topic", "keys", "state", "next state", "deadline (UTC)", "blocked by")
+_COLUMNS = ("request", "topic", "keys", "state", "next state (UTC)", "deadline (UTC)", "blocked by")
 _TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline (UTC)", "needs")
 
 
@@ -208,7 +208,8 @@ def _metrics(news: ErasureNews) -> Metadata:
 
 def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     erasure = row.erasure
-    upcoming = row.next_told(now_ms) or ""
+    is_ahead = erasure.is_open and row.next_ms is not None and row.next_ms > now_ms
+    upcoming = time_cell(row.next_ms, "") if is_ahead else row.next_told(now_ms) or ""
     deadline = time_cell(erasure.deadline_ms, "none")
     overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
     blocked = as_markdown(without_folders("; ".join(row.blocked)))

@@ -38,7 +38,7 @@ FULL_MS = 600_000
 _AT_A_GLANCE = 5
 _GLANCE_CHARACTERS = 950
 """A page shows a text of fewer than 1,000 characters without a click."""
-_GLANCE_WHY = 120
+_GLANCE_WHY = 200
 _UNSEEN_TOLD = 50
 _TOLD = 3
 """Of them, in the line that sums all up."""
@@ -120,7 +120,7 @@ class Health:
         for each in self.worst[:_AT_A_GLANCE]:
             late = late_ms(each, self.now_ms)
             deadline = f"**late by {duration(late)}**" if late else f"deadline {minute_of(each.deadline_ms, 'none')}"
-            why = shorten(self._why(each), _GLANCE_WHY, placeholder=" …")
+            why = shorten(without_folders(self._why(each)), _GLANCE_WHY, placeholder=" …")
             lines.append(f"* {self._link(keys, each)}, {deadline}: {as_markdown(why)}")
         while len(lines) > 1 and len("\n".join(lines)) > _GLANCE_CHARACTERS:
             lines.pop()

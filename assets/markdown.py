@@ -5,6 +5,7 @@ backticks, would lose just that, and a command would be wrong when it is read.
 """
 
 import re
+from collections.abc import Sequence
 
 from keptlog.log.iso_time import iso_time
 
@@ -17,6 +18,12 @@ _NAME_OF_FILE = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
 def as_markdown(text: str) -> str:
     """The text on one line, with a backslash before each character that Markdown would take for its own."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def as_list(texts: Sequence[str]) -> str:
+    """Each text on a line of its own; one alone needs no mark."""
+    lines = [as_markdown(each) for each in texts]
+    return "\n".join(lines if len(lines) == 1 else (f"* {line}" for line in lines))
 
 
 def without_folders(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from keptlog.dagster.assets.markdown import as_list
 from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -39,7 +40,7 @@ def topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_m
     totals = totals_of(assessments, now_ms)
     off = next(filter(None, (due_if_off(each, broker) for each in assessments)), None)
     return {
-        "topic_why": "\n".join(_reasons(assessments, broker)),
+        "topic_why": dg.MetadataValue.md(as_list(_reasons(assessments, broker))),
         "topic_due_at": off or _due_at(totals.earliest_due_ms, is_due=totals.due > 0),
         "topic_deadline": _time_or_none(totals.earliest_deadline_ms),
         "topic_logs": totals.logs,

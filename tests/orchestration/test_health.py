@@ -62,6 +62,19 @@ def test_the_worst_log_comes_first_with_its_reason_its_deadline_and_a_link(world
     assert fine[3:] == ["none", "with new records", "empty: nothing was ever appended"]
 
 
+def test_the_worst_at_a_glance_names_the_file_that_a_clean_failed_with_and_not_its_folders(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"))
+    name = f"00000000000000000000-run-{'f' * 32}.parquet"
+    why = f"file:///srv/keptlog/warehouse/keptlog/users/data/partition=0/{name} has 4 bytes, not 1686: it is damaged"
+    world.log_store.cleaner().mark_still_due(Death(("users-0",), why, world.now_ms), set(), now_ms=world.now_ms)
+
+    worst = str(told(world)["worst"])
+
+    assert f"…/{name} has 4 bytes, not 1686" in worst
+    assert "file://" not in worst
+
+
 def test_the_numbers_that_are_plotted(world: World) -> None:
     world.topic("late", 2, max_compaction_lag_ms=str(HOUR_MS))
     world.append("late", ("a", "1"))

@@ -80,7 +80,7 @@ def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_
     )
     assert second["why"] == "left alone: all dirty records are in the active segment"
     for told in (*looks, first, second, clean):
-        assert str(told["topic_why"]).splitlines() == [f"users-0: {first['why']}", f"users-1: {second['why']}"]
+        assert str(told["topic_why"]).splitlines() == [f"* users-0: {first['why']}", f"* users-1: {second['why']}"]
         assert (told["topic_due_at"], told["topic_deadline"]) == (
             "2027-01-15T08:30:00.001Z, or with new records",
             first["deadline"],
@@ -138,5 +138,5 @@ def test_a_clean_of_one_log_tells_the_totals_of_the_whole_topic(world: World) ->
     assert event.asset_materialization
     told = {name: each.value for name, each in event.asset_materialization.metadata.items()}
     assert (told["records_out"], told["topic_records"], told["topic_logs"]) == (1, 3, 2)
-    assert str(told["topic_why"]).startswith("users-0: left alone: clean")
+    assert str(told["topic_why"]).startswith("* users-0: left alone: clean")
     assert told["topic_due_at"] == "now", "users-1 is due"
