@@ -36,7 +36,7 @@ TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
 _TOLD = 5
 _NEVER_MS = 2**63
-_COLUMNS = ("request", "topic", "keys", "state", "next state (UTC)", "deadline (UTC)", "blocked by")
+_COLUMNS = ("request", "topic", "keys", "state", "deadline (UTC)", "next state (UTC)", "blocked by")
 _TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline (UTC)", "needs")
 
 
@@ -214,7 +214,7 @@ def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
     blocked = as_markdown(without_folders("; ".join(row.blocked)))
     keys = str(len(erasure.key_hashes))
-    return as_markdown(row.id), as_markdown(row.topic), keys, erasure.state.value, upcoming, deadline + overdue, blocked
+    return as_markdown(row.id), as_markdown(row.topic), keys, erasure.state.value, deadline + overdue, upcoming, blocked
 
 
 def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:
