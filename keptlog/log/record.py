@@ -64,7 +64,7 @@ def type_problem(new: object) -> str | None:
         if part is not None and not isinstance(part, bytes):
             return f"its {name} is of type {type(part).__name__}: give bytes, or None"
     headers: object = new.headers
-    if headers != () and (not isinstance(headers, tuple | list) or not all(map(_is_header, headers))):
+    if not isinstance(headers, tuple | list) or not all(map(_is_header, headers)):
         return "its headers are not pairs of a name (str) and a value (bytes, or None)"
     return None
 

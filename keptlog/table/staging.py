@@ -122,9 +122,7 @@ class Stager:
             raise self._refused(f"timestamp {new.timestamp_ms} is no time in ms between 1970 and 9999, nor -1 for none")
         self._check_distance_to_clock(new.timestamp_ms)
         try:
-            headers_bytes = (
-                sum(len(name.encode()) + len(value or b"") for name, value in new.headers) if new.headers else 0
-            )
+            headers_bytes = sum(len(name.encode()) + len(value or b"") for name, value in new.headers)
         except UnicodeEncodeError as error:
             raise self._refused(f"a header's name is not text: {error.reason}") from None
         size_bytes = len(new.key or b"") + len(new.value or b"") + headers_bytes

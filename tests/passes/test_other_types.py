@@ -108,6 +108,7 @@ def test_a_name_of_a_setting_that_is_no_text_is_one_that_no_setting_has(home: Ho
         ("headers", ("nv",), "its headers are not pairs of a name (str) and a value (bytes, or None)"),
         ("headers", (("n",),), "its headers are not pairs of a name (str) and a value (bytes, or None)"),
         ("headers", {"n": b"v"}, "its headers are not pairs of a name (str) and a value (bytes, or None)"),
+        ("headers", np.array(()), "its headers are not pairs of a name (str) and a value (bytes, or None)"),
         ("headers", None, "its headers are not pairs of a name (str) and a value (bytes, or None)"),
     ],
 )
