@@ -11,6 +11,7 @@ of its erasures, by its table or an earlier look, counts all the same.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import dagster as dg
 
@@ -208,8 +209,7 @@ def _metrics(news: ErasureNews) -> Metadata:
 
 def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     erasure = row.erasure
-    is_ahead = erasure.is_open and row.next_ms is not None and row.next_ms > now_ms
-    upcoming = time_cell(row.next_ms, "") if is_ahead else row.next_told(now_ms) or ""
+    upcoming = row.next_told(now_ms, partial(time_cell, otherwise="")) or ""
     deadline = time_cell(erasure.deadline_ms, "none")
     overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
     blocked = as_markdown(without_folders("; ".join(row.blocked)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig, KeptlogError
@@ -100,11 +100,11 @@ class ErasureRow:
     def id(self) -> str:
         return self.erasure.id
 
-    def next_told(self, now_ms: int) -> str | None:
+    def next_told(self, now_ms: int, time_told: Callable[[int], str] = iso_time) -> str | None:
         """The earliest time of its next state, or what brings it on once that has come; null if only data can."""
         if not self.erasure.is_open or self.next_ms is None:
             return None
-        return self._brought_on_by if self.next_ms <= now_ms else iso_time(self.next_ms)
+        return self._brought_on_by if self.next_ms <= now_ms else time_told(self.next_ms)
 
     @property
     def _brought_on_by(self) -> str:
