@@ -166,6 +166,12 @@ def tell_wrong(line: str) -> None:
     click.echo(f"{wrong('keptlog:')} {' '.join(line.split())}", err=True)
 
 
+def tell_read_only(why: str | None, failed: Mapping[str, KeptlogError]) -> None:
+    """Why nothing may be changed in this home, if that is so, and none of what failed says it already."""
+    if why and why not in map(str, failed.values()):
+        click.echo(f"keptlog: {why}", err=True)
+
+
 def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
     """One line on stderr for each log that failed, and exit code 1 if there is one.
 

@@ -26,6 +26,7 @@ from keptlog.cli.output import (
     print_json,
     print_table,
     require_topics_here,
+    tell_read_only,
     tell_wrong,
 )
 from keptlog.cli.unopened import unopened_store
@@ -87,8 +88,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed))
         _tell_notes(seen, shown, off_reason)
         _tell_metrics(_known(metrics, seen))
-    if store.read_only and store.read_only not in map(str, failed.values()):
-        click.echo(f"keptlog: {store.read_only}", err=True)
+    tell_read_only(store.read_only, failed)
     here = held_here(home_path(), purge_interval_ms(store.broker_settings))
     late = [*seen.late_holders(), *here.late(seen.now_ms)]
     tell_late(late)

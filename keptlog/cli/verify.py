@@ -19,6 +19,7 @@ from keptlog.cli.output import (
     print_json,
     print_table,
     require_topics_here,
+    tell_read_only,
 )
 from keptlog.cli.unopened import unopened_store
 from keptlog.log.broker import purge_interval_ms
@@ -61,8 +62,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
         print_json({"checks": rows}, asked.not_looked_at)
     else:
         print_table([as_columns(row) for row in rows], empty=no_topics(asked.not_looked_at))
-    if store.read_only and store.read_only not in map(str, asked.not_looked_at.values()):
-        click.echo(f"keptlog: {store.read_only}", err=True)
+    tell_read_only(store.read_only, asked.not_looked_at)
     exit_if_failed(asked.not_looked_at)
     # Also for what only warns: its row says BROKEN, and no script should take that for fine.
     if not all(check.passed for checks in found.values() for check in checks):
