@@ -33,10 +33,14 @@ _CATALOG = ["numpy", "pyarrow", "pydantic", "pyiceberg.table", "sqlalchemy"]
 _BAD_INPUT = "2"
 
 
-def imported(home: Path, *words: str, exits: str = "0", piped: str = "") -> list[str]:
+def run_in(home: Path, program: str, *words: str, piped: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "KEPTLOG_HOME": str(home)}
-    command = [sys.executable, "-c", _RUN, *words]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, input=piped)
+    command = [sys.executable, "-c", program, *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment, input=piped)
+
+
+def imported(home: Path, *words: str, exits: str = "0", piped: str = "") -> list[str]:
+    done = run_in(home, _RUN, *words, piped=piped)
     assert "imported" in done.stderr, done.stderr
     _, _, told = done.stderr.rpartition("imported ")
     code, *names = told.split()
@@ -150,9 +154,7 @@ print("finds" if found else "lacks", file=sys.stderr)
     ],
 )
 def test_pandas_is_kept_out_by_what_the_command_is_and_not_by_its_words(home: Path, words: str, what: str) -> None:
-    environment = {**os.environ, "KEPTLOG_HOME": str(home)}
-    command = [sys.executable, "-c", _RUN + _FINDS_PANDAS, *words.split()]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    done = run_in(home, _RUN + _FINDS_PANDAS, *words.split())
     assert done.stderr.split()[-1] == what, done.stderr
 
 
