@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Protocol, TypeVar
 
 
@@ -48,6 +50,29 @@ def stretches(items: Iterable[_Item], target: int, weight: Callable[[_Item], int
             share = middle // max(target, 1)
             runs.append([])
         runs[-1].append(item)
+        position += weight(item)
+    return [tuple(run) for run in runs]
+
+
+def shared_out(
+    items: Sequence[_Item], wanted: Sequence[int], weight: Callable[[_Item], int]
+) -> list[tuple[_Item, ...]]:
+    """Neighbours in one stretch for each number that is wanted, of weights that are to each other as these numbers.
+
+    weight     10    10    10      wanted 50, 25
+    middle      5    15    25
+    share       0     0     1      0..19, 20..29
+
+    An item goes where its middle lies, as with ``stretches``. A stretch may be empty.
+    """
+    ends = list(accumulate(wanted))
+    whole = sum(map(weight, items))
+    runs: list[list[_Item]] = [[] for _ in wanted]
+    position = 0
+    for item in items:
+        middle = position + weight(item) // 2
+        share = bisect_right(ends, middle * ends[-1] // max(whole, 1))
+        runs[min(share, len(runs) - 1)].append(item)
         position += weight(item)
     return [tuple(run) for run in runs]
 

@@ -42,7 +42,7 @@ from itertools import groupby
 from typing import Any
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.bundles import bundled, contiguous_runs
+from keptlog.engine.bundles import bundled, contiguous_runs, shared_out
 from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
 from keptlog.engine.map_tasks import CompareTask, MapTask
 from keptlog.engine.segment_run import SegmentRun, mapped_keys, may_be_full
@@ -188,6 +188,9 @@ def cut_into_runs(cut: Sequence[SegmentRun], cores: int, sizes: Sizes) -> list[S
         older     1 .. 14    7 a task       [ task 0 ][ task 1 ]
         newest   15 .. 16    1 a task                           [ task 0 ][ task 1 ]
 
+    Segments are not cut, so the older ones seldom come out even. Who got less of them gets more of the newest, but
+    nobody less than half of an even share: they may be all that changes.
+
     What is worth one task alone is one segment run: with a share of 1 all is newest.
     """
     if sum(total_bytes(run.segments) for run in cut) > cores * sizes.run_bytes:
@@ -196,19 +199,37 @@ def cut_into_runs(cut: Sequence[SegmentRun], cores: int, sizes: Sizes) -> list[S
     target = -(-sum(sum(of_run.values()) for of_run in work.values()) // cores)
     parts: list[SegmentRun] = []
     for run in cut:
-        weight = work[run.step_index].__getitem__
+        of_run = work[run.step_index]
+        weight = of_run.__getitem__
         tasks = len(contiguous_runs(run.segments, target, weight))
         older, newest = _divided_by_age(run.segments, weight, sizes.newest_share if tasks > 1 else 1)
-        for stretch in (older, newest):
-            share = -(-sum(map(weight, stretch)) // tasks)
-            parts += _parts(run, contiguous_runs(stretch, share, weight))
+        of_older = contiguous_runs(older, -(-sum(map(weight, older)) // tasks), weight)
+        parts += _parts(run, of_older)
+        has = [sum(map(weight, stretch)) for stretch in of_older] + [0] * (tasks - len(of_older))
+        parts += _parts(run, shared_out(newest, _wanted(sum(map(weight, newest)), has), weight))
     return parts
 
 
+def _wanted(newest: int, has: Sequence[int]) -> list[int]:
+    """What each task is to get of the newest segments, by what it has of the older ones; all are weights.
+
+    Older ones of 80 and 90, newest of 30: 20 and 10. Of 80 and 130: 23 and 7, which is half of an even share.
+    """
+    least = newest // (2 * len(has))
+    lacks = [(newest + sum(has)) // len(has) - each for each in has]
+    left = newest - sum(least for each in lacks if each < least)
+    lacked = sum(each for each in lacks if each >= least)
+    return [least if each < least else each * left // max(lacked, 1) for each in lacks]
+
+
 def _parts(run: SegmentRun, stretches: Iterable[tuple[Segment, ...]]) -> list[SegmentRun]:
-    """Segment runs of one step, each for the task with the number of its stretch."""
+    """Segment runs of one step, each for the task with the number of its stretch; none of a stretch that is empty."""
     step = run.step.for_task() if isinstance(run.step, Compact) else run.step
-    return [dataclasses.replace(run, step=step, segments=stretch, task=task) for task, stretch in enumerate(stretches)]
+    return [
+        dataclasses.replace(run, step=step, segments=stretch, task=task)
+        for task, stretch in enumerate(stretches)
+        if stretch
+    ]
 
 
 def _divided_by_age(

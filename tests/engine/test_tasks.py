@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.bundles import bundled, contiguous_runs
+from keptlog.engine.bundles import bundled, contiguous_runs, shared_out
 from keptlog.engine.latest import NoMap, StoredMap
 from keptlog.engine.map_tasks import MapTask
 from keptlog.engine.segment_run import SegmentRun
@@ -67,7 +67,7 @@ def test_bundles_hold_every_run_once_and_differ_by_no_more_than_one(sizes_bytes:
 def test_a_large_log_is_cut_for_as_many_tasks_as_there_are_cores_beside_bundles_of_small_ones() -> None:
     large, small = run_of([10] * 40), [run_of([1], index) for index in range(1, 20)]
     tasks = rewrite_tasks(cut_into_runs([large], 2, Sizes()), small, cores=2, sizes=Sizes())
-    assert [sum(len(run.segments) for run in task.runs) for task in tasks[:2]] == [21, 19]
+    assert [sum(len(run.segments) for run in task.runs) for task in tasks[:2]] == [20, 20]
     assert len(tasks) == 2 + 2
 
 
@@ -90,6 +90,25 @@ def test_each_task_has_a_run_of_the_newest_segments_beside_one_of_the_others() -
         [run.segments[:35], run.segments[70:75]],
         [run.segments[35:70], run.segments[75:]],
     ]
+
+
+def test_the_task_that_got_less_of_the_older_segments_gets_more_of_the_newest() -> None:
+    runs = cut_into_runs([run_of([10] * 20)], 2, Sizes())
+    assert [(part.task, len(part.segments)) for part in runs] == [(0, 8), (1, 9), (0, 2), (1, 1)]
+
+
+def test_no_task_gets_less_of_the_newest_than_half_of_an_even_share() -> None:
+    """They may be all that changes, however large one of the older segments is."""
+    runs = cut_into_runs([run_of([300, 10, *[10] * 8])], 2, Sizes(newest_share=5))
+    assert [(part.task, len(part.segments)) for part in runs] == [(0, 1), (1, 1), (0, 2), (1, 6)]
+
+
+@given(st.lists(st.integers(1, 100), max_size=40), st.lists(st.integers(1, 100), min_size=1, max_size=5))
+def test_what_is_shared_out_is_shared_out_once_and_near_to_what_is_wanted(items: list[int], wanted: list[int]) -> None:
+    runs = shared_out(items, wanted, lambda item: item)
+    assert [item for run in runs for item in run] == items
+    for run, want in zip(runs, wanted, strict=True):
+        assert abs(sum(run) - want * sum(items) / sum(wanted)) <= max(items, default=0) + 1
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=40), st.integers(1, 5))
