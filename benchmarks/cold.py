@@ -55,7 +55,7 @@ REFUSED = ("append nosuch", "topic create users", "topic alter users --config no
 HANDED = ("status", "explain users-0", "history users", "read users", "verify users")
 _STEPS = """
 import time
-from functools import partial
+from inspect import signature
 from benchmarks.processes import usage_of_tree
 begin = time.perf_counter(), usage_of_tree().cpu_seconds
 def mark(name, last=[begin]):
@@ -69,9 +69,9 @@ cleaner = home.cleaner(lambda: bring())
 planned = cleaner.begin(["users"], "steps", now_ms=homes.wall_clock_ms(), requested=True)
 mark("plan")
 import keptlog.spark.session as sessions
-# Checkouts of before ADR 63 have a session alone.
-bring = partial(sessions.start_spark, tasks_alone=True) if hasattr(sessions, "start_spark") else sessions.start_session
-bring()
+# Checkouts of before ADR 63 have a session alone, and those of before ADR 78 are told that nobody makes a frame.
+bring = getattr(sessions, "start_spark", sessions.start_session)
+bring(**{name: True for name in signature(bring).parameters if name == "tasks_alone"})
 mark("Java, until there is a Spark")
 staged = cleaner.stage(planned)
 mark("the tasks: starting workers, the rewrite itself")

@@ -105,7 +105,7 @@ def java_ahead_of(spark: LazyPySparkResource, home: Path) -> Iterator[AheadOfUse
         if _is_plain(spark) and home.is_dir():
             with suppress(KeptlogError):
                 settings = _with_home(spark, home).settings()
-                use = ahead.enter_context(java_ahead(None, settings, tasks_alone=False))
+                use = ahead.enter_context(java_ahead(None, settings))
         yield use
 
 

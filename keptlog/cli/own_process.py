@@ -49,16 +49,16 @@ def spark_ahead(names: Sequence[str]) -> Iterator[None]:
 
             # Whatever is wrong is told when a Spark is needed.
             with suppress(KeptlogError):
-                ahead.enter_context(java_ahead(spark_master(), spark_settings(home_path()), tasks_alone=True))
+                ahead.enter_context(java_ahead(spark_master(), spark_settings(home_path())))
         yield
 
 
 def command_spark() -> Spark:
-    """The Spark of a command, without the noise of Ctrl-C; in a process of its own it does keptlog's tasks alone."""
+    """The Spark of a command, without the noise of Ctrl-C."""
     from keptlog.spark.session import start_spark  # noqa: PLC0415  # most commands need none
 
     silence_ctrl_c()
-    spark = start_spark(spark_master(), spark_settings(home_path()), tasks_alone=bool(_own))
+    spark = start_spark(spark_master(), spark_settings(home_path()))
     if _own:
         # PySpark has a handler of its own for it.
         watch_ctrl_c()

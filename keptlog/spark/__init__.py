@@ -15,8 +15,7 @@
     shuffle.py         the one query in which rows are keys: the shuffle of keys beyond memory
     worker.py          what is around a task in a Python worker: its errors, its memory
     worker_daemon.py   the process from which local workers are forked, with their imports done
-    installed_first.py which PySpark it imports them from
-    tasks_daemon.py    the same, for tasks of keptlog's alone
+    worker_imports.py  what these are, and from where
 
 Spark distributes; what it distributes is in ``keptlog.engine``, and runs without it. A task opens its files itself, so
 no record is a Spark row, but for key, offset and version in ``shuffle.py``. Values never are.

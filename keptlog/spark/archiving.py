@@ -143,7 +143,7 @@ def _folder_to_write_in(environment: Mapping[str, str]) -> Iterator[Path]:
 def _work_until_java_ends(work: Callable[[Spark], None]) -> None:
     java: Java | None = None
     try:
-        spark: Any = start_spark("local[*]", tasks_alone=True)
+        spark: Any = start_spark("local[*]")
         java = own_java()
         work(spark)
         spark.stop()

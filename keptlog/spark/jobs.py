@@ -37,6 +37,7 @@ from keptlog.spark.readiness import make_ready
 from keptlog.spark.shuffle import shuffled
 from keptlog.spark.waiting import collected
 from keptlog.spark.worker import Batches, in_a_task, numbers_in
+from keptlog.spark.worker_imports import for_tasks
 from keptlog.storage.files import Files
 from keptlog.storage.throttle import Throttle, ThrottledFiles
 
@@ -104,7 +105,7 @@ class SparkJobs:
 
         context = local_context(self.spark)
         if context:
-            numbered = context.parallelize(list(enumerate(descriptions)), len(descriptions))
+            numbered = for_tasks(context).parallelize(list(enumerate(descriptions)), len(descriptions))
             job = numbered.map(lambda task: answer(*task))
             return collected(self.spark, job, doing, self.progress, amounts)
 

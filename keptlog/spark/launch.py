@@ -85,15 +85,15 @@ class AheadOfUse:
 
 
 @contextmanager
-def java_ahead(master: str | None, extra: Mapping[str, str], *, tasks_alone: bool) -> Iterator[AheadOfUse]:
+def java_ahead(master: str | None, extra: Mapping[str, str]) -> Iterator[AheadOfUse]:
     """Around what will need a local Spark soon: its Java is on its way, and is ended if nobody has asked for it.
 
-    ``master``, ``extra`` and ``tasks_alone`` are as ``session_settings`` takes them. What is wrong with them, or with
+    ``master`` and ``extra`` are as ``session_settings`` takes them. What is wrong with them, or with
     Java, is told to whoever asks for a Spark.
     """
     begun, use = None, AheadOfUse()
     with suppress(KeptlogError, OSError):
-        settings = session_settings(master, extra, tasks_alone=tasks_alone)
+        settings = session_settings(master, extra)
         if settings.get("spark.master", "").startswith("local") and not _is_there() and not _ahead:
             begun = _Ahead(settings)
             _ahead.append(begun)

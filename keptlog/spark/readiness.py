@@ -30,11 +30,11 @@ from keptlog.spark.driver import Spark, local_context, session_on
 from keptlog.spark.failures import told_in_one_line
 from keptlog.spark.packed import archive_name, fingerprint, write_archive
 from keptlog.spark.waiting import collected
+from keptlog.spark.worker_imports import DAEMON, OWN_DAEMON
 
 MODULES = ("pyarrow", "numpy")
 """What every task imports, beside Python's own modules and keptlog's."""
 _READY = "keptlog.workers.ready"
-_OWN_DAEMON = "keptlog.spark.worker_daemon"
 _DOING = "looking at Spark's workers"
 _ROWS = 1024
 """Spark cuts them into as many tasks as it runs at once."""
@@ -58,7 +58,7 @@ def make_ready(spark: Spark, modules: Iterable[str] = ()) -> None:
         if session.conf.get(_READY, "") == wanted:
             return
         # The workers of ``keptlog spark-server`` have imported the server's keptlog already.
-        if session.conf.get("spark.python.daemon.module", "") != _OWN_DAEMON:
+        if session.conf.get(DAEMON, "") != OWN_DAEMON:
             session.addArtifacts(_archive(), pyfile=True)
         _require_fit(_seen_by_workers(session, needed), needed)
         session.conf.set(_READY, wanted)

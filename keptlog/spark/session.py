@@ -64,18 +64,14 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
     return session
 
 
-def start_spark(
-    master: str | None = None, extra: Mapping[str, str] | None = None, *, tasks_alone: bool = False
-) -> Spark:
+def start_spark(master: str | None = None, extra: Mapping[str, str] | None = None) -> Spark:
     """What tasks are handed out on: the running Spark, or a new one; of a local one a context, and no session.
-
-    ``tasks_alone`` says that nobody will make a frame on it either.
 
     Raises:
         InvalidConfig: Java is missing or too old, or the master or a setting is refused.
         StorageUnavailable: the master can't be reached, or a Connect server wants another token.
     """
-    settings = session_settings(master, extra, tasks_alone=tasks_alone)
+    settings = session_settings(master, extra)
     if not settings.get("spark.master", "").startswith("local"):
         return start_session(master, extra)
     _forget_dead()

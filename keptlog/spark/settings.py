@@ -16,6 +16,7 @@ from pathlib import Path
 from keptlog.errors import InvalidConfig
 from keptlog.spark.kept_memory import KEEPS_MEMORY
 from keptlog.spark.master import require_form
+from keptlog.spark.worker_imports import DAEMON, OWN_DAEMON
 
 PATIENCE = "spark.keptlog.executors.timeout"
 DEFAULT_PATIENCE = "10min"
@@ -51,7 +52,7 @@ _LOCAL: Mapping[str, str] = {
         f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     ),
     # Workers are forked with their imports done. On a cluster, who knows what is installed there.
-    "spark.python.daemon.module": "keptlog.spark.worker_daemon",
+    DAEMON: OWN_DAEMON,
     # Over TCP each task waits 40 ms for an acknowledgement that the kernel delays.
     "spark.python.unix.domain.socket.enabled": "true",
     # Arrow's allocator gives the kernel back what is free for a second, or when a task ends, and the kernel clears each
@@ -61,11 +62,6 @@ _LOCAL: Mapping[str, str] = {
     f"spark.executorEnv.{KEEPS_MEMORY}": "60000",
     # The workers find the same keptlog as the driver, from any directory, installed or not.
     "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
-}
-
-_LOCAL_ALONE: Mapping[str, str] = {
-    # In its workers Arrow knows no pandas, which nobody's function but keptlog's can do without.
-    "spark.python.daemon.module": "keptlog.spark.tasks_daemon",
 }
 
 _CLUSTER: Mapping[str, str] = {
@@ -81,13 +77,10 @@ _LEAST_WORKER_MIB = 768
 _MIB = {"b": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
 
 
-def session_settings(
-    master: str | None = None, extra: Mapping[str, str] | None = None, *, tasks_alone: bool = False
-) -> dict[str, str]:
+def session_settings(master: str | None = None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """All settings of a session; ``extra`` goes over keptlog's own one by one.
 
-    ``master`` wins over one among ``extra``; ``local[*]`` if there is none. With ``tasks_alone`` nobody makes frames on
-    a local one.
+    ``master`` wins over one among ``extra``; ``local[*]`` if there is none.
 
     Raises:
         InvalidConfig: the master is no address of Spark's, workers are given less memory than they need, or a time is
@@ -101,9 +94,7 @@ def session_settings(
     if master.startswith("sc://"):
         return {"spark.remote": master, **given}
     _require_room(given)
-    where = _CLUSTER
-    if master.startswith("local"):
-        where = {**_LOCAL, **_LOCAL_ALONE} if tasks_alone else _LOCAL
+    where = _LOCAL if master.startswith("local") else _CLUSTER
     return {"spark.master": master, "spark.app.name": "keptlog", **_EVERYWHERE, **where, **given}
 
 

@@ -21,7 +21,7 @@ from keptlog.spark.launch import spark_home
 _TASK = """
 import sys
 from keptlog.spark.session import start_spark
-spark = start_spark("local[1]", dict(line.split("=", 1) for line in sys.argv[1:]), tasks_alone=True)
+spark = start_spark("local[1]", dict(line.split("=", 1) for line in sys.argv[1:]))
 assert spark.parallelize(range(3), 1).count() == 3
 beans = spark._jvm.java.lang.management.ManagementFactory
 print(*beans.getRuntimeMXBean().getInputArguments(), sep="\\n")

@@ -19,7 +19,7 @@ def javas():
     return {each.pid for each in children(os.getpid())}
 """
 _NOT_TAKEN = """
-with java_ahead("local[1]", {}, tasks_alone=True) as use:
+with java_ahead("local[1]", {}) as use:
     print(len(javas()))
     use.keep(0.5)
 while javas():
@@ -27,14 +27,14 @@ while javas():
 print("ended")
 """
 _LEFT = """
-with java_ahead("local[1]", {}, tasks_alone=True) as use:
+with java_ahead("local[1]", {}) as use:
     use.keep(600)
 (kept,) = javas()
 print(kept)
 """
 _FAILED = """
 try:
-    with java_ahead("local[1]", {}, tasks_alone=True) as use:
+    with java_ahead("local[1]", {}) as use:
         use.keep(600)
         raise ValueError
 except ValueError:
@@ -47,24 +47,24 @@ class Timer(launch.threading.Timer):
     def start(self):
         later.append(self)
 launch.threading.Timer = Timer
-with java_ahead("local[1]", {}, tasks_alone=True) as use:
+with java_ahead("local[1]", {}) as use:
     use.keep(1)
-    with java_ahead("local[1]", {}, tasks_alone=True):
+    with java_ahead("local[1]", {}):
         pass
 (kept,) = javas()
-spark = start_spark("local[1]", tasks_alone=True)
+spark = start_spark("local[1]")
 (timer,) = later
 timer.function(*timer.args)
 print(kept in javas(), spark.parallelize([1, 2]).sum())
-with java_ahead("local[1]", {}, tasks_alone=True):
+with java_ahead("local[1]", {}):
     print(kept in javas(), sum("SparkSubmit" in each.command for each in descendants(os.getpid())))
 spark.stop()
 """
 _OTHER_SETTINGS = """
-with java_ahead("local[1]", {}, tasks_alone=True) as use:
+with java_ahead("local[1]", {}) as use:
     use.keep(600)
 (kept,) = javas()
-spark = start_spark("local[1]", {"spark.driver.memory": "512m"}, tasks_alone=True)
+spark = start_spark("local[1]", {"spark.driver.memory": "512m"})
 print(kept in javas(), spark.getConf().get("spark.driver.memory"))
 spark.stop()
 """

@@ -32,13 +32,12 @@ def test_the_master_is_configuration_and_a_cluster_gets_no_local_setting() -> No
     assert not {"spark.driver.host", "spark.executorEnv.PYTHONPATH"} & set(settings)
 
 
-def test_only_a_local_spark_for_tasks_alone_has_workers_without_pandas() -> None:
+def test_only_a_local_spark_forks_its_workers_from_keptlogs_own_process() -> None:
     daemon = "spark.python.daemon.module"
-    assert session_settings("local[2]", tasks_alone=True)[daemon] == "keptlog.spark.tasks_daemon"
     assert session_settings("local[2]")[daemon] == "keptlog.spark.worker_daemon"
-    assert session_settings("local[2]", {daemon: "mine"}, tasks_alone=True)[daemon] == "mine"
-    assert daemon not in session_settings("spark://host:7077", tasks_alone=True)
-    assert daemon not in session_settings("sc://host:15002", tasks_alone=True)
+    assert session_settings("local[2]", {daemon: "mine"})[daemon] == "mine"
+    assert daemon not in session_settings("spark://host:7077")
+    assert daemon not in session_settings("sc://host:15002")
 
 
 def test_a_connect_server_keeps_its_own_settings() -> None:
@@ -59,27 +58,20 @@ from keptlog.progress import silent
 from keptlog.spark.jobs import spark_jobs
 from keptlog.spark.session import start_session, start_spark
 from keptlog.table.files import TableFiles
-jobs = spark_jobs(lambda: start_spark("local[2]", tasks_alone=True), TableFiles(()))("run", silent)
+jobs = spark_jobs(lambda: start_spark("local[2]"), TableFiles(()))("run", silent)
 results = jobs.run([RewriteTask(())] * 3, "trying it")
-def has_pandas(_):
-    import sys
-    import pyarrow
-    pyarrow.array([1])
-    return "pandas" in sys.modules
-seen = start_spark().parallelize([0]).map(has_pandas).collect()
 is_context = start_spark("local[2]") is SparkContext._active_spark_context
 had_session = SparkSession._instantiatedSession is not None
 frame = start_session("local[2]")
 same = frame.sparkContext.applicationId == start_spark().applicationId
-print(json.dumps([results, seen, is_context, had_session, same, frame.range(3).count()]))
+print(json.dumps([results, is_context, had_session, same, frame.range(3).count()]))
 """
 
 
 def test_tasks_need_no_session_of_spark_sql_and_a_frame_gets_one_on_the_same_spark() -> None:
     done = subprocess.run([sys.executable, "-c", _TASKS_ALONE], capture_output=True, text=True, check=True)
-    results, workers_have_pandas, is_context, had_session, same, rows = json.loads(done.stdout)
+    results, is_context, had_session, same, rows = json.loads(done.stdout)
     assert results == [{"runs": []}] * 3
-    assert not any(workers_have_pandas)
     assert (is_context, had_session) == (True, False)
     assert (same, rows) == (True, 3)
 
