@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.arrow_alone import spare_pandas
+from keptlog.spark.driver import setting_of
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -56,7 +57,7 @@ def for_tasks(context: SparkContext) -> SparkContext:
 
     It says so to workers of ours only. Any other process would be one more, and no faster.
     """
-    if context.getConf().get(DAEMON) != OWN_DAEMON:
+    if setting_of(context, DAEMON, "") != OWN_DAEMON:
         return context
     # PySpark gives a job the environment of its context, and has no other way to give it one.
     same: SparkContext = object.__new__(type(context))

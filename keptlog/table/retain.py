@@ -133,7 +133,10 @@ class DeleteRecords:
     """Whether its run id was made for it, so that it can't have deleted before."""
 
     def commit(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> DeletionResult:
-        """Commit, on whatever the log is then; nothing to commit if it begins there already.
+        """Commit, on whatever the log is then.
+
+        Where it begins there already nothing is committed, unless a run id was given: then it is remembered that it is
+        done.
 
         Raises:
             UnknownTopic: no such topic or partition.
@@ -153,19 +156,20 @@ class DeleteRecords:
             start, gone = what_goes(log, self.before_offset)
             done = _StoredDeletion(start, len(gone), total_bytes(gone))
             held = held_below(replace(log, log_start_offset=start, segments=log.segments[len(gone) :]))
-            if start == log.log_start_offset:
+            if start == log.log_start_offset and self.is_new_run:
                 return None
             removed = live_at(live, {segment.path for segment in gone})
             summary = change.summary(DELETE_RECORDS) | {DELETED: to_json(done)}
             return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
 
-        landed = committer.commit(change, prepare)
-        is_repeated = done is None
-        if done is None:
+        landed, mine = committer.commit(change, prepare), done
+        if done is None or (landed and not self.is_new_run):
+            # Another process may have carried out the same run id, on another log than what was seen here.
             table = load_topic_table(committer.catalog, topic)
             done = self._earlier(landed, table)
             config = topic_of(table, broker_settings).config
             held = held_below(logs_of(topic, table.properties, live_files.of(table), config)[partition])
+        is_repeated = done != mine
         numbers = (done.log_start_offset, done.segments, done.bytes)
         return DeletionResult(self.topic_partition, *numbers, self.run_id, is_repeated, held)
 

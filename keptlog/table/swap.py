@@ -196,8 +196,8 @@ class Swap:
             ends_step = not isinstance(outcome, RewriteResult) or outcome.ends_step
             if isinstance(step, Compact) and ends_step:
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
-            if isinstance(step, Compact) and (not ends_step or cleaning_to(partition) in table.properties):
-                changed[cleaning_to(partition)] = "" if ends_step else str(step.end_offset)
+            if isinstance(step, Compact):
+                changed |= _cleaning_to(table, partition, step.end_offset, ends_step=ends_step)
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:
@@ -213,6 +213,18 @@ class Swap:
             tell_cleared(self.topic, before, changed)
 
         return land
+
+
+def _cleaning_to(table: Table, partition: int, end_offset: int, *, ends_step: bool) -> dict[str, str]:
+    """How far cleans have begun, in a commit of one that goes up to ``end_offset``.
+
+    One that was broken off may have gone further: what it has removed for records behind this one's end stays removed.
+    """
+    name = cleaning_to(partition)
+    before = int(table.properties.get(name) or 0)
+    if ends_step and before <= end_offset:
+        return {name: ""} if name in table.properties else {}
+    return {name: str(max(before, end_offset))}
 
 
 def _require_fresh(outcome: StagedOutcome, log: Log) -> None:

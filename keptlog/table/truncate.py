@@ -22,7 +22,7 @@ on no more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,7 +115,10 @@ class Truncation:
             return self._earlier(landed) if landed else self._cut(files, table).result
 
     def commit(self, committer: Committer, files: TableFiles) -> TruncationResult:
-        """Truncate, in one commit; where there is nothing beyond the offset, nothing is committed.
+        """Truncate, in one commit.
+
+        Where there is nothing beyond the offset nothing is committed, unless a run id was given: then it is remembered
+        that it is done.
 
         Raises:
             UnknownTopic: no such topic or partition.
@@ -130,19 +133,25 @@ class Truncation:
         def prepare(table: Table) -> Land | None:
             cut = self._cut(files, table)
             cuts.append(cut)
-            if cut.end_offset == cut.log.log_end_offset:
+            is_done = cut.end_offset == cut.log.log_end_offset
+            if is_done and self.is_new_run:
                 return None
             removed = live_at(cut.live, {segment.path for segment in cut.gone})
             added = [data_file_of(number, segment) for segment in self._kept(files, table, cut)]
             done = to_json(_StoredTruncation(cut.log.log_end_offset, cut.end_offset, cut.records))
             summary = change.summary(_TRUNCATION) | {TRUNCATED: done}
             truncated = cut.log.truncations.with_one_to(cut.end_offset)
-            state = {log_end_offset(number): str(cut.end_offset), truncations(number): to_json(truncated)}
+            moved = {log_end_offset(number): str(cut.end_offset), truncations(number): to_json(truncated)}
+            state = {} if is_done else moved
             return FileChange(summary, state, added, removed, cut.live).written(table)
 
         with discarded_if_refused(files, lambda: self._staged):
             landed = committer.commit(change, prepare)
-        return cuts[-1].result if cuts else self._earlier(landed)
+        if not cuts or (landed and not self.is_new_run):
+            # Another process may have carried out the same run id, on another log than what was seen here.
+            earlier = self._earlier(landed)
+            return replace(earlier, is_repeated=not cuts or cuts[-1].result != replace(earlier, is_repeated=False))
+        return cuts[-1].result
 
     @property
     def _change(self) -> Change:

@@ -130,3 +130,28 @@ def test_what_can_not_be_read_again_is_not_truncated(store: LogStore) -> None:
         truncated(store, 0, TopicPartition("own", 0))
     with pytest.raises(UnknownTopic, match="topic 'users' has no partition 7"):
         truncated(store, 0, TopicPartition("users", 7))
+
+
+def test_a_truncation_that_removed_nothing_is_done_too_and_its_run_id_removes_nothing_later(
+    store: LogStore, tmp_path: Path
+) -> None:
+    truncated(store, 20)
+    again = Truncation(USERS, 20, "run", new_id, is_new_run=False)
+    assert again.commit(store.committer, store.files) == TruncationResult(USERS, 20, 20, 0)
+    assert run_import(store, tmp_path / "logs", "again").failed == {}
+    done = Truncation(USERS, 20, "run", new_id, is_new_run=False).commit(store.committer, store.files)
+    assert done == TruncationResult(USERS, 20, 20, 0, is_repeated=True)
+    assert records_of(store, "users") == some_records(0, 40)
+
+
+def test_a_log_is_not_truncated_into_what_a_broken_off_clean_has_begun_with(tmp_path: Path) -> None:
+    """The old record of a key is gone there, for a later one that the truncation would take too."""
+    store, directory = open_store(tmp_path / "home"), tmp_path / "logs"
+    write_log(directory, "users-0", [some_batch(0), some_batch(10), some_batch(20), some_batch(30)])
+    assert not run_import(store, directory, "first").failed
+    cleaned_to = store.logs("users")[0].log_end_offset
+    table = store.load_table("users")
+    with table.transaction() as changes:
+        changes.set_properties({"log.p0.cleaning-to": str(cleaned_to)})
+    with pytest.raises(InvalidConfig, match=f"it is cleaned up to offset {cleaned_to}"):
+        truncated(store, 20)

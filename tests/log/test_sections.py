@@ -227,3 +227,9 @@ def test_a_segment_that_was_cleaned_in_part_is_closed_however_small_it_is() -> N
 def test_a_log_start_inside_of_the_active_segment_leaves_it_active() -> None:
     assert divided(log([segment(0, 9)], CLOSED, start=5)) == ([0], [], [], [0])
     assert divided(log([segment(0, 9)], CLOSED, start=5, checkpoint=2)) == ([0], [], [], [0])
+
+
+def test_a_checkpoint_that_a_deletion_has_moved_into_the_active_segment_leaves_it_active() -> None:
+    """No pass has cleaned it in part: the log begins there."""
+    assert divided(log([segment(0, 9)], CLOSED, start=5, checkpoint=5)) == ([0], [], [], [0])
+    assert divided(log([segment(0, 9)], CLOSED, start=4, checkpoint=5)) == ([0], [0], [], [])

@@ -357,3 +357,21 @@ def test_an_expiry_takes_no_more_than_a_commit_does_and_the_next_pass_has_the_re
     assert not scene.clean(requested=False).failed
     assert [key for _, key, _ in scene.records] == ["c"]
     assert not scene.clean(requested=False).committed
+
+
+def test_a_shorter_clean_does_not_forget_how_far_a_broken_off_one_has_begun(tmp_path: Path) -> None:
+    """What that one removed for records behind the shorter one's end stays removed, and stamped where it is dirty."""
+    scene = Scene(tmp_path)
+    scene.append(("a", "1"), ("b", "1")).append(("a", "2"), ("c", None), ("b", "2"))
+    scene.append(("c", None), ("a", "3"), ("d", "1")).append(("a", "4"), ("d", "2")).append(("e", "4"), ("d", "3"))
+    scene.between[4] = scene.kill
+    with pytest.raises(Killed):
+        scene.clean()
+    scene.store.alter_topic(TOPIC, {"min.compaction.lag.ms": str(9 * HOUR_MS // 2)})
+    scene.clean()
+    [log] = scene.store.logs(TOPIC)
+    assert (log.checkpoint, log.cleaning_to, scene.broken) == (5, 12, [])
+    scene.store.alter_topic(TOPIC, {}, ["min.compaction.lag.ms"])
+    scene.clean()
+    [log] = scene.store.logs(TOPIC)
+    assert (log.checkpoint, log.cleaning_to, scene.broken) == (12, None, [])

@@ -14,6 +14,7 @@ import pytest
 import keptlog.passes.verify
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord, Record
+from keptlog.log.retention import retention_of
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
@@ -27,6 +28,7 @@ from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
+from tests.passes.test_in_legs import Scene
 from tests.table.stores import staged
 
 NOW_MS = 1_800_000_000_000
@@ -134,6 +136,20 @@ def ingested(tmp_path: Path) -> Home:
     arrived = [Arrival(OffsetRange(0, None, 40, 50), tuple(segments))]
     home.store.ingest("users", arrived, SourceIdentity("users"), 1, "ingest")
     return home
+
+
+def test_a_segment_before_the_log_start_that_a_clean_has_made_is_no_damage(tmp_path: Path) -> None:
+    """A deletion of records has moved the log start into a segment, of which a clean then left what lies before it."""
+    scene = Scene(tmp_path)
+    scene.commit_max_bytes = 10**12
+    scene.append(*[(f"a{number}", "1") for number in range(4)]).append(*[(f"b{number}", "1") for number in range(3)])
+    scene.append(("a2", "2"), ("a3", "2")).append(("z", "2"))
+    scene.store.delete_records(TopicPartition("t", 0), 2, "deletion")
+    scene.clean()
+    [log] = scene.store.logs("t")
+    assert log.segments[0].last_offset < log.log_start_offset == 2
+    assert scene.broken == []
+    assert [old.segment for old in retention_of(log, scene.now_ms).old] == [log.segments[0]]
 
 
 def test_gaps_of_the_source_are_no_damage(ingested: Home) -> None:

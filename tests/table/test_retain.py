@@ -196,8 +196,18 @@ def test_all_records_can_be_deleted_and_the_offsets_go_on(store: LogStore) -> No
 def test_a_deletion_that_moves_nothing_commits_nothing(store: LogStore) -> None:
     store.delete_records(LOG, 3, new_id())
     before = store.metadata_locations()
-    assert store.delete_records(LOG, 3, new_id()).log_start_offset == 3
+    assert store.delete_records(LOG, 3, None).log_start_offset == 3
     assert store.metadata_locations() == before
+
+
+def test_a_deletion_that_moved_nothing_is_done_too_and_its_run_id_deletes_nothing_later(store: LogStore) -> None:
+    store.delete_records(LOG, -1, new_id())
+    first = store.delete_records(LOG, -1, "run")
+    append_each(store, [("e", "6")])
+    again = store.delete_records(LOG, -1, "run")
+    assert (first.log_start_offset, first.is_repeated) == (again.log_start_offset, False) == (5, False)
+    assert again.is_repeated
+    assert values(store) == [(0, 5, b"6")]
 
 
 @pytest.mark.parametrize("offset", [6, 0, -2])
@@ -242,6 +252,34 @@ def test_two_deletions_at_once_leave_the_higher_log_start(store: LogStore, tmp_p
     with pytest.raises(InvalidConfig, match="offsets 3 to 5"):
         store_over(faulty).delete_records(LOG, 1, new_id())
     assert start_and_checkpoint(store) == (3, None)
+
+
+def test_a_deletion_whose_run_id_another_process_has_landed_meanwhile_tells_what_that_did(
+    store: LogStore, tmp_path: Path
+) -> None:
+    """It lands between this one's look and its commit, on a log that has grown."""
+    faulty = FaultyCatalog(open_catalog(tmp_path))
+
+    def after_the_other(commit: Callable[[], object]) -> object:
+        append_each(store, [("e", "6"), ("f", "7")])
+        assert not store.delete_records(LOG, -1, "run").is_repeated
+        return commit()
+
+    faulty.faults = [after_the_other]  # type: ignore[list-item]
+    told = store_over(faulty).delete_records(LOG, -1, "run")
+    assert (told.log_start_offset, told.segments, told.is_repeated) == (7, 4, True)
+
+
+def test_a_deletion_whose_answer_was_lost_is_not_told_as_another_ones(store: LogStore, tmp_path: Path) -> None:
+    faulty = FaultyCatalog(open_catalog(tmp_path))
+
+    def without_an_answer(commit: Callable[[], object]) -> object:
+        commit()
+        raise OSError("no answer")
+
+    faulty.faults = [without_an_answer]  # type: ignore[list-item]
+    told = store_over(faulty).delete_records(LOG, -1, "run")
+    assert (told.log_start_offset, told.segments, told.is_repeated) == (5, 3, False)
 
 
 def test_the_same_deletion_again_says_where_the_log_begins(store: LogStore) -> None:
