@@ -216,8 +216,9 @@ def _is_usual(stored: Mapping[str, Any]) -> bool:
     orders = {each["order-id"] for each in stored["sort-orders"]}
     return (
         stored["format-version"] == _FORMAT
-        and stored["current-schema-id"] in schemas
-        and stored["default-spec-id"] in specs
+        # Another program has changed what has another number (``lineage.require_columns``).
+        and stored["current-schema-id"] == 0 in schemas
+        and stored["default-spec-id"] == 0 in specs
         and stored["default-sort-order-id"] in orders | {0}
     )
 

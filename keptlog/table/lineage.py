@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import Action, LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.table.state import SNAPSHOT_ID, recorded_snapshot
@@ -135,11 +135,12 @@ def lineage_of(table: Table) -> Lineage:
 
 
 def require_own(table: Table) -> None:
-    """Refuse to go on from a snapshot that the state does not belong to.
+    """Refuse to go on from a snapshot that the state does not belong to, or with columns that are others now.
 
     Raises:
         LogCorrupt: saying what happened, and what to do.
     """
+    require_columns(table)
     current = table.metadata.current_snapshot_id
     if current is not None and table.properties.get(SNAPSHOT_ID) == str(current):
         return  # as nearly always, and at no cost
@@ -149,6 +150,35 @@ def require_own(table: Table) -> None:
             f"topic {lineage.topic} was changed by somebody else, and nothing is written to it: {lineage.told()}; "
             f"keptlog repair {lineage.topic} --dry-run shows what can be done about it"
         ).mended_by(f"keptlog repair {lineage.topic}")
+
+
+def require_columns(table: Table) -> None:
+    """Refuse a table whose columns or partitioning another program has changed; columns beside ours disturb nobody.
+
+    Our files have our columns, whatever the table says: readers would not find in them what it says.
+
+    Raises:
+        LogCorrupt: saying what is different, and what to do.
+    """
+    metadata = table.metadata
+    # Whoever changes one of them gives it another number. A bare table has none: it is as we make them.
+    if not getattr(metadata, "current_schema_id", 0) and not getattr(metadata, "default_spec_id", 0):
+        return
+    from keptlog.table.schema import PARTITION_SPEC, TABLE_SCHEMA  # noqa: PLC0415  # it imports PyIceberg
+
+    there = {field.field_id: (field.name, field.field_type) for field in table.schema().fields}
+    ours = {field.field_id: (field.name, field.field_type) for field in TABLE_SCHEMA.fields}
+    changed = [f"the column {name}" for number, (name, kind) in ours.items() if there.get(number) != (name, kind)]
+    if table.spec().fields != PARTITION_SPEC.fields:
+        by = ", ".join(field.name for field in table.spec().fields) or "nothing"
+        changed.append(f"the partitioning, which is by {by} now")
+    if changed:
+        error = LogCorrupt(
+            f"topic {table.name()[-1]}: another program changed its table: {', '.join(changed)}; nothing is written to "
+            "it: set the table back to the schema and the partition spec that it was made with (those with id 0)"
+        )
+        error.action = Action.FIX_CONFIG  # no file is wrong
+        raise error
 
 
 @contextmanager

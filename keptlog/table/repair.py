@@ -34,7 +34,15 @@ from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.file_metrics import LiveFile, live_file
 from keptlog.table.files import TableFiles
-from keptlog.table.lineage import COMMIT_ID, Lineage, blaming, describe_snapshot, lineage_of, summary_of
+from keptlog.table.lineage import (
+    COMMIT_ID,
+    Lineage,
+    blaming,
+    describe_snapshot,
+    lineage_of,
+    require_columns,
+    summary_of,
+)
 from keptlog.table.live_files import LiveFiles, segments_of
 from keptlog.table.logs import config_of, logs_from
 from keptlog.table.manifests import FileChange, OtherBase
@@ -122,6 +130,7 @@ class Repair:
         committer.commit(Change(self.topic, commit_id=run_id, require_fit=_anything_fits), prepare)
 
     def _make(self, table: Table) -> tuple[RepairPlan, FileChange] | None:
+        require_columns(table)
         lineage = lineage_of(table)
         if lineage.is_own:
             return None

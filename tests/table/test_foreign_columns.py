@@ -1,0 +1,94 @@
+"""A table whose columns or partitioning another program has changed is told, and nothing is written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+from pyiceberg.table.update import SetCurrentSchemaUpdate, SetDefaultSpecUpdate
+from pyiceberg.types import LongType, StringType
+
+from keptlog.errors import Action, LogCorrupt
+from keptlog.log.plan import make_plan
+from keptlog.passes.observer import observe
+from keptlog.table.live_files import LiveFiles
+from keptlog.table.repair import Repair
+from keptlog.table.store import LogStore
+from tests.table.foreign import table_of
+from tests.table.stores import NOW_MS, TOPIC, append_each, create, store_at, values
+
+Change = Callable[[Table], object]
+
+
+def _schema(change: Callable[[object], object]) -> Change:
+    def changed(table: Table) -> None:
+        with table.update_schema(allow_incompatible_changes=True) as update:
+            change(update)
+
+    return changed
+
+
+def _spec(change: Callable[[object], object]) -> Change:
+    def changed(table: Table) -> None:
+        with table.update_spec() as update:
+            change(update)
+
+    return changed
+
+
+CHANGES = [
+    pytest.param(_schema(lambda it: it.delete_column("value")), "the column value", id="dropped"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.rename_column("value", "v")), "the column value", id="renamed"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.update_column("partition", LongType())), "the column partition", id="widened"),  # type: ignore[attr-defined]
+    pytest.param(_spec(lambda it: it.add_identity("offset")), "by partition, offset now", id="partitioned by more"),  # type: ignore[attr-defined]
+    pytest.param(_spec(lambda it: it.remove_field("partition")), "the partitioning", id="partitioned by nothing"),  # type: ignore[attr-defined]
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LogStore:
+    store = create(tmp_path, config={"cleanup.policy": "compact", "segment.ms": "1"})
+    append_each(store, [("a", "1")], [("a", "2")])
+    return store
+
+
+@pytest.mark.parametrize(("change", "told"), CHANGES)
+def test_it_is_told_and_nothing_is_written(store: LogStore, tmp_path: Path, change: Change, told: str) -> None:
+    change(table_of(tmp_path))
+    store = store_at(tmp_path)
+    before, said = store.metadata_locations(), f"another program changed its table: .*{told}.*nothing is written to it"
+    with pytest.raises(LogCorrupt, match=said) as refused:
+        append_each(store, [("b", "1")])
+    assert refused.value.action is Action.FIX_CONFIG
+    with pytest.raises(LogCorrupt, match=said):
+        Repair(TOPIC, is_adoption=False, files=store.files, live_files=LiveFiles(), broker_settings={}).plan(
+            table_of(tmp_path)
+        )
+    seen = observe(store, now_ms=NOW_MS)
+    assert told in str(seen.unreadable[TOPIC])
+    assert make_plan(seen.assessments, NOW_MS).steps == ()
+    assert store.metadata_locations() == before
+    assert [offset for _, offset, _ in values(store)] == [0, 1]
+
+
+def test_columns_beside_ours_disturb_nobody(store: LogStore, tmp_path: Path) -> None:
+    with table_of(tmp_path).update_schema() as update:
+        update.add_column("note", StringType())
+    store = store_at(tmp_path)
+    append_each(store, [("b", "1")])
+    assert len(values(store)) == 3
+
+
+@pytest.mark.parametrize(("change", "told"), CHANGES)
+def test_a_table_that_was_set_back_goes_on(store: LogStore, tmp_path: Path, change: Change, told: str) -> None:
+    assert told
+    change(table_of(tmp_path))
+    table = table_of(tmp_path)
+    schema = SetCurrentSchemaUpdate.model_validate({"schema-id": 0})
+    spec = SetDefaultSpecUpdate.model_validate({"spec-id": 0})
+    table.catalog.commit_table(table, (), (schema, spec))
+    store = store_at(tmp_path)
+    append_each(store, [("b", "1")])
+    assert len(values(store)) == 3
