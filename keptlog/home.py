@@ -287,10 +287,11 @@ class Home:
     @property
     def eraser(self) -> Eraser:
         """What erases keys from this home's topics, by their deadline."""
-        from keptlog.passes.erase import Eraser
+        from keptlog.passes.erase import Eraser, first_secret
         from keptlog.storage.erasure_secret import load_hasher
 
-        hasher = partial(load_hasher, self.path, os.environ, lambda: secrets.token_bytes(32))
+        make = partial(first_secret, self.store, lambda: secrets.token_bytes(32))
+        hasher = partial(load_hasher, self.path, os.environ, make)
         engine = self._engine(partial(running_spark, self.path))
         return Eraser(self.store, engine, hasher, new_id, self.broker.keptlog_purge_interval_ms)
 

@@ -105,6 +105,8 @@ def erase(  # noqa: PLR0913
     now_ms = clock_ms()
     options = (("text", texts), ("hex", hexes), ("base64", base64s), ("hash", hashes))
     keys = given_keys(options, path, form)
+    if only_hash:
+        require_topics_here()
     home = home_with(*topics, besides=NOTHING_ASKED)
     if only_hash:
         _print_hashes([home.eraser.hash_of(key) for key in keys.keys], topics, as_json=as_json)

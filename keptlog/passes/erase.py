@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic, UnsupportedFormat
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, ErasureWay, reached
 from keptlog.log.given import whole_number
@@ -51,6 +51,25 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 
+def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
+    """The secret of a home that never had one; what is asked with a second one can't be proved beside the rest.
+
+    Raises:
+        InvalidConfig: a topic has erasures that were made with the one that is gone.
+    """
+    for topic in store.topics():
+        try:
+            count = read_open_erasures(topic, store.load_table(topic).properties).count
+        except (LogCorrupt, UnknownTopic, UnsupportedFormat):
+            continue  # whoever asks for its erasures is told
+        if count:
+            raise InvalidConfig(
+                f"the erasure secret of this home is gone, and topic {topic} has {counted(count, 'open erasure')} "
+                "made with it: put erasure.secret back from a backup of the home (or give KEPTLOG_ERASURE_SECRET)"
+            )
+    return make()
+
+
 @dataclass(frozen=True)
 class Eraser:
     """Erases keys from the topics of one store.
@@ -68,7 +87,12 @@ class Eraser:
     purge_interval_ms: int = PURGE_INTERVAL_MS
 
     def hash_of(self, key: bytes) -> str:
-        """The keyed hash of a key, as hex: what may stand in a run's configuration in place of the key."""
+        """The keyed hash of a key, as hex: what may stand in a run's configuration in place of the key.
+
+        Raises:
+            InvalidConfig: the home is a copy, or was moved; or it has lost its secret.
+        """
+        self.store.require_writable()
         return self.load_hasher().hash(key).hex()
 
     def propose(self, request: ErasureRequest, *, now_ms: int) -> ErasureProposal:

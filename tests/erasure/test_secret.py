@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.home import open_home
+from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.storage.erasure_secret import load_hasher, require_secret
+from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
 
 
 def made(home: Path, environment: dict[str, str] | None = None) -> bytes:
@@ -74,3 +77,21 @@ def test_another_secret_is_refused_by_both_fingerprints_and_shows_nothing_of_its
     assert other.fingerprint in str(refused.value)
     assert one.secret.hex() not in repr(one) + str(refused.value)
     assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  # made here
+
+
+def test_no_second_one_is_made_while_erasures_wait_that_were_made_with_one_that_is_gone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.create()
+    world.append((KEY, VALUE))
+    world.ask()
+    secret, home = tmp_path / "erasure.secret", open_home(tmp_path)
+    kept = secret.rename(tmp_path / "backup")
+    request = ErasureRequest(id="again", topics=["users"], keys=[OTHER], deadline_ms=world.now_ms + 300 * DAY_MS)
+    for asked in (lambda: home.eraser.propose(request, now_ms=world.now_ms), lambda: home.eraser.hash_of(KEY)):
+        with pytest.raises(
+            InvalidConfig, match=r"secret of this home is gone, and topic users has 1 open erasure made"
+        ):
+            asked()
+    assert not secret.exists()
+    kept.rename(secret)
+    assert home.eraser.hash_of(KEY) == world.hasher.hash(KEY).hex()
