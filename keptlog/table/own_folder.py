@@ -41,6 +41,20 @@ def require_own_folder(catalog: Catalog, topic: str, table: Table, paths: Iterab
         )
 
 
+def table_in(catalog: Catalog, location: str) -> str | None:
+    """A table of the catalog, in whatever namespace, that has its files in a folder; null if none is known to."""
+    is_below = below(location)
+    for namespace in catalog.list_namespaces():
+        for identifier in catalog.list_tables(namespace):
+            try:
+                place = catalog.load_table(identifier).metadata_location
+            except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows
+                continue
+            if is_below(comparable(place)):
+                return ".".join(identifier)
+    return None
+
+
 def _whose(warehouse: str, location: str) -> str | None:
     form = comparable(f"{location}/x").removesuffix("/x")
     if not form.strip("/") or (local_path(location) is None and "/" not in form.rstrip("/")):

@@ -37,6 +37,7 @@ from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.metadata_reading import unreadable
+from keptlog.table.own_folder import table_in
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import (
     CONFIG_PREFIX,
@@ -304,7 +305,13 @@ class TopicCreation:
         if left is None:
             return location
         elsewhere = f"{location}-{new_id()}"
-        told = "topic %s: files of an earlier topic are left where it would lie, such as %s; delete them: it lies in %s"
+        whose = table_in(catalog, location)
+        if whose:
+            told = "topic %s: the table %s has its files where it would lie, such as %s: it lies in %s"
+            _logger.warning(told, self.name, whose, left, elsewhere)
+            return elsewhere
+        told = "topic %s: files of an earlier topic are left where it would lie, such as %s: it lies in %s. "
+        told += "Delete them if no table of another catalog has them; none of this one has"
         _logger.warning(told, self.name, left, elsewhere)
         return elsewhere
 

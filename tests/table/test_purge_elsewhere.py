@@ -136,6 +136,20 @@ def test_a_topic_lies_apart_from_what_is_left_of_an_earlier_one_and_says_so(
     assert folder not in Path(store.describe_topic(TOPIC).location.removeprefix("file://")).parents
 
 
+@pytest.mark.parametrize("namespace", ["keptlog", "archive"])
+def test_a_topic_lies_apart_from_a_table_that_was_renamed_and_does_not_say_that_it_can_be_deleted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, namespace: str
+) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    catalog = open_catalog(tmp_path)
+    catalog.create_namespace_if_not_exists(namespace)
+    catalog.rename_table(("keptlog", TOPIC), (namespace, "renamed"))
+    create(tmp_path)
+    assert f"the table {namespace}.renamed has its files where it would lie" in caplog.text
+    assert "elete" not in caplog.text
+
+
 def test_a_live_file_that_is_not_there_keeps_a_purge_from_deleting_anything(tmp_path: Path) -> None:
     store = cleaned(tmp_path)
     append_each(store, [("c", "5")])
