@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -143,10 +144,10 @@ def _fail_if_any_failed(context: Context, plans: IngestPlans, result: IngestResu
     outage = outage_among(result.failed, is_any_done=bool(result.committed))
     if outage:
         tag_outage(context, outage, now_ms)
-        tags = {FAILED_TAG: ",".join(names)}
+        tags = as_tags(FAILED_TAG, ",".join(names))
     else:
         failed_at = {"at_ms": now_ms, "positions": _positions(plans, result)}
-        tags = {FAILED_TAG: ",".join(names), FAILED_AT_TAG: json.dumps(failed_at)}
+        tags = as_tags(FAILED_TAG, ",".join(names)) | as_tags(FAILED_AT_TAG, json.dumps(failed_at))
     context.instance.add_run_tags(context.run.run_id, tags)
     raise dg.Failure(
         f"{len(names)} not ingested, {len(result.committed)} ingested: "

@@ -24,6 +24,7 @@ from datetime import datetime
 from itertools import pairwise
 
 import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from keptlog.log.iso_time import iso_time
 
@@ -35,6 +36,7 @@ WHOLE_TOPIC = -1
 _WHOLE = "all"
 _READ_BACK = 5
 """Evaluations; so many runs may make one at once, and nothing is lost."""
+_EVALUATED = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED}
 _LONGEST_PROBLEM = 500
 
 
@@ -56,15 +58,15 @@ LastResults = Mapping[int, LastResult]
 
 def last_results(instance: dg.DagsterInstance, check: dg.AssetCheckKey, topic_id: str | None) -> dict[int, LastResult]:
     """What the evaluations of a check tell; nothing of those of an earlier topic of the same name."""
-    records = instance.event_log_storage.get_asset_check_execution_history(check, limit=2 * _READ_BACK)
+    # One that is only planned tells nothing, and there may be any number: of the run that asks, of those that wait.
+    records = instance.event_log_storage.get_asset_check_execution_history(check, limit=_READ_BACK, status=_EVALUATED)
     evaluations = [
         record.event.dagster_event.asset_check_evaluation_data
         for record in records
-        # One that is only planned, such as that of the run that asks, tells nothing.
-        if record.event and record.event.dagster_event and record.status.value in {"SUCCEEDED", "FAILED"}
+        if record.event and record.event.dagster_event
     ]
     found: dict[int, LastResult] = {}
-    for evaluation in reversed(evaluations[:_READ_BACK]):
+    for evaluation in reversed(evaluations):
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, result in _from_rows(table.records):

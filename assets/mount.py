@@ -35,6 +35,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.pool import pool_name
 from keptlog.dagster.resources.spark import java_ahead_of, spark_of, why_spark_is_down
 from keptlog.errors import InvalidConfig
+from keptlog.log.declared import is_owner
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.spark.launch import AheadOfUse
 
@@ -143,11 +144,12 @@ class Mount:
         return {IO_MANAGER_KEY: self.name(TOPIC_IO_MANAGER), **topic_name}
 
     def _owners(self, topic: AssetTopic) -> Sequence[str]:
-        """Those that were given for it, else those that are stored with it."""
+        """Those that were given for it, else those that are stored with it and are any to Dagster."""
+        stored = [each for each in topic.owners if is_owner(each)]
         if not isinstance(self.owners, Mapping):
-            return self.owners or topic.owners
+            return self.owners or stored
         fitting = (owners for pattern, owners in self.owners.items() if fnmatchcase(topic.name, pattern))
-        return next(fitting, topic.owners)
+        return next(fitting, stored)
 
 
 def partitions_of(topic: AssetTopic) -> dg.StaticPartitionsDefinition:

@@ -17,11 +17,12 @@ from keptlog.dagster.assets.attempts import begin_attempts, end_attempts
 from keptlog.dagster.assets.checks import TopicFindings, broken_before, look_at
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.last_results import WHOLE_TOPIC
+from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata, materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
 from keptlog.dagster.assets.outlook import outlook_of
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, UnknownTopic
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
@@ -46,10 +47,16 @@ def run_id_of(context: Context) -> str:
 
 
 def observe_after(store: LogStore, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, Overview]:
-    """The logs ``names`` as the pass left them; one that can't be read any more counts as failed."""
+    """The logs ``names`` as the pass left them; one that can't be read any more counts as failed.
+
+    Where the catalog is away since the commit nothing is known of them. What has landed is told all the same.
+    """
     if not names:
         return cleaned, Overview(cleaned.plan.now_ms)
-    after = observe(store, names, now_ms=cleaned.plan.now_ms)
+    try:
+        after = observe(store, names, now_ms=cleaned.plan.now_ms)
+    except StorageUnavailable:
+        return cleaned, Overview(cleaned.plan.now_ms)
     return replace(cleaned, failed=cleaned.failed | dict(after.unreadable)), after
 
 
@@ -84,15 +91,19 @@ def told_of_topics(run: Run, after: Overview, now_ms: int) -> dict[str, Metadata
 def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
     """Read the logs ``after`` back and check them: of each topic that the pass touched, what it has learnt of it."""
     store = run.log_store.store
-    topics = store.topics()
+    try:
+        topics = list(store.topics())
+    except StorageUnavailable:
+        topics = sorted({step.topic_partition.topic for step in cleaned.plan.steps})
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in after.logs:
         logs[log.topic_partition.topic].append(log)
     failed: dict[str, dict[int, str]] = defaultdict(dict)
+    cleanable = {str(step.topic_partition) for step in cleaned.plan.steps}
     for name, error in cleaned.failed.items():
         # What is no topic has no asset whose checks could tell it.
         if name not in cleaned.blameless and not isinstance(error, StalePlan | CommitStateUnknown | UnknownTopic):
-            topic, partition = topic_and_partition(name, topics)
+            topic, partition = topic_and_partition(name, topics, () if name in cleanable else logs)
             failed[topic][partition] = str(error)
     findings = []
     for topic in sorted({*logs, *failed}):
@@ -154,7 +165,7 @@ def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: M
     # What has landed of them was told as made, and is not to look whole.
     begin_attempts(run, [TopicPartition.parse(name) for name in cleaned_names(cleaned) if name in others])
     # A run without this tag would be taken for one that has died. What has landed was not stopped by anything.
-    context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(reasons or others)})
+    context.instance.add_run_tags(context.run.run_id, as_tags(FAILED_TAG, ",".join(reasons or others)))
     told = []
     if reasons:
         told.append(f"{len(reasons)} not cleaned, {len(cleaned.committed)} cleaned: {'; '.join(named_lines(reasons))}")
@@ -173,10 +184,15 @@ def _end_attempts(run: Run, cleaned: Pass, names: Collection[str]) -> None:
     end_attempts(run, {TopicPartition.parse(name): why for name, why in whole.items()})
 
 
-def topic_and_partition(name: str, topics: Collection[str]) -> tuple[str, int]:
-    """Topic and partition; ``WHOLE_TOPIC`` where the name is a topic's."""
+def topic_and_partition(name: str, topics: Collection[str], readable: Collection[str]) -> tuple[str, int]:
+    """Topic and partition of something that failed; ``WHOLE_TOPIC`` where the name is a topic's.
+
+    A topic may be called ``events-0`` beside another one that is called ``events``. If that is among the ``readable``
+    ones, it is not what could not be read.
+    """
     topic, _, partition = name.rpartition("-")
-    return (topic, int(partition)) if topic in topics and partition.isdecimal() else (name, WHOLE_TOPIC)
+    is_log = topic in topics and partition.isdecimal() and not (name in topics and topic in readable)
+    return (topic, int(partition)) if is_log else (name, WHOLE_TOPIC)
 
 
 def fail_if_any(failed: Mapping[str, KeptlogError], what: str) -> None:

@@ -23,7 +23,7 @@ from keptlog.log.properties import parse_properties
 from keptlog.resident import place
 from keptlog.whole_file import warn_of_readers
 
-DEFAULT_HOME = ".keptlog"
+HOME_VARIABLE, DEFAULT_HOME = "KEPTLOG_HOME", ".keptlog"
 BROKER_FILE = "server.properties"
 SPARK_FILE = "spark.properties"
 SPARK_MASTER = place.SPARK_MASTER
@@ -41,7 +41,7 @@ def home_path(environment: Mapping[str, str] = os.environ) -> Path:
     Raises:
         InvalidConfig: it is no path on this machine.
     """
-    return home_folder(Path(environment.get("KEPTLOG_HOME") or DEFAULT_HOME))
+    return home_folder(Path(environment.get(HOME_VARIABLE) or DEFAULT_HOME))
 
 
 def home_folder(path: Path) -> Path:

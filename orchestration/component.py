@@ -27,6 +27,8 @@ from pydantic import BaseModel, Field
 from keptlog.dagster.assets.asset_topic import AssetTopic
 from keptlog.dagster.assets.translator import DagsterKeptlogTranslator, KeptlogSectionProps, Section
 from keptlog.dagster.orchestration.definitions import MountOptions, build_defs
+from keptlog.errors import InvalidConfig
+from keptlog.settings import HOME_VARIABLE
 
 Translation: TypeAlias = Callable[[dg.AssetSpec, KeptlogSectionProps], dg.AssetSpec]
 
@@ -34,6 +36,14 @@ Translation: TypeAlias = Callable[[dg.AssetSpec, KeptlogSectionProps], dg.AssetS
 def _translation(context: dg.ResolutionContext, model: Any) -> Translation:
     info = TranslatorResolvingInfo(asset_attributes=model, resolution_context=context, model_key="translation")
     return lambda spec, props: info.get_asset_spec(spec, {"props": props, "spec": spec})
+
+
+def _home(context: dg.ResolutionContext, given: str | None) -> str | None:
+    """Raises InvalidConfig if it is named by a variable that is not set: another home would take its place."""
+    home = context.resolve_value(given) if given else None
+    if given and not home and HOME_VARIABLE not in given:
+        raise InvalidConfig(f"home: {given} says nothing: set that variable, or leave home out for {HOME_VARIABLE}")
+    return str(home) if home else None
 
 
 def _described(description: str) -> dg.Resolver:
@@ -66,7 +76,13 @@ class KeptlogComponent(dg.Component, dg.Model, dg.Resolvable):
 
     home: Annotated[
         str | None,
-        _described("The home's folder, from the project's root on; KEPTLOG_HOME, or ./.keptlog, if it is not given."),
+        dg.Resolver(
+            _home,
+            model_field_type=str | None,
+            inject_before_resolve=False,
+            description="The home's folder, from the project's root on; KEPTLOG_HOME, or ./.keptlog, if it is not "
+            "given. If it is given by another variable, that must be set.",
+        ),
     ] = None
     topics: Annotated[
         Sequence[str], _described("Patterns of the topics to look after, such as crm.*; all if empty.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.dagster.orchestration.own_runs import OwnRuns
@@ -110,19 +111,19 @@ def retained_logs(run: dg.DagsterRun) -> list[str]:
 
 def stopped_logs(run: dg.DagsterRun) -> list[str]:
     """What a run of the job that has failed did not clean; as far as it could say, else what it was asked for."""
-    told = run.tags.get(FAILED_TAG)
+    told = tag_text(run.tags, FAILED_TAG)
     return told.split(",") if told else configured_logs(run)
 
 
 def stopped_retentions(run: dg.DagsterRun) -> list[str]:
     """What a run of the retention job that has failed did not retain; as far as it could say, else all it named."""
-    told = run.tags.get(FAILED_TAG)
+    told = tag_text(run.tags, FAILED_TAG)
     return told.split(",") if told else retained_logs(run)
 
 
 def stopped_ingests(run: dg.DagsterRun) -> list[str]:
     """What a run of the ingest job that has failed did not bring in; as far as it could say, else all its topics."""
-    told = run.tags.get(FAILED_TAG)
+    told = tag_text(run.tags, FAILED_TAG)
     return told.split(",") if told else sorted(ingested_topics(run))
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
+from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
@@ -98,10 +99,10 @@ def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Fail
     ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
     if OUTAGE_TAG in tags:
         return
-    if told := tags.get(FAILED_AT_TAG):
+    if told := tag_text(tags, FAILED_AT_TAG):
         failed_at = json.loads(told)
         at_ms, positions = failed_at["at_ms"], failed_at["positions"]
-    elif asked := tags.get(ASKED_AT_TAG):
+    elif asked := tag_text(tags, ASKED_AT_TAG):
         at_ms, positions = ended_ms, json.loads(asked)
     else:
         at_ms, positions = ended_ms, dict.fromkeys(ingested_topics(record.dagster_run))

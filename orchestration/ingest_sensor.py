@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import by_reason, source_observation
+from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
@@ -171,7 +172,7 @@ def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> 
         tags={
             TRIGGER_TAG: TRIGGER,
             LOGS_TAG: some_of(names, NAMES_IN_TAG),
-            ASKED_AT_TAG: json.dumps(positions),
+            **as_tags(ASKED_AT_TAG, json.dumps(positions)),
             # The sensor tries again, with pauses; two ways of trying again would multiply.
             "dagster/max_retries": "0",
         },

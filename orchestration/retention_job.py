@@ -3,6 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
+from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import retention_observation
 from keptlog.dagster.assets.outage import FAILED_TAG, outage_among, tag_outage, telling_outages
@@ -60,5 +61,5 @@ def _retain(run: Run, config: RetentionConfig) -> None:
     if outage := outage_among(result.failed, is_any_done=bool(result.committed)):
         tag_outage(context, outage, now_ms)
     if result.failed:
-        context.instance.add_run_tags(context.run.run_id, {FAILED_TAG: ",".join(sorted(result.failed))})
+        context.instance.add_run_tags(context.run.run_id, as_tags(FAILED_TAG, ",".join(sorted(result.failed))))
     fail_if_any(result.failed, "not retained")

@@ -17,10 +17,11 @@ from keptlog.dagster.assets.asset_topic import AssetTopic
 from keptlog.dagster.assets.erasures import erasures_asset
 from keptlog.dagster.assets.health import health_spec
 from keptlog.dagster.assets.markdown import as_markdown
-from keptlog.dagster.assets.mount import Mount
+from keptlog.dagster.assets.mount import Mount, partitions_of
 from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
 from keptlog.dagster.orchestration.seen import Seen
+from keptlog.errors import first_line
 from keptlog.log.counted import counted
 
 _SOON = "What has changed is shown after a minute, or when you reload the definitions."
@@ -60,15 +61,29 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
     if not seen.topics and not notices:
         create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
         return [_notice(mount, ["no_topics_yet"], f"{home} has no topics yet. Create one with {create}. {_SOON}")]
-    names = names_of(topic.name for topic in seen.topics)
+    unfit = {topic.name: reason for topic in seen.topics if (reason := _why_unfit(topic))}
+    notices += [
+        _notice(mount, [name, "no_assets"], f"{name} has no assets, and is looked after all the same: {reason}")
+        for name, reason in unfit.items()
+    ]
+    names = names_of(topic.name for topic in seen.topics if topic.name not in unfit)
     groups = mount.groups(names)
-    topics = [replace(topic, group=groups[topic.name]) for topic in seen.topics]
+    topics = [replace(topic, group=groups[topic.name]) for topic in seen.topics if topic.name in names]
     return [
         *notices,
         *(each for topic in topics for each in _assets_of(mount, topic, names[topic.name])),
         erasures_asset(mount),
         health_spec(mount),
     ]
+
+
+def _why_unfit(topic: AssetTopic) -> str | None:
+    """Why Dagster takes no asset for a topic; null if it does. Kafka takes names that it does not."""
+    try:
+        partitions_of(topic)
+    except dg.DagsterInvalidDefinitionError as error:
+        return as_markdown(first_line(error))
+    return None
 
 
 def _assets_of(mount: Mount, topic: AssetTopic, name: str) -> Assets:

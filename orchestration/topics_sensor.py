@@ -56,7 +56,12 @@ class _Asked:
 
     @classmethod
     def of_cursor(cls, cursor: str | None) -> _Asked:
-        return cls(**json.loads(cursor)) if cursor else cls()
+        try:
+            told = cls(**json.loads(cursor)) if cursor else cls()
+            return cls(int(told.times), int(told.at_ms), str(told.loaded))
+        except (ValueError, TypeError):
+            # Of another keptlog, or set by hand. Dagster keeps it as long as ticks fail, so it must not fail one.
+            return cls()
 
     @property
     def cursor(self) -> str:

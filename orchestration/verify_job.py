@@ -72,7 +72,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         logs[log.topic_partition.topic].append(log)
     unreadable: dict[str, dict[int, str]] = defaultdict(dict)
     for name, error in asked.unreadable.items():
-        topic, partition = topic_and_partition(name, topics)
+        topic, partition = topic_and_partition(name, topics, logs)
         unreadable[topic][partition] = str(error)
     problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import dagster as dg
 from pydantic import Field
 
+from keptlog.errors import InvalidConfig
 from keptlog.home import Home, monotonic_ms, open_home
 from keptlog.passes.observer import Observer
 from keptlog.settings import home_path
@@ -90,8 +91,19 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def path(self) -> Path:
-        """The home's folder, also where it is named by an environment variable (``dg.EnvVar``)."""
-        home = self.home.get_value() if isinstance(self.home, dg.EnvVar) else self.home
+        """The home's folder, also where it is named by an environment variable (``dg.EnvVar``).
+
+        Raises:
+            InvalidConfig: that variable is not set.
+        """
+        home = self.home
+        if isinstance(home, dg.EnvVar):
+            variable, home = home.env_var_name, home.get_value()
+            if not home:
+                raise InvalidConfig(
+                    f"the home is to be where the variable {variable} says, and that is not set: set it, or another "
+                    "home (KEPTLOG_HOME, or ./.keptlog) would be cleaned and purged in its place"
+                )
         return Path(home).absolute() if home else home_path()
 
     @property

@@ -136,13 +136,18 @@ def source_after(
     return there.updated(declared)
 
 
+def is_owner(owner: str) -> bool:
+    """Whether it is an email address or a team."""
+    return _OWNER.fullmatch(owner) is not None
+
+
 def valid_owner(owner: str) -> str:
     """Return the owner if it is one.
 
     Raises:
         InvalidConfig: it is neither an email address nor a team.
     """
-    if not _OWNER.fullmatch(owner):
+    if not is_owner(owner):
         raise InvalidConfig(f"owner {owner!r} is not known: write an email address, or team:NAME")
     return owner
 

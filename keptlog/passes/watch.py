@@ -7,14 +7,13 @@ clears nothing. What becomes of a sighting is decided in ``keptlog.log.condition
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, first_line
 from keptlog.log.conditions import (
     Condition,
     Evidence,
@@ -41,6 +40,7 @@ from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks
 from keptlog.table.home_folder import require_home
+from keptlog.table.state import read_source_identity
 
 if TYPE_CHECKING:
     from keptlog.passes.observer import Overview
@@ -216,9 +216,15 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
 
 def without_brokers(seen: Overview) -> Evidence | None:
     """That no broker is waited for; null if a topic has one."""
-    if any(json.loads(source).get("bootstrap") for source in seen.sources.values()):
-        return None
     is_whole = not (seen.behind or seen.unreadable)
+    for topic, text in seen.sources.items():
+        try:
+            source = read_source_identity(topic, text)
+        except LogCorrupt:
+            is_whole = False
+            continue
+        if source and source.bootstrap:
+            return None
     return Evidence((), {Matter.BROKER: {_NO_TOPIC}} if is_whole else {})
 
 

@@ -117,3 +117,14 @@ def test_two_components_and_a_projects_own_definitions_load_together(sandbox: De
     with sandbox.build_all_defs() as defs:
         dg.Definitions.validate_loadable(defs)
         assert {key.path[0] for key in defs.resolve_all_asset_keys()} == {"crm", "sales"}
+
+
+def test_a_home_that_an_unset_variable_is_to_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the home of KEPTLOG_HOME would take its place, whoever's that is."""
+    for variable in ("CRM_HOME", "KEPTLOG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(Exception, match=r"home: \{\{ env.CRM_HOME \}\} says nothing: set that variable"):
+        KeptlogComponent.resolve_from_yaml('home: "{{ env.CRM_HOME }}"')
+    assert KeptlogComponent.resolve_from_yaml('home: "{{ env.KEPTLOG_HOME }}"').home is None
+    monkeypatch.setenv("CRM_HOME", "/srv/crm")
+    assert KeptlogComponent.resolve_from_yaml('home: "{{ env.CRM_HOME }}"').home == "/srv/crm"

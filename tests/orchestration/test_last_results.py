@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import json
 
+import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.events import DagsterEvent, DagsterEventType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.dagster.assets.last_results import ROWS, WHOLE_TOPIC, LastResult, _from_rows, as_table, merged
+from keptlog.dagster.assets.last_results import (
+    ROWS,
+    WHOLE_TOPIC,
+    LastResult,
+    _from_rows,
+    as_table,
+    last_results,
+    merged,
+)
+from tests.orchestration.conftest import World
 
 NOW_MS = 1_800_000_000_000
 
@@ -51,3 +63,20 @@ def test_ten_thousand_topic_partitions_looked_at_one_by_one_stay_small_and_none_
     for number, each in read.items():
         assert (each.problem is None) == (written[number].problem is None)
         assert each.at_ms <= written[number].at_ms
+
+
+def test_evaluations_that_were_planned_and_not_made_push_none_out(world: World) -> None:
+    """A backfill plans one for each of its partitions, and an outage makes none of them."""
+    world.topic("users", 2)
+    world.append("users", ("a", "1"))
+    world.break_segment("users")
+    world.run_job("verify", dg.RunRequest())
+    check = dg.AssetCheckKey(dg.AssetKey(["users", "clean"]), "G1_one_record_a_key")
+    for number in range(30):
+        planned = AssetCheckEvaluationPlanned(asset_key=check.asset_key, check_name=check.name, partitions_subset=None)
+        event = DagsterEvent(
+            DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value, "materialize", event_specific_data=planned
+        )
+        world.instance.report_dagster_event(event, f"run-{number}")
+    found = last_results(world.instance, check, None)
+    assert found[0].problem is not None

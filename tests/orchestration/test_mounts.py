@@ -12,6 +12,7 @@ import pytest
 from keptlog.dagster import DagsterKeptlogTranslator, KeptlogSectionProps, LogStoreResource, Section, build_defs
 from keptlog.dagster.orchestration.definitions import MountOptions
 from keptlog.dagster.resources.clock import ClockResource
+from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from tests.orchestration.conftest import HOUR_MS, World, logs_of
 from tests.orchestration.ingesting import InProcessSpark
@@ -314,6 +315,16 @@ def test_a_home_may_be_named_by_a_variable(world: World, monkeypatch: pytest.Mon
 
     assert dg.AssetKey(["users", "clean"]) in defs.resolve_all_asset_keys()
     assert defs.get_job_def("purge").execute_in_process(instance=world.instance).success
+
+
+def test_a_home_named_by_a_variable_that_is_not_set_is_refused_and_no_other_takes_its_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users")
+    monkeypatch.setenv("KEPTLOG_HOME", str(world.path))
+    monkeypatch.delenv("CRM_HOME", raising=False)
+    with pytest.raises(InvalidConfig, match="variable CRM_HOME says, and that is not set"):
+        build_defs(LogStoreResource(home=dg.EnvVar("CRM_HOME")))
 
 
 def test_the_clean_section_is_a_table_to_dagster(world: World) -> None:

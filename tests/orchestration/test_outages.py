@@ -253,3 +253,42 @@ def test_a_purge_that_an_outage_has_stopped_says_what_is_down(
     assert "database is locked" in (failure.user_failure_data.description or "")
     assert told(dirty, result)["reason"] == "database is locked"
     assert dirty.run_job("purge", dg.RunRequest(run_config={})).success
+
+
+def test_what_landed_before_the_catalog_was_lost_is_told_and_no_log_is_marked(
+    dirty: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is lost for good between two commits of one run, and so for whatever the run asks after them."""
+    lost: list[str] = []
+    really_swap = LogStore.swap
+
+    def swap(store: LogStore, topic: str, *rest: object, **named: object) -> object:
+        if topic == "users":
+            lost.append(topic)
+            raise StorageUnavailable("the catalog is away")
+        return really_swap(store, topic, *rest, **named)  # type: ignore[arg-type]
+
+    def once_lost(name: str) -> None:
+        really: Any = getattr(LogStore, name)
+
+        def asked(store: LogStore, *given: object, **named: object) -> object:
+            if lost:
+                raise StorageUnavailable("the catalog is away")
+            return really(store, *given, **named)
+
+        monkeypatch.setattr(LogStore, name, asked)
+
+    (request,) = dirty.requests(dirty_ratio_sensor)
+    monkeypatch.setattr(LogStore, "swap", swap)
+    for name in ("load_table", "metadata_locations", "topics", "observe", "logs", "mark_uncleanable"):
+        once_lost(name)
+    result = dirty.launch(request)
+    monkeypatch.undo()
+    lost.clear()
+
+    assert not result.success
+    assert told(dirty, result)["reason"] == "the catalog is away"
+    landed = dirty.instance.event_log_storage.get_materialized_partitions(dg.AssetKey(["orders", "clean"]))
+    assert landed == {"orders-0"}
+    assert "no log's fault" in failed_run_sensor_says(dirty, result.run_id)
+    assert marks(dirty) == [None, None]

@@ -151,3 +151,13 @@ def test_where_nobody_can_be_asked_people_are_told(world: World) -> None:
 
 def _damaged(store: LogStore, topic: str, location: str | None = None) -> object:
     raise LogCorrupt(f"{topic} can't be read")
+
+
+@pytest.mark.parametrize("cursor", ["garbage", '{"reloads": 1}', "[]", "5", '{"times": "x"}'])
+def test_a_cursor_that_is_none_of_its_own_is_forgotten(world: World, asked: list[object], cursor: str) -> None:
+    """Dagster keeps it as long as ticks fail."""
+    world.topic("users")
+    world.cursors["topics_sensor"] = cursor
+    assert world.skips(sensor_of(world)) == "the asset graph is as the home is: 1 topic"
+    assert world.cursors["topics_sensor"] != cursor
+    assert not asked
