@@ -156,11 +156,13 @@ class DeleteRecords:
             start, gone = what_goes(log, self.before_offset)
             done = _StoredDeletion(start, len(gone), total_bytes(gone))
             held = held_below(replace(log, log_start_offset=start, segments=log.segments[len(gone) :]))
-            if start == log.log_start_offset and self.is_new_run:
+            is_done = start == log.log_start_offset
+            if is_done and self.is_new_run:
                 return None
             removed = live_at(live, {segment.path for segment in gone})
             summary = change.summary(DELETE_RECORDS) | {DELETED: to_json(done)}
-            return _landing(topic, FileChange(summary, _moved(log, start, gone), (), removed, live), table)
+            moved = {} if is_done else _moved(log, start, gone)
+            return _landing(topic, FileChange(summary, moved, (), removed, live), table)
 
         landed, mine = committer.commit(change, prepare), done
         if done is None or (landed and not self.is_new_run):

@@ -254,6 +254,14 @@ def test_two_deletions_at_once_leave_the_higher_log_start(store: LogStore, tmp_p
     assert start_and_checkpoint(store) == (3, None)
 
 
+def test_a_deletion_that_moves_nothing_leaves_an_uncleanable_log_as_it_is(store: LogStore) -> None:
+    """Found by the state machine: with nothing dirty left it healed the log, though nothing had been done."""
+    store.delete_records(LOG, -1, new_id())
+    store.mark_uncleanable(TOPIC, [Failure(LOG, "segment 1 is broken", None)], NOW_MS, Backoff(15_000, 3_600_000))
+    store.delete_records(LOG, -1, new_id())
+    assert store.logs(TOPIC)[0].uncleanable is not None
+
+
 def test_a_deletion_whose_run_id_another_process_has_landed_meanwhile_tells_what_that_did(
     store: LogStore, tmp_path: Path
 ) -> None:
