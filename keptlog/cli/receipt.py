@@ -78,10 +78,13 @@ def list_receipts(*, topic: str | None, as_json: bool) -> None:
 @json_option
 def show(name: str, *, as_json: bool) -> None:
     """Show one receipt, by its number or its id; --json prints its file."""
-    found = _receipts().show(name)
+    receipts = _receipts()
+    found = receipts.show(name)
     if as_json:
         answer_is_no_document()
-    click.echo(found.to_bytes().decode("ascii"), nl=False) if as_json else click.echo("\n".join(lines_of(found)))
+        click.echo(found.to_bytes().decode("ascii"), nl=False)
+    else:
+        click.echo("\n".join(lines_of(found, is_checked=receipts.is_checked(found))))
 
 
 @receipt.command(short_help="Check receipts: is one missing, or not as it was signed?")

@@ -44,15 +44,19 @@ def bytes_of(files: Sequence[Mapping[str, Any]]) -> int:
     return sum(each["bytes"] for each in files if isinstance(each.get("bytes"), int))
 
 
-def lines_of(receipt: Receipt) -> Iterator[str]:
-    """A receipt for a terminal; long lists are cut, ``--json`` has all of them."""
+def lines_of(receipt: Receipt, *, is_checked: bool) -> Iterator[str]:
+    """A receipt for a terminal; long lists are cut, ``--json`` has all of them.
+
+    ``is_checked``: its signature was found true.
+    """
     content = receipt.content
     title = _TITLES.get(receipt.kind, receipt.kind)
     topics = ", ".join(receipt.topics)
     yield f"receipt {receipt.sequence}: {title}" + (f" of topic {topics}" if topics else "")
     yield f"  done      {iso_time(receipt.at_ms)}"
     yield f"  id        {receipt.id}"
-    yield f"  signed    by key {receipt.key_id}, with keptlog {receipt.keptlog_version}"
+    known = "" if is_checked else " (not checked: this home has no such public key)"
+    yield f"  signed    by key {receipt.key_id}{known}, with keptlog {receipt.keptlog_version}"
     if content.get("table_uuid"):
         yield f"  table     {content['table_uuid']}"
     yield from _gone(content, files_of(receipt))

@@ -24,6 +24,7 @@ from keptlog.table.topic_exam import TopicExam
 
 if TYPE_CHECKING:
     from keptlog.passes.receipts import Receipts
+    from keptlog.receipts.signing import SigningKey
     from keptlog.storage.key_hash import KeyHasher
     from keptlog.table.receipt_chain import ReceiptChain
 
@@ -34,8 +35,8 @@ _SECRET = "the erasure secret"  # noqa: S105  # what it is called
 class Proofs:
     """What receipts and erasures of a home rest on; nothing of it is made by a look."""
 
-    require_signing_key: Callable[[], object]
-    """Raises a KeptlogError if it can't sign."""
+    require_signing_key: Callable[[], SigningKey | None]
+    """The home's own; null if it has none. Raises a KeptlogError if it can't sign."""
     receipts: Callable[[], Receipts[ReceiptChain]]
     known_hasher: Callable[[], KeyHasher | None]
     """Null if the home has no secret yet."""
@@ -45,7 +46,7 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
     """A key that can't sign, a chain that can't be gone on with, and what waits to be sealed."""
     unseen = None
     try:
-        patient.proofs.require_signing_key()
+        yield from _key_problems(patient.proofs)
     except StorageUnavailable as error:
         unseen = error
     except KeptlogError as error:
@@ -64,6 +65,29 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
             yield Problem(each.topic, f"{what} {iso_time(min(late))}", cause, todo, f"keptlog purge {each.topic}")
     if unseen:
         raise NotLookedAt(first_line(unseen))
+
+
+def _key_problems(proofs: Proofs) -> Iterator[Problem]:
+    """A signing key that no public key of the home belongs to: who has those would take what it signs for forged.
+
+    Raises:
+        KeptlogError: it can't sign.
+    """
+    key = proofs.require_signing_key()
+    try:
+        known = [each.key_id for each in proofs.receipts().trusted()]
+    except KeptlogError:
+        return  # the chain's problems tell it
+    if key and known and key.public.key_id not in known:
+        what = (
+            f"the signing key is {key.public.key_id}, and the public keys here are of {', '.join(sorted(set(known)))}"
+        )
+        cause = "its file was replaced, or damaged in a way that leaves a key"
+        todo = (
+            "put the signing key back from a backup; if it was meant to be replaced, the next receipt leaves its "
+            "public key here, to be given to whoever checks receipts"
+        )
+        yield Problem("signing key", what, cause, todo)
 
 
 def _chain_problems(proofs: Proofs) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers
 from keptlog.receipts.key_files import public_keys
 from keptlog.table.reaching import reaching
@@ -49,12 +49,30 @@ class Receipts(Generic[Chain]):
 
         Raises:
             InvalidConfig: there is none.
-            LogCorrupt: it can't be read.
+            LogCorrupt: it can't be read, or is not what its key has signed.
         """
         receipt = self.chain.find(name)
         if receipt is None:
             raise InvalidConfig(f"there is no receipt {name!r}: see keptlog receipt list")
+        self.is_checked(receipt)
         return receipt
+
+    def is_checked(self, receipt: Receipt) -> bool:
+        """Whether a receipt is what its key has signed; false if that can't be told, for no such key is trusted here.
+
+        Raises:
+            LogCorrupt: it is not.
+        """
+        try:
+            keys = [key for key in self.trusted() if key.key_id == receipt.key_id]
+        except KeptlogError:
+            return False
+        if keys and not any(key.has_signed(receipt.signed_bytes, receipt.signature) for key in keys):
+            raise LogCorrupt(
+                f"receipt {receipt.sequence} is not what key {receipt.key_id} has signed: it was changed; put its file "
+                "back from a copy of the storage (keptlog receipt verify names it, and all else that is wrong)"
+            )
+        return bool(keys)
 
     def verify(self, keys: Iterable[Path | str] = ()) -> ChainVerification:
         """Check the whole chain against its signatures, and against what the catalog says of it.
@@ -77,6 +95,7 @@ class Receipts(Generic[Chain]):
             LogCorrupt: the catalog has lost the chain, or its table or head can't be read.
             InvalidConfig: a public key can't be read.
         """
+        list(self.trusted())
         self.chain.head()
         with reaching("receipts can't be listed"):
             listed = self.chain.listed()

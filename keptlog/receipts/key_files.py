@@ -50,8 +50,11 @@ def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
     return key
 
 
-def require_signing_key(home: Path, environment: Mapping[str, str]) -> None:
+def require_signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey | None:
     """Refuse a key that can't sign, before anything is to be signed; one that is not there yet is made then.
+
+    Returns:
+        The home's own key; null if there is none yet, or if a variable names another one.
 
     Raises:
         InvalidConfig: as ``signing_key``.
@@ -64,8 +67,8 @@ def require_signing_key(home: Path, environment: Mapping[str, str]) -> None:
     except PermissionError as error:
         told = f"signing key {path} can't be read by this user ({error.strerror}): whoever purges must be able to"
         raise StorageUnavailable(told).for_good() from error
-    if variable or path.exists():
-        _private_key(path, variable)
+    key = _private_key(path, variable) if variable or path.exists() else None
+    return None if variable else key
 
 
 def trusted_keys(home: Path) -> list[PublicKey]:

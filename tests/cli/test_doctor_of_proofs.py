@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from keptlog.home import open_home
+from keptlog.receipts.signing import SigningKey
 from tests.broken_topics import cut_in_half
 from tests.cli.conftest import Run
 
@@ -156,3 +157,22 @@ def test_a_secret_that_open_erasures_were_made_with_is_missed_and_none_is_made(
     was_there = secret.exists()
     assert said in problem(keptlog, "erasures")["what"]
     assert secret.exists() == was_there
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"", None])
+def test_a_public_key_that_can_not_be_used_is_told(keptlog: Run, proved: Path, content: bytes | None) -> None:
+    path = proved / "receipts.pub"
+    path.unlink()
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    found = problem(keptlog, "receipts")
+    assert f"public key {path} " in found["what"]
+
+
+def test_a_signing_key_that_no_public_key_belongs_to_is_told(keptlog: Run, proved: Path) -> None:
+    (proved / "receipts.key").write_bytes(SigningKey.generate().to_pem())
+    found = problem(keptlog, "receipts")
+    assert "the signing key is " in found["what"]
+    assert "put the signing key back from a backup" in found["todo"]

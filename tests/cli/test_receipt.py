@@ -260,3 +260,23 @@ def test_a_chain_that_the_catalog_has_lost_is_not_told_as_no_receipts_yet(sealed
         assert "3 receipts of an earlier chain, which the catalog no longer knows" in said.stdout + said.stderr
     named = said.stderr.partition("keptlog receipt verify ")[2].partition(" checks them")[0]
     assert sealed.run("verify", named).stdout.startswith("3 receipts, 1 to 3")
+
+
+def test_a_receipt_that_was_changed_is_not_shown_as_signed(sealed: Terminal) -> None:
+    folder = sealed.folder / "home" / "warehouse" / "keptlog_receipts" / "chain"
+    [path] = [each for each in folder.rglob("*.json") if "5f2c" in each.name]
+    path.write_bytes(path.read_bytes().replace(b"1700000000000", b"1600000000000"))
+    for words in (("show", "1"), ("show", "1", "--json")):
+        said = sealed.run(*words)
+        assert said.returncode == 1
+        assert "receipt 1 is not what key" in said.stderr + said.stdout
+        assert "signed    by" not in said.stdout
+    assert sealed.run("show", "2").returncode == 0
+
+
+def test_a_receipt_of_a_key_that_is_not_known_here_is_shown_as_not_checked(sealed: Terminal) -> None:
+    for path in (sealed.folder / "home").glob("receipts*.pub"):
+        path.unlink()
+    said = sealed.run("show", "1")
+    assert said.returncode == 0
+    assert "(not checked: this home has no such public key)" in said.stdout

@@ -78,7 +78,7 @@ def test_a_receipt_says_what_was_asked_what_went_when_and_what_was_looked_throug
 def test_a_receipt_reads_well(deleted: World) -> None:
     deleted.verified()
     [receipt] = deleted.receipts
-    text = "\n".join(lines_of(receipt))
+    text = "\n".join(lines_of(receipt, is_checked=True))
     assert text.startswith(f"receipt {receipt.sequence}: erasure of topic users\n")
     assert ": none has a record of these keys that was to go" in text
     assert "  gone      all of its keys in partition 0 below offset 3, tombstones 2 to 2 included\n" in text
