@@ -64,7 +64,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 _LOOKS = [
     *("status", "topic list", "topic describe users", "plan", "plan users", "explain users-0", "history users"),
-    *("files users", "files users-0 --duckdb", "receipt list", "receipt show 1", "reader list", "erasure list"),
+    *("files users", "files users-0 --duckdb", "receipt list", "reader list", "erasure list"),
     *("notify --dry-run",),
 ]
 _HELPS = ["topic --help", "clean --help", "metrics write -"]
@@ -91,6 +91,10 @@ def test_who_looks_first_after_a_change_imports_no_large_library_either(home: Pa
     shutil.rmtree(home / "cache", ignore_errors=True)
     assert imported(home, *words.split()) == []
     assert list((home / "cache").iterdir())
+
+
+def test_who_shows_a_receipt_imports_what_checks_its_signature_and_nothing_else(home: Path) -> None:
+    assert imported(home, "receipt", "show", "1") == ["cryptography"]
 
 
 def test_a_home_without_receipts_is_told_to_have_none_without_its_catalog(tmp_path: Path) -> None:
