@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 OWN_DAEMON = "keptlog.spark.worker_daemon"
 DAEMON = "spark.python.daemon.module"
-_TASKS_ALONE = "KEPTLOG_TASKS_ALONE"
+_TASKS_ALONE = "SPARK_WORKERS_OF_KEPTLOG"
 """Tells the process from which workers are forked what they are for; it is not for people."""
 _AHEAD = (
     *("numpy.ma", "pyarrow.acero", "pyarrow.parquet"),
