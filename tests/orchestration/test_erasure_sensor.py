@@ -302,6 +302,7 @@ def test_a_quiet_tick_sees_a_deadline_that_passes_and_a_request_that_comes(
     world: World, users: str, errors: list[str]
 ) -> None:
     planted(world, "t0", 3)
+    (world.path / "erasure.secret").write_text("ab" * 32)
     world.tick(erasure_sensor)
     assert "3 erasures open in 1 topic, none overdue" in world.skips(erasure_sensor)
     ask(world, by_ms=5 * HOUR_MS)

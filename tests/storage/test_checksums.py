@@ -234,5 +234,5 @@ def test_nobody_but_the_segment_reader_opens_a_segment() -> None:
         "keptlog/sinks/parquet_file.py",
         "keptlog/sources/parquet.py",
         "keptlog/arrow_alone.py",  # import it ahead of whoever needs it, and do nothing with it
-        "keptlog/spark/worker_daemon.py",
+        "keptlog/spark/worker_imports.py",
     }
