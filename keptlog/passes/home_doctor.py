@@ -304,7 +304,7 @@ CHECKS: Sequence[_Check] = (
     _Check("holders", "what was superseded is gone by its deadline", _holders, is_of_topics=True),
     _Check(
         "receipts",
-        "what is deleted for good can be proved: the key signs, and no receipt waits",
+        "what is deleted for good can be proved: the key signs, a public key belongs to it, and no receipt waits",
         receipt_problems,
         is_of_topics=True,
     ),
