@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 
 _REWRITE = (
     "about half of a task's CPU is the encoding of what survives, 30 % the decoding, 15 % the map and the look-ups. "
-    "Done: values as views (ADR 73), a join instead of a table of keys (ADR 69), memory that is kept (ADR 77), marks "
-    "in place of a sorted list. Tried: other allocators, huge pages, checksums made after writing (nothing). PyArrow "
-    "can't skip pages, nor copy the chunk of a column undecoded"
+    "Done: values as views (ADR 73), a join instead of a table of keys (ADR 69), memory that is kept (ADR 77), workers "
+    "that begin with their imports done (ADR 78), tasks of even work, marks in place of a sorted list. Tried: columns "
+    "read, filtered and written in small batches, other allocators, huge pages, checksums made after writing "
+    "(nothing). PyArrow can't skip pages, nor copy the chunk of a column undecoded"
 )
 _MAP = (
     "nearly 80 % of a task's CPU is the decoding and the grouping of all keys, as much each. Of values only row groups "
