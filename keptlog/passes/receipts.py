@@ -54,25 +54,23 @@ class Receipts(Generic[Chain]):
         receipt = self.chain.find(name)
         if receipt is None:
             raise InvalidConfig(f"there is no receipt {name!r}: see keptlog receipt list")
-        self.is_checked(receipt)
-        return receipt
-
-    def is_checked(self, receipt: Receipt) -> bool:
-        """Whether a receipt is what its key has signed; false if that can't be told, for no such key is trusted here.
-
-        Raises:
-            LogCorrupt: it is not.
-        """
-        try:
-            keys = [key for key in self.trusted() if key.key_id == receipt.key_id]
-        except KeptlogError:
-            return False
+        keys = self._keys_of(receipt)
         if keys and not any(key.has_signed(receipt.signed_bytes, receipt.signature) for key in keys):
             raise LogCorrupt(
                 f"receipt {receipt.sequence} is not what key {receipt.key_id} has signed: it was changed; put its file "
                 "back from a copy of the storage (keptlog receipt verify names it, and all else that is wrong)"
             )
-        return bool(keys)
+        return receipt
+
+    def is_checked(self, receipt: Receipt) -> bool:
+        """Whether ``show`` has compared a receipt with its signature: it can't where no such key is trusted."""
+        return bool(self._keys_of(receipt))
+
+    def _keys_of(self, receipt: Receipt) -> Sequence[PublicKey]:
+        try:
+            return [key for key in self.trusted() if key.key_id == receipt.key_id]
+        except KeptlogError:
+            return []
 
     def verify(self, keys: Iterable[Path | str] = ()) -> ChainVerification:
         """Check the whole chain against its signatures, and against what the catalog says of it.
@@ -83,9 +81,10 @@ class Receipts(Generic[Chain]):
             InvalidConfig: a file of a public key can't be read.
         """
         named = [Path(key) for key in keys]
-        found = verify_receipts(self.chain, list(public_keys(named) if named else self.trusted()))
+        trusted = list(public_keys(named) if named else self.trusted())
+        found = verify_receipts(self.chain, trusted)
         if not named and found.is_sound:
-            return replace(found, findings=tuple(self._lost_chain()))
+            return replace(found, findings=tuple(self._lost_chain(trusted)))
         return found
 
     def flaws_at_a_glance(self) -> Sequence[str]:
@@ -95,18 +94,18 @@ class Receipts(Generic[Chain]):
             LogCorrupt: the catalog has lost the chain, or its table or head can't be read.
             InvalidConfig: a public key can't be read.
         """
-        list(self.trusted())
+        trusted = list(self.trusted())
         self.chain.head()
         with reaching("receipts can't be listed"):
             listed = self.chain.listed()
         missing = [f"no file of {told_numbers(listed.missing)} is in {listed.folder}"] if listed.missing else []
-        return [*missing, *(each.text for each in self._lost_chain())]
+        return [*missing, *(each.text for each in self._lost_chain(trusted))]
 
-    def _lost_chain(self) -> Sequence[Finding]:
+    def _lost_chain(self, trusted: Sequence[PublicKey]) -> Sequence[Finding]:
         """That there is no chain where something was signed: a home leaves its public key then, and has one by then."""
         if self.chain.table() is not None:
             return []
-        ids = ", ".join(key.key_id for key in self.trusted())
+        ids = ", ".join(key.key_id for key in trusted)
         text = (
             f"the catalog has no chain of receipts, and this home has the public key of who signs (key {ids}): if "
             "anything was sealed, the chain was dropped or the catalog put back, and whether receipts are missing "

@@ -58,7 +58,7 @@ from keptlog.table.reach import OUT_OF_REACH
 from keptlog.table.reaching import one_line
 from keptlog.table.readers import told_of_overruns, with_holds
 from keptlog.table.references import all_references, comparable
-from keptlog.table.state import cleaning_to, first_dirty_offset, last_pass, uncleanable, watermarks
+from keptlog.table.state import LogState, cleaning_to, first_dirty_offset, last_pass, uncleanable, watermarks
 from keptlog.table.stored_json import to_json
 from keptlog.table.topics import load_topic_table, topic_of
 
@@ -197,7 +197,7 @@ class Swap:
             if isinstance(step, Compact) and ends_step:
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
             if isinstance(step, Compact):
-                changed |= _cleaning_to(table, partition, step.end_offset, ends_step=ends_step)
+                changed |= self._cleaning_to(table, partition, step.end_offset, ends_step=ends_step)
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:
@@ -214,17 +214,17 @@ class Swap:
 
         return land
 
+    def _cleaning_to(self, table: Table, partition: int, end_offset: int, *, ends_step: bool) -> dict[str, str]:
+        """How far cleans have begun, in a commit of one that goes up to ``end_offset``.
 
-def _cleaning_to(table: Table, partition: int, end_offset: int, *, ends_step: bool) -> dict[str, str]:
-    """How far cleans have begun, in a commit of one that goes up to ``end_offset``.
-
-    One that was broken off may have gone further: what it has removed for records behind this one's end stays removed.
-    """
-    name = cleaning_to(partition)
-    before = int(table.properties.get(name) or 0)
-    if ends_step and before <= end_offset:
-        return {name: ""} if name in table.properties else {}
-    return {name: str(max(before, end_offset))}
+        One that was broken off may have gone further: what it has removed for records behind this one's end stays
+        removed.
+        """
+        name = cleaning_to(partition)
+        before = LogState.read(self.topic, partition, table.properties).cleaning_to or 0
+        if ends_step and before <= end_offset:
+            return {name: ""} if name in table.properties else {}
+        return {name: str(max(before, end_offset))}
 
 
 def _require_fresh(outcome: StagedOutcome, log: Log) -> None:

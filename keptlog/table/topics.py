@@ -306,13 +306,10 @@ class TopicCreation:
             return location
         elsewhere = f"{location}-{new_id()}"
         whose = table_in(catalog, location)
-        if whose:
-            told = "topic %s: the table %s has its files where it would lie, such as %s: it lies in %s"
-            _logger.warning(told, self.name, whose, left, elsewhere)
-            return elsewhere
-        told = "topic %s: files of an earlier topic are left where it would lie, such as %s: it lies in %s. "
-        told += "Delete them if no table of another catalog has them; none of this one has"
-        _logger.warning(told, self.name, left, elsewhere)
+        what = f"the table {whose} has its files" if whose else "files of an earlier topic are left"
+        todo = "" if whose else ". Delete them if no table of another catalog has them; none of this one has"
+        told = "topic %s: %s where it would lie, such as %s: it lies in %s%s"
+        _logger.warning(told, self.name, what, left, elsewhere, todo)
         return elsewhere
 
 

@@ -147,11 +147,12 @@ class Truncation:
 
         with discarded_if_refused(files, lambda: self._staged):
             landed = committer.commit(change, prepare)
-        if not cuts or (landed and not self.is_new_run):
-            # Another process may have carried out the same run id, on another log than what was seen here.
-            earlier = self._earlier(landed)
-            return replace(earlier, is_repeated=not cuts or cuts[-1].result != replace(earlier, is_repeated=False))
-        return cuts[-1].result
+        mine = cuts[-1].result if cuts else None
+        if mine and (landed is None or self.is_new_run):
+            return mine
+        # Another process may have carried out the same run id, on another log than what was seen here.
+        earlier = self._earlier(landed)
+        return mine if mine == replace(earlier, is_repeated=False) else earlier
 
     @property
     def _change(self) -> Change:
