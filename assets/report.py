@@ -22,7 +22,7 @@ from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata, materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
 from keptlog.dagster.assets.outlook import outlook_of
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.counted import counted
@@ -35,7 +35,6 @@ from keptlog.passes.observer import Overview, observe
 
 if TYPE_CHECKING:
     from keptlog.passes.clean import Pass
-    from keptlog.table.store import LogStore
 
 
 def run_id_of(context: Context) -> str:
@@ -46,16 +45,18 @@ def run_id_of(context: Context) -> str:
     return f"{context.run.run_id}-{context.retry_number}"
 
 
-def observe_after(store: LogStore, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, Overview]:
+def observe_after(run: Run, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, Overview]:
     """The logs ``names`` as the pass left them; one that can't be read any more counts as failed.
 
-    Where the catalog is away since the commit nothing is known of them. What has landed is told all the same.
+    Where the catalog is away since the commit nothing is known of them, and that is said. What has landed is told all
+    the same.
     """
     if not names:
         return cleaned, Overview(cleaned.plan.now_ms)
     try:
-        after = observe(store, names, now_ms=cleaned.plan.now_ms)
-    except StorageUnavailable:
+        after = observe(run.log_store.store, names, now_ms=cleaned.plan.now_ms)
+    except StorageUnavailable as error:
+        run.context.log.warning("what was committed is not looked at: %s", first_line(error))
         return cleaned, Overview(cleaned.plan.now_ms)
     return replace(cleaned, failed=cleaned.failed | dict(after.unreadable)), after
 

@@ -114,7 +114,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
             cleaner = run.log_store.cleaner(run.spark)
             planned = cleaner.begin(every_name, run_id_of(context), now_ms=now_ms, requested=True)
             committed = cleaner.commit(cleaner.stage(planned, progress=context.log.info))
-        cleaned, after = observe_after(run.log_store.store, committed, every_name)
+        cleaned, after = observe_after(run, committed, every_name)
         own = own_part(cleaned, topic.name, names)
         for left_alone in cleaned.plan.left_alone.items():
             context.log.info("%s left alone: %s", *left_alone)

@@ -139,9 +139,8 @@ def _stage(run: Run, planned: Pass, kind: type[Compact] | type[Expire]) -> Pass:
 def _commit(run: Run, config: CommitConfig, staged: Pass) -> Pass:
     context = run.context
     with telling_outages(context, staged.plan.now_ms):
-        store = run.log_store.store
         committed = run.log_store.cleaner().commit(staged)
-    cleaned, after = observe_after(store, committed, names_to_check(committed))
+    cleaned, after = observe_after(run, committed, names_to_check(committed))
     findings = look_after(run, cleaned, after) if config.verify else []
     for looked in findings:
         for result in check_results(run, looked):

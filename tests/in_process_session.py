@@ -72,12 +72,10 @@ class _Context:
 
     def __init__(self, application: str) -> None:
         self.applicationId = application
+        self._conf = SimpleNamespace(get=lambda _name, default: default)
 
     def parallelize(self, elements: list[Any], _parts: int) -> _Distributed:
         return _Distributed(elements)
-
-    def getConf(self) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(get=lambda _name, default: default)
 
     def addJobTag(self, tag: str) -> None: ...  # noqa: N802
 

@@ -133,5 +133,5 @@ def test_tasks_do_without_pandas_and_functions_of_others_on_the_same_spark_have_
 def test_a_spark_of_somebody_elses_gets_no_workers_for_tasks_alone() -> None:
     """It forks them from a process that would import nothing ahead: one more, and no faster."""
     others = SparkConf(loadDefaults=False).set("spark.python.daemon.module", "mine")
-    context = cast("SparkContext", SimpleNamespace(getConf=lambda: others, environment={}))
+    context = cast("SparkContext", SimpleNamespace(_conf=others, environment={}))
     assert for_tasks(context) is context
