@@ -13,7 +13,7 @@ against none, and loses a tie, for the later record wins ties. Once a record has
 guards the key, and the watermark goes.
 
 It can't stay for ever, or deleted keys would be kept for ever: it goes ``keptlog.watermark.retention.ms`` after the
-tombstone's delete horizon. What arrives later than that is taken for new.
+tombstone's delete horizon, with a clean, or with a purge if none is due. What arrives later is taken for new.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _GOES_ON = {
     *("append", "ingest", "clean", "retain", "delete-records", "truncate"),
-    *("drop", "sweep", "alter", "erase", "register"),
+    *("drop", "sweep", "alter", "erase", "register", "forget"),
 }
 """Our commits that take the files of the snapshot before, and bring back none that was dropped."""
 EXPIRED_AT_ONCE = 500

@@ -15,6 +15,8 @@ Mostly there is nothing to do, and that is told without reading much (``quiet``)
    What a bucket keeps of deleted files, and uploads that were never completed, are swept like orphans (``hidden``).
 6. **Seal** the receipts (``drafts``).
 
+Before all that, watermarks that are past their time leave the table (``watermark_expiry``).
+
 The complication is a kill in between. What steps 3 and 4 will delete is therefore written to a journal before, that of
 step 3 before step 2 commits, and every purge begins with the journals that it finds: deletes what they name and nothing
 refers to, if anything. A journal whose commit never landed names only files that are referred to, and so deletes none.

@@ -57,6 +57,8 @@ class PurgeTimes:
     history_ms: int
     done_ms: Callable[[int], int] = lambda as_of_ms: as_of_ms
     """When what a receipt tells was done: ``ClockGuard.done_ms``."""
+    watermarks_ms: int | None = None
+    """When the next watermark is past its time; null if there is none."""
 
     @classmethod
     def of(cls, guard: ClockGuard, now_ms: int, delete_delay_ms: int, orphan_grace_ms: int) -> PurgeTimes:
@@ -86,6 +88,7 @@ class PurgeTimes:
         # What of keptlog's own was due has gone just now.
         due_ms = [each_ms for each_ms in self._own_due_ms(storage) if each_ms > self.now_ms]
         due_ms.append(self.now_ms + min(LISTED_AGAIN_MS, self.orphan_grace_ms))
+        due_ms += [] if self.watermarks_ms is None else [self.watermarks_ms]
         due_ms += [file.modified_ms + self.orphan_grace_ms for file in (*left, *storage.hidden.files)]
         protected = {each.snapshot_id for each in table.metadata.refs.values()}
         replaced = replaced_at_ms(table).items()

@@ -64,6 +64,7 @@ from keptlog.table.topics import (
     topic_names,
     topic_of,
 )
+from keptlog.table.watermark_expiry import WatermarkExpiry
 
 
 class LogStore:
@@ -201,11 +202,7 @@ class LogStore:
         return observed_with_holds(self.files, stored, stored.observed(self.broker_settings))
 
     def require_own(self, topic: str) -> None:
-        """Refuse a topic whose snapshot somebody else has moved away from its state; whoever writes asks by himself.
-
-        Raises:
-            LogCorrupt: saying what happened, and what to do.
-        """
+        """Refuse with LogCorrupt a topic whose snapshot somebody else has moved away from its state."""
         require_own(self.load_table(topic))
 
     def data_location(self, topic: str) -> str:
@@ -379,7 +376,7 @@ class LogStore:
         return Reader(self.files, read, lambda: self.logs(topic), read_id)
 
     def purge(self, topic: str, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeReceipt:
-        """Delete what was replaced ``file.delete.delay.ms`` ago, and orphans older than a grace time.
+        """Delete what was replaced ``file.delete.delay.ms`` ago, orphans older than a grace time, old watermarks.
 
         ``now_ms`` is compared with snapshot and file times, which are the wall clock's.
 
@@ -391,6 +388,8 @@ class LogStore:
         self.clock_guard.require_plausible(topic, [now_ms], table)
         times = PurgeTimes.of(self.clock_guard, now_ms, described.config.file_delete_delay_ms, orphan_grace_ms)
         with reaching(f"topic {topic} can't be purged"):
+            old = WatermarkExpiry(topic, self.committer, self.files, self._new_id, self.broker_settings, now_ms)
+            table, times = old.expire(table, times)
             return Purge(described, table, self.committer, self.files, self._new_id, times, self.seal).purge()
 
     def load_table(self, topic: str) -> Table:

@@ -88,3 +88,17 @@ def test_the_watermark_of_the_key_keeps_a_request_open_and_is_named(world: World
     world.later(1000)
     world.purge()
     assert world.verified().erasure.state == "verified"
+
+
+def test_of_a_log_that_gets_no_more_records_the_purge_takes_the_watermark(world: World) -> None:
+    world.create(settings=BY_HEADER | {"keptlog.watermark.retention.ms": str(48 * HOUR_MS)})
+    world.append_records([versioned(1), versioned(1, OTHER)])
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    records = world.records()
+    world.later(50 * HOUR_MS)
+    world.purge()
+    world.later(1000)
+    world.purge()
+    assert world.verified().erasure.state == "verified"
+    assert world.records() == records
