@@ -229,8 +229,8 @@ def is_compacted(erasure: Erasure, look: ErasureLook) -> bool:
         return False  # the pass that drops says so itself
     if erasure.way == ErasureWay.RETENTION:
         return all(_first_base(look.logs[each.partition]) >= each.end_offset for each in erasure.bounds)
-    first_dirty = {n: sections_of(log, look.now_ms).first_dirty_offset for n, log in look.logs.items()}
-    return all(first_dirty[each.partition] >= each.end_offset for each in erasure.to_be_cleaned)
+    passed = {n: _passed_to(log, look.now_ms) for n, log in look.logs.items()}
+    return all(passed[each.partition] >= each.end_offset for each in erasure.to_be_cleaned)
 
 
 def is_left_behind(erasure: Erasure, look: ErasureLook) -> bool:
@@ -323,6 +323,15 @@ def _live_tombstones(erasure: Erasure, look: ErasureLook) -> bool:
         if bound.has_tombstones
         for offset in look.live_tombstones.get(bound.partition, ())
     )
+
+
+def _passed_to(log: Log, now_ms: int) -> int:
+    """Up to where a clean has passed; at least what lies before the first segment.
+
+    A log start that was moved into a segment hides records there, and takes none of them.
+    """
+    first_dirty_offset = sections_of(log, now_ms).first_dirty_offset
+    return first_dirty_offset if first_dirty_offset > log.log_start_offset else _first_base(log)
 
 
 def _first_base(log: Log) -> int:

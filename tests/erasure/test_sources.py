@@ -8,6 +8,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.erasure import ErasureState
 from keptlog.log.record import Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World, new_id
@@ -145,4 +146,18 @@ def test_a_partition_that_was_added_later_has_only_new_records(world: World) -> 
     world.later(1000)
     world.purge()
     assert world.erasure().state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
+def test_a_log_start_in_the_middle_of_a_segment_is_no_clean_of_what_it_hides(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ingest({2: (KEY, None), 3: (OTHER, b"2")}, 4)
+    assert world.erasure().state == "tombstoned"
+    world.store.delete_records(TopicPartition("users", 0), 3, new_id())
+    world.later(2 * HOUR_MS)
+    world.purge()
+    assert world.erasure().state == "tombstoned", "the tombstone, with its key, is in the segment still"
+    assert world.to_deleted().erasure.state == "deleted"
     assert world.verified().erasure.state == "verified"
