@@ -22,18 +22,20 @@ from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.assessment import assess
-from keptlog.log.broker import BrokerConfig
+from keptlog.log.broker import BrokerConfig, purge_interval_ms
 from keptlog.log.plan import plan_step
 from keptlog.log.segment import Log
 from keptlog.storage.watermark_file import read_any_watermarks, write_watermark_file
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.files import TableFiles
+from keptlog.table.freshness import require_staged
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange
 from keptlog.table.quiet import PurgeTimes
 from keptlog.table.reaching import one_line
+from keptlog.table.readers import with_holds
 from keptlog.table.staged import discarded_if_refused
 from keptlog.table.state import watermarks, watermarks_paths
 from keptlog.table.topics import load_topic_table, topic_of
@@ -72,13 +74,13 @@ class WatermarkExpiry:
         """
         ends = {path: found for path in watermarks_paths(table.properties) if (found := self._ends(path))}
         past = {path for path, found in ends.items() if found.first_ms <= self.now_ms}
-        if any(self._idle(table, past)):
-            try:
+        try:
+            if any(self._idle(table, past)):
                 self._commit(str(table.metadata.table_uuid), past)
                 table = load_topic_table(self.committer.catalog, self.topic)
-            except KeptlogError as error:
-                told = "topic %s: watermarks that are past their time are left to the next purge: %s"
-                _logger.warning(told, self.topic, one_line(error))
+        except KeptlogError as error:
+            told = "topic %s: watermarks that are past their time are left to the next purge: %s"
+            _logger.warning(told, self.topic, one_line(error))
         next_ms = min((each.next_ms for each in ends.values() if each.next_ms is not None), default=None)
         return table, replace(times, watermarks_ms=next_ms)
 
@@ -94,12 +96,16 @@ class WatermarkExpiry:
         return None if first_ms is None else _Ends(first_ms, later_ms)
 
     def _idle(self, table: Table, past: Collection[str]) -> Iterator[Log]:
-        """The logs with these files of which no clean is due."""
-        if past:
-            broker = BrokerConfig.of(self.broker_settings)
-            for log in LiveFiles().logs(table, topic_of(table, self.broker_settings).config):
-                if log.watermarks_path in past and not plan_step(assess(log, self.now_ms), broker):
-                    yield log
+        """The logs with these files of which no clean is due, or none is made."""
+        if not past:
+            return
+        broker = BrokerConfig.of(self.broker_settings)
+        logs = LiveFiles().logs(table, topic_of(table, self.broker_settings).config)
+        interval_ms = purge_interval_ms(self.broker_settings)
+        for log in with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms):
+            is_due = broker.log_cleaner_enable and plan_step(assess(log, self.now_ms), broker)
+            if log.watermarks_path in past and not is_due:
+                yield log
 
     def _commit(self, topic_id: str, past: Collection[str]) -> None:
         run_id = self.new_id()
@@ -111,6 +117,8 @@ class WatermarkExpiry:
                 for log in self._idle(table, past)
                 if log.watermarks_path
             }
+            # An attempt that waited for long may find that another purge has swept what it wrote.
+            require_staged(self.files, table, filter(None, changed.values()))
             return FileChange(summary, changed).written(table) if changed else None
 
         with discarded_if_refused(self.files, self._written.values):

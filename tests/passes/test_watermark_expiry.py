@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
 from keptlog.errors import StalePlan
+from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from keptlog.passes.purge import Purger
+from keptlog.passes.readers import Readers
 from keptlog.storage.watermark_file import read_any_watermarks
+from keptlog.table.catalog import open_catalog
 from keptlog.table.change import OPERATION
 from keptlog.table.lineage import summary_of
 from keptlog.table.manifests import FileChange
@@ -150,3 +155,49 @@ def test_a_commit_that_is_refused_leaves_no_file_and_costs_the_purge_nothing(
     assert log.remembered == ["a", "b"]
     assert sorted(log.mark_files) == sorted(before)
     assert "left to the next purge" in caplog.text
+
+
+def test_what_another_purge_has_swept_meanwhile_is_not_committed(
+    log: Forgetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purge that slept for a day between its file and its commit: by the clock of the other a clean is due."""
+    log.twin.alter({"max.compaction.lag.ms": str(12 * HOUR_MS), "min.cleanable.dirty.ratio": "1"})
+    log.append(START_MS + 10 * HOUR_MS, ("d", "1"))
+    log.append(START_MS + 10 * HOUR_MS + 100, ("e", "1"))
+    real, slept = FileChange.written, []
+
+    def written(change: FileChange, table: Table) -> Callable[[], object]:
+        land = real(change, table)
+        if change.summary[OPERATION] != "forget" or slept:
+            return land
+        slept.append(True)
+
+        def late() -> object:
+            log.purge(37)
+            return land()
+
+        return late
+
+    monkeypatch.setattr(FileChange, "written", written)
+    log.purge(11)
+    assert slept
+    path = log.twin.log.watermarks_path
+    assert path in log.mark_files, "what the table names is there"
+    assert log.remembered == ["a", "b"]
+
+
+def test_a_tombstone_that_a_reader_holds_keeps_no_watermark(log: Forgetting) -> None:
+    Readers(log.store, new_id).add("t", "slow", 300 * HOUR_MS, now_ms=START_MS + 6 * HOUR_MS)
+    log.append(START_MS + 6 * HOUR_MS, ("x", None))
+    log.twin.clean(START_MS + 6 * HOUR_MS + 10)
+    log.purge(20)
+    assert log.remembered == []
+    assert log.twin.records()[-1].key == b"x"
+
+
+def test_while_the_cleaner_is_off_no_clean_takes_them(tmp_path: Path, log: Forgetting) -> None:
+    for time_ms in (10, 20, 30):
+        log.append(START_MS + 10 * HOUR_MS + time_ms, ("d", str(time_ms)))
+    off = LogStore(open_catalog(tmp_path), {"log.cleaner.enable": "false"}, sleep=time.sleep, new_id=new_id)
+    Purger(off).purge(["t"], now_ms=START_MS + 11 * HOUR_MS)
+    assert log.remembered == ["b"]

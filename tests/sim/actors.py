@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.log.steps import Compact, Expire
@@ -283,6 +284,10 @@ def pauses_ms(pace: Pace) -> tuple[int, ...]:
 def drawn_settings(history: History) -> dict[str, str]:
     """Settings of a topic; all is closed at once, so that sizes don't matter."""
     chance, pace = history.world.chance, history.world.pace
+    # Dice of its own: what the others throw stays what it was.
+    remembered_ms = Random(f"{history.world.seed}/watermarks").choice(
+        [pace.minute_ms // 6, 10 * pace.minute_ms, 7 * pace.day_ms]
+    )
     return {
         "cleanup.policy": chance.choice(["compact", "compact", "compact,delete"]),
         "min.cleanable.dirty.ratio": "0",
@@ -291,4 +296,5 @@ def drawn_settings(history: History) -> dict[str, str]:
         "file.delete.delay.ms": chance.choice(["0", str(pace.minute_ms // 60), str(pace.minute_ms)]),
         "retention.ms": chance.choice(["-1", str(pace.day_ms)]),
         "compaction.strategy": "timestamp" if history.by_timestamp else "offset",
+        "keptlog.watermark.retention.ms": str(remembered_ms),
     }

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
@@ -84,6 +85,10 @@ class Standing:
 Intent = Standing | Appending | Cleaning | Ingesting | Deleting | Retaining | Erasing
 
 
+Marks = Mapping[bytes, int]
+"""Until when each deleted key is remembered, ms."""
+
+
 class SpecifiedLog(ReferenceLog):
     """The specification, told where a clean ends: what may be cleaned is judged by ``tests/model``."""
 
@@ -92,6 +97,13 @@ class SpecifiedLog(ReferenceLog):
     @override
     def cleanable_batches(self, now_ms: int) -> int:
         return self.told
+
+    def forget(self, before: Marks, after: Marks, now_ms: int) -> None:
+        """What a purge leaves of what is remembered of deleted keys."""
+        assert after.items() <= before.items(), f"{after} is remembered, it was {before}"
+        early = {key: ends_ms for key, ends_ms in before.items() if key not in after and now_ms < ends_ms}
+        assert not early, f"forgotten before its time: {early}, it is {now_ms}"
+        self.remembered = [record for record in self.remembered if record.key in after]
 
 
 @dataclass
@@ -112,6 +124,8 @@ class Book:
     """Of the current snapshot, by partition: path to offsets."""
     values: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     """The values of each of them."""
+    marks: list[Marks] = field(default_factory=list)
+    """By partition."""
     seen: dict[int, tuple[tuple[Record, ...], ...]] = field(default_factory=dict)
     """By snapshot: what a reader of it gets, by partition."""
     receipts: dict[str, None] = field(default_factory=dict)
@@ -215,7 +229,7 @@ def _clean(book: Book, step: CleanStep, taken: Range, state: LogState) -> None:
         assert lag_ms == 0 or step.now_ms - newest_ms >= lag_ms, f"{step.topic_partition}: too young to be cleaned"
     is_last = state.checkpoint == step.end_offset
     assert is_last or len(step.legs) > 1, f"{step.topic_partition}: cleaned, the checkpoint stays {state.checkpoint}"
-    expires_from = 0 if len(step.legs) == 1 else None if step.leaves_tombstones else taken[0]
+    expires_from = None if step.leaves_tombstones else 0 if len(step.legs) == 1 else taken[0]
     if is_last:
         log.clean(step.now_ms, expires_from)
         log.first_dirty_offset = step.end_offset
@@ -270,3 +284,10 @@ def difference(expected: Sequence[Record], found: Sequence[Record]) -> str:
 def _told(record: Record) -> str:
     horizon = "" if record.delete_horizon_ms is None else f" until {record.delete_horizon_ms}"
     return f"{record.offset}: {record.key!r}={record.value!r} at {record.timestamp_ms}{horizon}"
+
+
+@lru_cache(maxsize=256)
+def decoded_marks(content: bytes) -> Marks:
+    """The content of a file of watermarks."""
+    rows = pa.ipc.open_file(pa.BufferReader(content)).read_all().to_pylist()
+    return {row["key"]: row["expires_ms"] for row in rows}

@@ -113,6 +113,11 @@ class SimulatedCatalog(ForwardInTime, NoopCatalog):
         return {}
 
     @override
+    def list_namespaces(self, namespace: Any = ()) -> list[Any]:
+        self._unreachable(self.world.seam("list namespaces", "", LOAD))
+        return [(name,) for name in sorted(self._namespaces)]
+
+    @override
     def list_tables(self, namespace: Any) -> list[Any]:
         self._unreachable(self.world.seam("list tables", "", LOAD))
         wanted = _text(namespace)

@@ -70,10 +70,9 @@ class Known(StrEnum):
     ACROSS_RECREATE = "A14"
     CLOCK_SKEW = "A15"
     FOREIGN_WRITE = "A16"
-    QUIET_WATERMARK = "a watermark of a log that nobody appends to"
 
 
-KNOWN: frozenset[Known] = frozenset({Known.QUIET_WATERMARK})
+KNOWN: frozenset[Known] = frozenset()
 """What is not mended yet. Take one out when its mend has landed."""
 
 

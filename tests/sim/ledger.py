@@ -9,6 +9,7 @@ commit that does it:
     clean      ``ReferenceLog.clean`` of what the plan covered, and of nothing else
     retain     whole segments from the head, old enough for the settings
     delete     all below the offset that was asked for
+    forget     nothing but watermarks that are past their time
     erase      tombstones of the keys that were asked for, or none of their records below the bounds
 
 ``Ledger.books`` has one book for each topic that ever existed, by the table's id, so that a topic which is created anew
@@ -30,7 +31,18 @@ from keptlog.log.record import Record
 from keptlog.table.change import OPERATION, RUN_ID
 from keptlog.table.logs import known_config
 from keptlog.table.state import LogState, watermarks_paths
-from tests.sim.book import Book, Erasing, Intent, SpecifiedLog, Standing, apply, decoded, difference, erase
+from tests.sim.book import (
+    Book,
+    Erasing,
+    Intent,
+    SpecifiedLog,
+    Standing,
+    apply,
+    decoded,
+    decoded_marks,
+    difference,
+    erase,
+)
 from tests.sim.catalog import Landed
 from tests.sim.faults import Known
 from tests.sim.storage import WatchedStorage
@@ -164,12 +176,22 @@ class Ledger(Landed):
             erase(book, intent, operation, [each is not None for each in changed], self._appended(book, files))
         else:
             apply(book, intent, run_id, changed, states)
+        self._remember(book, states, operation)
         book.landed[f"{run_id}/{operation}/{len(book.landed)}"] = snapshot.snapshot_id
         book.landed_by[run_id] = self.world.current.name if self.world.current else ""
         book.files, book.recorded_id, book.is_moved = files, snapshot.snapshot_id, False
         for partition, state in enumerate(states):
             self._compare(book, partition, state, operation)
         book.seen[snapshot.snapshot_id] = tuple(tuple(book.visible(number)) for number in range(len(book.logs)))
+
+    def _remember(self, book: Book, states: Sequence[LogState], operation: str) -> None:
+        """The files of watermarks are there, and a purge has taken nothing before its time."""
+        paths = [state.watermarks_path for state in states]
+        marks = [decoded_marks(self.storage.disk.files[path].content) if path else {} for path in paths]
+        if operation == "forget":
+            for log, before, after in zip(book.logs, book.marks, marks, strict=True):
+                log.forget(before, after, self.world.clock_ms)
+        book.marks = marks
 
     def _appended(self, book: Book, files: Sequence[Iterable[str]]) -> list[list[Record]]:
         """The records behind the ends that the logs had, by partition."""
@@ -183,7 +205,7 @@ class Ledger(Landed):
     def _intent(self, book: Book, run_id: str, operation: str) -> Intent:
         """What the run is about; a purge's fence, and news of erasures, are nobody's and move nothing."""
         intent = self.intents.get(run_id)
-        if operation in {"sweep", "alter"} or (operation == "erase" and intent is None):
+        if operation in {"sweep", "alter", "forget"} or (operation == "erase" and intent is None):
             intent = Standing(book.name)
         assert intent, f"a commit of nobody: {operation} {run_id}"
         assert intent.topic == book.name, f"a run for {intent.topic} landed in {book.name}"

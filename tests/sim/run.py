@@ -22,7 +22,7 @@ from multiprocessing import get_context
 from random import Random, SystemRandom
 
 from keptlog.log.broker import COMMIT_MAX_BYTES
-from keptlog.log.erasure import ErasureState, ErasureWay
+from keptlog.log.erasure import ErasureWay
 from keptlog.table.embedded import DELETING
 from tests.sim import actors
 from tests.sim.actors import PROGRAMS, Program, drawn_settings, pauses_ms
@@ -165,9 +165,6 @@ def _end_erasures(history: History, topic: str) -> None:
     """Every request ends, if an operator sees to it; those that wait for retention alone are left."""
     for _ in range(MOST_LOOKS):
         left = [row for row in open_erasures(history, topic) if row.erasure.way != ErasureWay.RETENTION]
-        if Known.QUIET_WATERMARK in history.world.known and history.by_timestamp:
-            # Its file is written anew by a clean, and nothing of a log that is clean is due for one.
-            left = [row for row in left if row.erasure.state is not ErasureState.DELETED]
         if not left:
             return
         for body in (press, actors.clean, actors.purge_a_day_off, verify_erasures):
