@@ -124,8 +124,8 @@ class Book:
     """Of the current snapshot, by partition: path to offsets."""
     values: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     """The values of each of them."""
-    marks: list[Marks] = field(default_factory=list)
-    """By partition."""
+    marks: dict[int, tuple[str | None, Marks]] = field(default_factory=dict)
+    """By partition, the file of watermarks and what is in it."""
     seen: dict[int, tuple[tuple[Record, ...], ...]] = field(default_factory=dict)
     """By snapshot: what a reader of it gets, by partition."""
     receipts: dict[str, None] = field(default_factory=dict)

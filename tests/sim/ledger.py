@@ -186,12 +186,13 @@ class Ledger(Landed):
 
     def _remember(self, book: Book, states: Sequence[LogState], operation: str) -> None:
         """The files of watermarks are there, and a purge has taken nothing before its time."""
-        paths = [state.watermarks_path for state in states]
-        marks = [decoded_marks(self.storage.disk.files[path].content) if path else {} for path in paths]
-        if operation == "forget":
-            for log, before, after in zip(book.logs, book.marks, marks, strict=True):
-                log.forget(before, after, self.world.clock_ms)
-        book.marks = marks
+        for partition, state in enumerate(states):
+            path, (known_path, before) = state.watermarks_path, book.marks.get(partition, (None, {}))
+            if path != known_path:
+                after = decoded_marks(self.storage.disk.files[path].content) if path else {}
+                if operation == "forget":
+                    book.logs[partition].forget(before, after, self.world.clock_ms)
+                book.marks[partition] = path, after
 
     def _appended(self, book: Book, files: Sequence[Iterable[str]]) -> list[list[Record]]:
         """The records behind the ends that the logs had, by partition."""

@@ -51,6 +51,10 @@ class FileOracle(Watcher):
 
     @override
     def written(self, path: str) -> None:
+        for book in self.ledger.books.values():
+            if path not in book.ever_live:
+                # A deletion that is begun anew writes the same journal again: the receipt was true of the one before.
+                book.receipts.pop(path, None)
         if is_draft(path):
             self._judge_receipt(json.loads(self.storage.disk.files[path].content))
 

@@ -65,6 +65,9 @@ class Storage:
         if fault is Fault.HALF_FILE:
             self.world.crash()
         self._raise(fault, writes=True)
+        if path not in self.disk.files:
+            self._after(fault)
+            return  # somebody has deleted it since it was begun: what is written has no name any more
         self.disk.write(path, content, self.world.now_ms)
         if is_durable:
             self.sync(path)
