@@ -52,6 +52,23 @@ def test_a_topic_comes_in_and_later_what_is_new(keptlog: Run, bootstrap: str) ->
     assert "--config is for new topics; people stay as they are" in nothing.err
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_remembered_topic_that_its_broker_does_not_have_stops_no_other(
+    keptlog: Run, bootstrap: str, tmp_path: Path
+) -> None:
+    declared = tmp_path / "topics.yaml"
+    declared.write_text(f"topics: {{gone: {{source: {{bootstrap: '{bootstrap}'}}}}}}\n")
+    assert keptlog("topic", "apply", str(declared)).code == 0
+    assert keptlog("ingest", "kafka", "--bootstrap", bootstrap, "--topic", "users").code == 0
+    produce(bootstrap, b"eve")
+    for names in ((), ("--bootstrap", bootstrap, "--topic", "gone", "--topic", "users")):
+        ran = keptlog("ingest", "kafka", *names)
+        assert ran.code == 1, ran.err
+        assert "gone: " in ran.err
+        assert "has no topic 'gone'" in ran.err
+        assert keys(keptlog, "users") == ["ada", "bob", "eve"]
+
+
 def test_a_topic_with_records_of_its_own_takes_no_others(keptlog: Run, bootstrap: str, tmp_path: Path) -> None:
     keptlog("topic", "create", "users")
     (tmp_path / "records").write_text('{"key": "x", "value": "1"}\n')
