@@ -19,6 +19,8 @@ from typing import Any
 
 from keptlog.errors import InvalidRecord
 
+FLAT_DELETED, FLAT_OP = "__deleted", "__op"
+"""Of a row that was flattened (``ExtractNewRecordState``) one of these says what happened to it."""
 _PARTS = ("db", "schema", "table")
 _FLAT_PARTS = (("__source_db", "__db"), ("__source_schema", "__schema"), ("__source_table", "__table"))
 _OF_OTHERS = {
@@ -41,8 +43,12 @@ class TableChoice:
     rows_only: bool = False
     """Leave out what is no change of a row, instead of refusing it."""
     left_out: Counter[str] = field(default_factory=Counter)
-    has_left_out_tables: bool = False
     _first: str | None = None
+
+    @property
+    def leaves_tables_out(self) -> bool:
+        """Whether there may be events of tables that are not wanted."""
+        return self.pattern not in {None, "*"}
 
     def takes(self, event: Mapping[str, Any]) -> bool:
         """Whether an event is wanted; what is not is counted.
@@ -62,7 +68,6 @@ class TableChoice:
             is_wanted = any(fnmatchcase(name, self.pattern) for name in _names(table))
             if not is_wanted:
                 self.left_out[f"an event of {table}"] += 1
-                self.has_left_out_tables = True
             return is_wanted
         self._first = self._first or table
         if table != self._first:
@@ -85,14 +90,19 @@ def table_of(event: Mapping[str, Any]) -> str | None:
 
 
 def no_row(event: Mapping[str, Any]) -> str | None:
-    """What an event is that tells of no row; null if it may tell of one."""
+    """What an event is that tells of no row; null if it may tell of one.
+
+    The columns of a flattened row are its own, whatever they are called.
+    """
+    if FLAT_DELETED in event or FLAT_OP in event:
+        return None
     if event.keys() == {"ts_ms"}:
         return "a heartbeat"
+    if "op" in event:
+        return "a message" if event["op"] == "m" else None
     if "ddl" in event or "tableChanges" in event:
         return "a change of the schema"
-    if event.get("status") in {"BEGIN", "END"} and "id" in event and "op" not in event:
-        return "the mark of a transaction"
-    return "a message" if event.get("op") == "m" else None
+    return "the mark of a transaction" if event.get("status") in {"BEGIN", "END"} and "id" in event else None
 
 
 def foreign_form(event: Mapping[str, Any]) -> str | None:

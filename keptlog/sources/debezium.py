@@ -34,12 +34,11 @@ from typing import Any
 from keptlog.errors import InvalidRecord
 from keptlog.log.counted import counted
 from keptlog.log.record import Header, NewRecord
-from keptlog.sources.change_tables import TableChoice, foreign_form
+from keptlog.sources.change_tables import FLAT_DELETED, FLAT_OP, TableChoice, foreign_form
 from keptlog.sources.exact_json import compact, loads
 from keptlog.sources.json_lines import headers_of, kind_of, object_of, whole_number
 from keptlog.sources.unavailable import Placeholders, refusal
 
-_DELETED, _OP = "__deleted", "__op"
 _FLAT_TIMES = ("__source_ts_ms", "__ts_ms")
 _REFUSED_OPS = {
     "t": "a truncate deletes rows without naming their keys: append what stands before it, then a null for each key "
@@ -87,7 +86,7 @@ class ChangeEvents:
         if line.strip() == b"null":
             return self._second_delete(None, {})
         fields = object_of(line)
-        is_flat = _OP in fields or _DELETED in fields
+        is_flat = FLAT_OP in fields or FLAT_DELETED in fields
         is_pair = "key" in fields and ("value" in fields or "payload" in fields) and not is_flat
         key = _key_bytes(fields["key"]) if is_pair else None
         value = _payload(fields["value"] if "value" in fields else fields["payload"]) if is_pair else _payload(fields)
@@ -134,10 +133,10 @@ class ChangeEvents:
         is_left_out, self._is_left_out = self._is_left_out, False
         if before and key in {None, before.key}:
             return () if is_left_out else (before,)
-        if self.choice.has_left_out_tables:
+        if self.choice.leaves_tables_out:
             raise InvalidRecord(
-                "a null that stands alone tells no table, and there are events of several here: split the file by "
-                "tables before (jq), or by topics, which kcat -J writes"
+                "a null that stands alone tells no table: leave --table out if all events are of one, else split the "
+                "file by tables before (jq), or by topics, which kcat -J writes"
             )
         if key is None:
             raise InvalidRecord(
@@ -173,7 +172,7 @@ class ChangeEvents:
 def _change(value: Any) -> _Change:
     if not isinstance(value, dict):
         raise InvalidRecord(f"the value is {kind_of(value)}, not a change event: an object with op, before and after")
-    if _OP in value or _DELETED in value:
+    if FLAT_OP in value or FLAT_DELETED in value:
         return _flat_change(value)
     op = value.get("op")
     if op is None and (other := foreign_form(value)):
@@ -198,8 +197,10 @@ def _change(value: Any) -> _Change:
 def _flat_change(row: Mapping[str, Any]) -> _Change:
     """A row with what happened to it in fields of its own, which may be text."""
     times = tuple(_parsed(row.get(name)) for name in _FLAT_TIMES)
-    is_delete = str(row.get(_DELETED)).lower() == "true" or (row.get(_OP) is not None and _is_delete(row[_OP]))
-    told = {_DELETED, _OP, *_FLAT_TIMES}
+    is_delete = str(row.get(FLAT_DELETED)).lower() == "true" or (
+        row.get(FLAT_OP) is not None and _is_delete(row[FLAT_OP])
+    )
+    told = {FLAT_DELETED, FLAT_OP, *_FLAT_TIMES}
     return _Change({name: value for name, value in row.items() if name not in told}, None, is_delete, times)
 
 

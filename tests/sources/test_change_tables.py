@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -60,9 +61,27 @@ def test_the_null_after_a_delete_that_was_left_out_is_left_out_with_it() -> None
     assert [record.value for record in taken(TableChoice("users"), *lines)] == [b'{"id":1}', None, None]
 
 
-def test_a_null_that_may_be_of_another_table_is_refused() -> None:
+@pytest.mark.parametrize(
+    "lines", [(event("users"), event("orders"), NULL), (NULL, event("orders"), event("users")), (NULL, event("users"))]
+)
+def test_a_null_that_may_be_of_another_table_is_refused(lines: Sequence[Any]) -> None:
+    """Its delete may stand at the end of the file before, and be one of another table."""
     with pytest.raises(InvalidRecord, match="a null that stands alone tells no table"):
-        taken(TableChoice("users"), event("users"), event("orders"), NULL)
+        taken(TableChoice("users"), *lines)
+    assert taken(TableChoice(), NULL, event("users"))[0].value is None
+
+
+@pytest.mark.parametrize("columns", [{"status": "END"}, {"ddl": "x"}, {"op": "m"}, {"tableChanges": []}])
+def test_a_flattened_row_is_one_whatever_its_columns_are_called(columns: dict[str, Any]) -> None:
+    row = {"id": 1, **columns}
+    [set_to, deleted] = taken(
+        TableChoice(rows_only=True),
+        {"key": {"id": 1}, "value": {**row, "__op": "u", "__deleted": "false"}},
+        {"key": {"id": 1}, "value": {**row, "__op": "d", "__deleted": "true"}},
+    )
+    assert set_to.value is not None
+    assert json.loads(set_to.value).items() >= row.items()
+    assert deleted.value is None
 
 
 def test_tables_that_belong_together_are_taken_together() -> None:
